@@ -30,7 +30,7 @@ sys.path[:0] = [str(ROOT / "src")]
 
 import falter  # noqa: E402
 from falter.core.records import Estimate  # noqa: E402
-from falter.experiment import Result  # noqa: E402
+from falter.engine import Result  # noqa: E402
 from falter.figures import Breakdown, Forest, ForestRow, Grid, Unit  # noqa: E402
 from falter.figures.numbers import shown  # noqa: E402
 from falter.perturbations import NOISE_FLOOR, RECIPE_SETS  # noqa: E402

@@ -29,7 +29,7 @@ from falter.core.errors import FalterError  # noqa: E402
 from falter.core.interfaces import Case  # noqa: E402
 from falter.core.records import BASELINE, Prompt, Response, Section, Variant  # noqa: E402
 from falter.core.rng import Rng  # noqa: E402
-from falter.experiment import read_experiment, read_settings  # noqa: E402
+from falter.engine import read_experiment, read_settings  # noqa: E402
 from falter.perturbations import perturbations  # noqa: E402
 from falter.readers import read_results  # noqa: E402
 from falter.scorers import scorers  # noqa: E402

@@ -28,7 +28,7 @@ from typing import Any
 
 from falter.core.interfaces import Client
 from falter.core.records import Request
-from falter.experiment import read_study, study_in
+from falter.engine import read_study, study_in
 
 RECIPES = (
     "typos", "casing", "drop_stop_words", "word_split", "word_merge", "punctuation_spaces",

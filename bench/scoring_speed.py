@@ -24,8 +24,8 @@ from typing import Any
 
 from falter.clients import ClientSettings
 from falter.core.records import Request, Response
+from falter.engine.sending import ModelQueue, Progress, run_queues
 from falter.integrations.hf_client import HuggingFace
-from falter.runner.sending import ModelQueue, Progress, run_queues
 from lm_eval_agreement import by_harness, requests
 
 RECIPES = (

@@ -131,7 +131,7 @@ def own_run(items: int) -> Matrix:
 def stored(path: Path) -> Iterator[Matrix]:
     """The panels of the last run in a store."""
     from falter.analysis import run_tables
-    from falter.experiment import run_scorers
+    from falter.engine import run_scorers
     from falter.store import Store
 
     with Store(path, writes=False) as store:

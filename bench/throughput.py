@@ -136,8 +136,8 @@ def bare(url: str, requests: int, connections: int) -> None:
 
 def ours(folder: str, url: str, connections: int) -> None:
     """A whole falter run without its report: plan, look up, send, store."""
-    from falter.experiment import carry_out_study, read_study, study_in
-    from falter.runner.sending import Progress
+    from falter.engine import carry_out_study, read_study, study_in
+    from falter.engine.sending import Progress
     from falter.store import Store
 
     base = Path(folder)

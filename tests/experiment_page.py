@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from falter.experiment import EXAMPLE, EXPERIMENT, STUDY, Block, Setting
-from falter.experiment.config import (
+from falter.engine import EXAMPLE, EXPERIMENT, STUDY, Block, Setting
+from falter.engine.config import (
     DATA,
     ENGINE,
     MODEL,
@@ -18,8 +18,8 @@ from falter.experiment.config import (
     Judges,
     Model,
 )
-from falter.experiment.gate_settings import BUDGET, GATE, Margins
-from falter.experiment.setting_types import (
+from falter.engine.gate_settings import BUDGET, GATE, Margins
+from falter.engine.setting_types import (
     Budget,
     Grid,
     Options,
@@ -30,13 +30,13 @@ from falter.experiment.setting_types import (
     Template,
     Value,
 )
-from falter.experiment.settings import Many
+from falter.engine.settings import Many
 
 __all__ = ["KEYWORDS", "PAGE", "keywords", "page"]
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "experiment-file.md"
-KEYWORDS = ROOT / "src" / "falter" / "experiment" / "keywords.py"
+KEYWORDS = ROOT / "src" / "falter" / "engine" / "keywords.py"
 
 HEAD = """\
 # The experiment file

@@ -6,7 +6,7 @@ from functools import cache
 
 import jsonschema
 
-from falter.experiment import schema
+from falter.engine import schema
 
 __all__ = ["experiment_schema"]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from falter.analysis import MEANING_CHECKS, Meaning, meaning
-from falter.experiment import meaning_of, read_experiment, variant_sets
+from falter.engine import meaning_of, read_experiment, variant_sets
 from falter.figures import numbers as n
 from falter.perturbations import SettingPerturbation, perturbations
 

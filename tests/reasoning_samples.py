@@ -28,7 +28,7 @@ from falter.core.records import (
     Variant,
     VariantStatus,
 )
-from falter.experiment import carry_out_study, open_result, read_study, study_in
+from falter.engine import carry_out_study, open_result, read_study, study_in
 from falter.protocols.protocol import Part, PartResult, ScoredCell
 from falter.scorers import scorers
 from falter.scorers.judging import DIMENSIONS

@@ -11,7 +11,7 @@ from typing import Any
 from falter.clients import ClientSettings
 from falter.core.interfaces import Client
 from falter.core.records import Request, Response
-from falter.experiment import Experiment, ModelSpec, read_experiment
+from falter.engine import Experiment, ModelSpec, read_experiment
 from falter.testing import Scripted
 
 __all__ = ["REWRITER", "WORDSMITH", "Wordsmith", "experiment_of", "write_data"]

@@ -19,7 +19,7 @@ from falter.core.records import (
     Step,
     Variant,
 )
-from falter.planning import Target, request
+from falter.engine.planning import Target, request
 
 MODEL = Model(client="scripted", name="scripted")
 TARGET = Target(model=MODEL, asking="chat", sampling=Sampling())

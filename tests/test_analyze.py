@@ -24,7 +24,7 @@ from every_estimate import every_estimate
 from falter.analysis import Analysis
 from falter.cli._main import _run
 from falter.core.errors import FalterError, UnknownName, UsageError
-from falter.experiment import analyze_files, shown_analysis
+from falter.engine import analyze_files, shown_analysis
 from falter.figures import estimates
 from falter.figures import numbers as n
 from falter.measures import brittleness_by_task, output_consistency, recipe_verdicts

@@ -13,7 +13,7 @@ from falter.cli._main import cli
 from falter.clients import clients
 from falter.core.errors import UnknownName
 from falter.core.records import Request, Response
-from falter.experiment import PickedAnswers, pick_answers
+from falter.engine import PickedAnswers, pick_answers
 from falter.testing import Scripted
 
 HOSTILE = "\x1b[m\u202eno number here"

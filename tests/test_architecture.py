@@ -214,9 +214,10 @@ def test_every_module_imports_with_sockets_blocked() -> None:
 
 def test_running_and_storing_imports_neither_scipy_nor_pandas() -> None:
     """What only runs and stores stays light, whatever it loads by its name."""
-    rooms = ("runner", "store", "planning", "clients", "tasks", "perturbations", "scorers")
+    rooms = ("store", "clients", "tasks", "perturbations", "scorers")
     heavy = fresh(
         "import sys, importlib, pkgutil\n"
+        "import falter.engine.planning, falter.engine.sending, falter.engine.batch_sending\n"
         f"for room in {rooms}:\n"
         "    package = importlib.import_module(f'falter.{room}')\n"
         "    for module in pkgutil.iter_modules(getattr(package, '__path__', ())):\n"
@@ -271,7 +272,7 @@ def test_a_list_imports_what_it_lists() -> None:
 
 def test_a_room_says_what_it_does_not_have() -> None:
     with pytest.raises(ImportError, match="cannot import name 'no_such_thing'"):
-        from falter.experiment import no_such_thing  # type: ignore[attr-defined]  # noqa: F401
+        from falter.engine import no_such_thing  # type: ignore[attr-defined]  # noqa: F401
     assert not hasattr(falter.stats, "__wrapped__")
 
 
@@ -298,12 +299,12 @@ NAMED: dict[str, set[str]] = {
     # Lists that are meant to name what they run.
     "cli/_demo.py": {"basics", "smollm2", "perturbations"},
     # What the example file says.
-    "experiment/config.py": {"basics", "brittlebench", "choice_letter"},
+    "engine/config.py": {"basics", "brittlebench", "choice_letter"},
     "protocols/*/parts.py": {"perturbations", "scorers", "tasks"},
     "protocols/consistency/__init__.py": {"perturbations", "scorers", "tasks"},
     "protocols/mend/remedies.py": {"perturbations", "tasks"},
     "protocols/brittlebench/accuracies.py": {"perturbations", "scorers"},
-    # A task says by name how it is scored; `experiment` turns that into an object.
+    # A task says by name how it is scored; `engine` turns that into an object.
     "tasks/*": {"scorers"},
     # An adapter registers clients and tasks itself, and says how these tasks are scored.
     "integrations/*": {"clients", "scorers", "tasks"},
@@ -317,10 +318,10 @@ NAMED: dict[str, set[str]] = {
     "cli/_m*.py": {"mend"},
     "cli/_rewrites_text.py": {"exact"},
     "clients/connection.py": {"identity"},
-    "experiment/_calibration.py": {"similarity"},
+    "engine/_calibration.py": {"similarity"},
     "measures/enterprise.py": {"similarity"},
     "perturbations/paraphrase.py": {"rouge1"},
-    "experiment/study.py": {"numeric"},
+    "engine/study.py": {"numeric"},
     "protocols/brittlebench/[aj]*.py": {"reasoning_quality"},
     "protocols/consistency/figures.py": {"exact"},
     "perturbations/recipes.py": {"brittlebench"},

@@ -16,7 +16,7 @@ import pytest
 import falter
 from falter.clients import ClientSettings, OptionTable, clients
 from falter.core.errors import AuthenticationError, InvalidValue, PreflightError, UnknownName
-from falter.experiment import ModelSpec, connect, run_async
+from falter.engine import ModelSpec, connect, run_async
 
 sys.path.insert(0, str(Path(__file__).parent))
 from local_server import Asked, LocalServer, Reply

@@ -9,9 +9,9 @@ import pytest
 
 from falter.core.errors import FalterError, UsageError
 from falter.core.records import Sampling
-from falter.experiment import read_experiment, recipe_from, resolve, variant_sets
+from falter.engine import read_experiment, recipe_from, resolve, variant_sets
+from falter.engine.planning import plan
 from falter.perturbations import perturb
-from falter.planning import plan
 
 
 def experiment(**settings: Any) -> Any:

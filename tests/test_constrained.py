@@ -15,7 +15,7 @@ import falter
 from falter.cli._main import _run
 from falter.clients.settings import asks_for_reasoning
 from falter.core.errors import RunStopped, UsageError
-from falter.experiment import run_async
+from falter.engine import run_async
 from falter.integrations import vllm_client
 from local_server import Asked, LocalServer, Reply
 

@@ -11,7 +11,7 @@ import falter
 from falter.core.errors import InvalidValue, PreflightError, UsageError
 from falter.core.records import Demonstration, Program, Prompt, Recipe, Section, Variant
 from falter.core.render import messages, plain
-from falter.experiment import (
+from falter.engine import (
     Experiment,
     Resolved,
     bank_for,

@@ -16,7 +16,7 @@ from falter.clients.openai import OpenAI
 from falter.clients.retry import RetryPolicy
 from falter.core.errors import RunStopped
 from falter.core.records import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
-from falter.experiment import run_async
+from falter.engine import run_async
 
 sys.path.insert(0, str(Path(__file__).parent))
 from local_server import Asked, LocalServer, Reply

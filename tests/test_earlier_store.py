@@ -18,7 +18,7 @@ import pytest
 
 from falter.core.codec import to_json
 from falter.core.records import Estimate
-from falter.experiment import (
+from falter.engine import (
     carry_out_study,
     open_result,
     read_experiment,
@@ -111,7 +111,7 @@ def test_the_same_experiments_are_the_same_runs(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But for versions, falter's and those of recipes, their ids are what they were."""
-    monkeypatch.setattr("falter.experiment.resolving.__version__", "0.1.0")
+    monkeypatch.setattr("falter.engine.resolving.__version__", "0.1.0")
     monkeypatch.setattr(perturbations.get("typos"), "version", 1)
     noisy = {"name": "simulated", "options": {"noise_sd": 0.7, "unparsed": 0.1}}
     shared: dict[str, Any] = {"recipes": RECIPES, "limit": 6, "seed": 3}

@@ -11,7 +11,7 @@ import pytest
 import falter
 from falter.core.errors import PluginError, UsageError
 from falter.core.registry import Registry
-from falter.experiment import open_result, read_settings
+from falter.engine import open_result, read_settings
 from falter.figures import Column, Grid
 from falter.measures import item_std
 from falter.readers import ColumnMap, read_results

@@ -18,8 +18,8 @@ from falter.clients.engines import MOST, EngineClient, answer_chunk, next_chunk
 from falter.core.errors import EngineLost, PreflightError, RunStopped
 from falter.core.interfaces import Capabilities, ChunkClient
 from falter.core.records import Request, Response
+from falter.engine.sending import ModelQueue, Progress, run_queues
 from falter.integrations import ray_host as ray_engines
-from falter.runner.sending import ModelQueue, Progress, run_queues
 from falter.store import Store
 from falter.testing import Scripted
 from samples import MODEL, RUN, answer, requests

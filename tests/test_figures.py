@@ -24,7 +24,7 @@ from rich.console import Console
 
 from browser_page import NAMES, opened_page
 from falter.core.records import Estimate
-from falter.experiment import shown_analysis
+from falter.engine import shown_analysis
 from falter.figures import (
     Bars,
     Breakdown,

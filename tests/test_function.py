@@ -13,7 +13,7 @@ import pytest
 import falter
 from falter.cli._main import _run
 from falter.core.errors import InvalidValue, PreflightError, UsageError
-from falter.experiment import ModelSpec, connect
+from falter.engine import ModelSpec, connect
 from falter.store import Store
 
 SPARE: dict[str, Any] = {

@@ -16,7 +16,7 @@ import pytest
 import falter
 from falter.clients.quantize import content_hash
 from falter.core.errors import InvalidValue, PreflightError
-from falter.experiment import ModelSpec, connect
+from falter.engine import ModelSpec, connect
 from falter.weights import SMOLLM2, find_weights
 
 REAL = Path(__file__).parents[1] / "bench" / "real_models.py"
@@ -143,7 +143,7 @@ async def fetch(name: str) -> None:
 def test_the_hub_may_be_away_or_give_something_else(
     weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from falter.experiment import run_async
+    from falter.engine import run_async
 
     hub = Hub(weights, says="0" * 64)
     monkeypatch.setitem(sys.modules, "huggingface_hub", hub)

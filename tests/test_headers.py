@@ -14,7 +14,7 @@ from falter.cli._env_file import read_env_file
 from falter.cli._main import _run
 from falter.clients import ClientSettings
 from falter.core.errors import InvalidValue, UsageError
-from falter.experiment import ModelSpec, connect, read_experiment, run_async
+from falter.engine import ModelSpec, connect, read_experiment, run_async
 
 sys.path.insert(0, str(Path(__file__).parent))
 from local_server import Asked, LocalServer, Reply

@@ -14,7 +14,7 @@ from enterprise_samples import scripted
 from falter.cli._main import _run
 from falter.core.errors import TaskError
 from falter.core.records import Request
-from falter.experiment import (
+from falter.engine import (
     BUNDLED_RATINGS,
     JudgeCalibration,
     ModelSpec,

@@ -17,7 +17,7 @@ from falter.analysis.cache import SCORES_FILE, KnownScores, scorer_signature
 from falter.clients import clients
 from falter.core.interfaces import Case
 from falter.core.records import Run, Score
-from falter.experiment import run_scorers
+from falter.engine import run_scorers
 from falter.scorers import TextScorer, scorers
 from falter.scorers.answers import Numeric
 from falter.store import Store

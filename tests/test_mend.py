@@ -13,7 +13,7 @@ from falter.cli._main import _run
 from falter.core.errors import DuplicateName, InvalidValue, UnknownName, UsageError
 from falter.core.records import Prompt, Section
 from falter.core.render import plain
-from falter.experiment import read_experiment, resolve
+from falter.engine import read_experiment, resolve
 from falter.figures import estimates
 from falter.measures import RemedyScores, confirmed_remedy
 from falter.remedies import Remedy, remedies, remedy_from
@@ -206,8 +206,8 @@ def test_the_known_remedy_is_found_confirmed_and_written(folder: Path, capsys: C
     assert f"wrote {target}" in err
     (answer,) = [f for f in json.loads(out)["figures"] if f["name"] == "remedies-answer"]
     assert answer["text"][0].startswith("mention_slips helps: under typos and pad_newlines")
-    mended = falter.experiment.read_file(target)
-    mine = falter.experiment.read_file(folder / "mine.yaml")
+    mended = falter.engine.read_file(target)
+    mine = falter.engine.read_file(folder / "mine.yaml")
     assert (mended.remedy, mine.remedy) == ("mention_slips", None)
     assert mended.recipes == mine.recipes
     code, _, err = mend(folder, capsys, *arguments)
@@ -243,6 +243,6 @@ def test_the_figures_are_signed_and_the_report_shows_them_again(tmp_path: Path) 
     assert all(e.signature and e.group["remedy"] == "tidy_lines" for e in numbers)
     row = result.table("remedies")[0]
     assert row["remedy"] == "tidy_lines"
-    assert falter.experiment.open_result(tmp_path / "s.db").table("remedies") == result.table(
+    assert falter.engine.open_result(tmp_path / "s.db").table("remedies") == result.table(
         "remedies"
     )

@@ -13,8 +13,8 @@ import pytest
 
 import falter
 from falter.core.errors import UsageError
-from falter.experiment import ModelSpec, connect, read_experiment, resolve
-from falter.planning import plan
+from falter.engine import ModelSpec, connect, read_experiment, resolve
+from falter.engine.planning import plan
 
 
 def responses(path: Path) -> int:

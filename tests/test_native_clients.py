@@ -14,7 +14,7 @@ import falter
 from falter.clients import ClientSettings, clients
 from falter.core.errors import AuthenticationError, InvalidValue, PreflightError
 from falter.core.records import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
-from falter.experiment import run_async
+from falter.engine import run_async
 
 sys.path.insert(0, str(Path(__file__).parent))
 from local_server import Asked, LocalServer, Reply

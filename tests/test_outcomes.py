@@ -17,7 +17,7 @@ from falter.clients.answers import split_reasoning
 from falter.core.errors import RunStopped
 from falter.core.interfaces import Case
 from falter.core.records import BASELINE, Item, Prompt, Response, Variant
-from falter.experiment import run_async
+from falter.engine import run_async
 from falter.scorers import scorers
 from falter.store import PromptSize, Store
 

@@ -13,8 +13,8 @@ from falter.core.codec import from_json, to_json
 from falter.core.errors import InvalidValue, UsageError
 from falter.core.records import BASELINE, Prompt, Recipe, Request, Step
 from falter.core.rng import Rng
-from falter.experiment import read_experiment, resolve
-from falter.experiment.recipes import recipe_from
+from falter.engine import read_experiment, resolve
+from falter.engine.recipes import recipe_from
 from falter.perturbations import framed, parse_step, perturbations, prompt_perturbation
 from falter.protocols.brittlebench.arms import pairs_of
 from falter.store import Store

@@ -15,7 +15,7 @@ from falter.clients import clients
 from falter.core.errors import DuplicateName, InvalidValue, PreflightError, UnknownName
 from falter.core.interfaces import Case
 from falter.core.records import BASELINE, Request, Response, Score
-from falter.experiment import (
+from falter.engine import (
     Experiment,
     Result,
     carry_out_study,

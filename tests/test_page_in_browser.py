@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from browser_page import NAMES, BrowserPage, opened_page
-from falter.experiment import shown_analysis
+from falter.engine import shown_analysis
 from falter.figures import Study
 from falter.report import html
 from figure_samples import ordinary

@@ -17,7 +17,7 @@ from falter.cli._main import _run
 from falter.clients import clients
 from falter.core.records import Request, Response
 from falter.core.rng import Rng
-from falter.experiment import Result, read_experiment
+from falter.engine import Result, read_experiment
 from falter.figures import Breakdown, Statement
 from falter.perturbations import perturbations, site_perturbation
 from falter.testing import Scripted

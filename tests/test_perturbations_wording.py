@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from falter.core.records import Program, Prompt, Recipe, Section
-from falter.experiment import read_experiment
-from falter.experiment.recipes import recipes_of
+from falter.engine import read_experiment
+from falter.engine.recipes import recipes_of
 from falter.perturbations import RECIPE_SETS, apply_recipe, parse_step, perturb, perturbations
 from falter.perturbations.wording import TONES
 from falter.text import meaning_flags

@@ -12,7 +12,7 @@ import pytest
 
 from falter.cli._main import _run
 from falter.core.errors import FalterError, InvalidValue, UnknownName, UsageError
-from falter.experiment import analyze_files, components_in, components_of, design_errors
+from falter.engine import analyze_files, components_in, components_of, design_errors
 from falter.stats import Design, VarianceParts, components, mean_error
 
 DATA = Path(__file__).parent / "data"

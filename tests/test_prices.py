@@ -10,14 +10,14 @@ import pytest
 
 from falter.cli._main import _run
 from falter.core.errors import InvalidValue, UnknownName, UsageError
-from falter.experiment import (
+from falter.engine import (
     PriceList,
     price_lists,
     read_experiment,
     read_prices,
     with_prices,
 )
-from falter.planning import Price
+from falter.engine.planning import Price
 
 MINE = "currency: EUR\nmodels:\n  mine: {input: 1, output: 2}\n  a/b: {input: 3, output: 4}\n"
 

@@ -14,9 +14,9 @@ import falter
 from falter.analysis import drops_so_far
 from falter.cli._live_drops import LiveDrops, drops_line
 from falter.cli._progress import Meter, clock, describe
-from falter.experiment import run_scorers
-from falter.planning import Price
-from falter.runner.sending import Progress
+from falter.engine import run_scorers
+from falter.engine.planning import Price
+from falter.engine.sending import Progress
 from falter.store import Store
 
 

@@ -15,7 +15,7 @@ import pytest
 import falter
 from falter.core.errors import FalterError, UnknownName, UsageError
 from falter.core.records import Estimate
-from falter.experiment import (
+from falter.engine import (
     Result,
     carry_out_study,
     open_result,

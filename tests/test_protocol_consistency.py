@@ -12,7 +12,7 @@ from scipy.stats import norm
 import falter
 from falter.core.errors import InvalidValue, TaskError, UsageError
 from falter.core.records import Estimate, Item
-from falter.experiment import Result, read_experiment, read_study, study_in
+from falter.engine import Result, read_experiment, read_study, study_in
 from falter.figures import Grid
 from falter.measures import random_baseline
 from falter.protocols import UserSettings, protocols

@@ -18,7 +18,7 @@ from enterprise_samples import Parts, answer, rating, scripted
 from every_estimate import every_estimate
 from falter.cli._main import _run
 from falter.core.records import Estimate, Recipe, Request, Response, Step
-from falter.experiment import Result, open_result, prepare, read_study, rewriting_experiments
+from falter.engine import Result, open_result, prepare, read_study, rewriting_experiments
 from falter.figures import Grid, HeatMap
 from falter.measures import corrected_rate
 from falter.protocols import Part, UserSettings, judging, placed_parts, protocols

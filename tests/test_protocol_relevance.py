@@ -30,7 +30,7 @@ from falter.core.records import (
     Rewrite,
     Variant,
 )
-from falter.experiment import summary_ratings, summary_sheet
+from falter.engine import summary_ratings, summary_sheet
 from falter.measures import geval_score
 from falter.perturbations import RewritePerturbation, perturbations
 from falter.protocols import UserSettings, placed_parts, protocols

@@ -150,7 +150,7 @@ def test_the_plugin_loads_no_engine() -> None:
     """What pytest pays for every session is a few small modules."""
     script = (
         "import sys, falter.gate.pytest_plugin\n"
-        "heavy = {'numpy', 'scipy', 'click', 'rich', 'falter.experiment', 'falter.stats', 'yaml',\n"
+        "heavy = {'numpy', 'scipy', 'click', 'rich', 'falter.engine', 'falter.stats', 'yaml',\n"
         "         'sqlite3', 'falter.gate.run'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

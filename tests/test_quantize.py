@@ -16,7 +16,7 @@ from falter.cli._main import _run
 from falter.clients.llama_engine import LlamaEngine
 from falter.clients.quantize import QUANTISATIONS, content_hash, quantised
 from falter.core.errors import UsageError, WeightsError
-from falter.experiment import ModelSpec, connect
+from falter.engine import ModelSpec, connect
 from falter.weights import SMOLLM2, find_weights
 from gguf_tensors import tensor_types
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from falter.core.errors import DuplicateName, TaskError
-from falter.experiment import analyze_files
+from falter.engine import analyze_files
 from falter.readers import Cells, LogChoice, read_results
 from falter.readers.cells import MISSING, SCORED
 

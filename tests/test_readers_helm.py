@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from falter.core.errors import TaskError, UnknownName
-from falter.experiment import analyze_files
+from falter.engine import analyze_files
 from falter.readers import Cells, ColumnMap, LogChoice, read_results
 from falter.readers.cells import MISSING, SCORED
 

@@ -8,7 +8,7 @@ import pytest
 
 from falter.cli._main import _run
 from falter.core.errors import InvalidValue, TaskError
-from falter.experiment import analyze_files
+from falter.engine import analyze_files
 from falter.readers import Scale, read_results, scale_of
 from falter.readers.cells import MISSING, SCORED
 

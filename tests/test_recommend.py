@@ -12,7 +12,7 @@ from falter.analysis import MEANING_CHECKS, Rewording, meaning
 from falter.cli._main import cli
 from falter.core.records import Prompt, Section
 from falter.core.rng import Rng
-from falter.experiment import proposals, read_experiment
+from falter.engine import proposals, read_experiment
 from falter.perturbations import ADVICE, perturbations, traits_of
 from falter.testing.samples import SAMPLES
 

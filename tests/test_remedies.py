@@ -14,7 +14,7 @@ from falter.cli._main import _run
 from falter.core.errors import DuplicateName, InvalidValue, UsageError
 from falter.core.records import Item, Program, Prompt, Score, Section
 from falter.core.render import plain
-from falter.experiment import read_experiment, resolve
+from falter.engine import read_experiment, resolve
 from falter.measures import RemedyScores, confirmed_remedy
 from falter.protocols import voters_of
 from falter.protocols.mend.remedies import voted

@@ -28,7 +28,7 @@ from every_estimate import every_estimate
 from falter import report
 from falter.analysis import Analysis, PanelResult
 from falter.core.records import Estimate
-from falter.experiment import shown_analysis
+from falter.engine import shown_analysis
 from falter.figures import Column, Figure, Forest, ForestRow, Grid, Unit, estimates
 from falter.figures import numbers as n
 from falter.report.drawing import scales_of

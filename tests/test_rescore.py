@@ -14,7 +14,7 @@ from falter.analysis import Settings, rescored_panels
 from falter.cli._main import cli
 from falter.core.errors import StoreError, UnknownName, UsageError
 from falter.core.records import Estimate
-from falter.experiment import rescored_study
+from falter.engine import rescored_study
 from falter.figures import estimates
 from falter.report import figure_table
 from falter.scorers import scorers

@@ -16,7 +16,7 @@ from falter.clients import clients
 from falter.core.errors import InvalidValue, PreflightError, RunStopped, UsageError
 from falter.core.records import Rewrite
 from falter.core.reviews import Review
-from falter.experiment import (
+from falter.engine import (
     ModelSpec,
     bank_for,
     open_result,
@@ -416,7 +416,7 @@ def test_a_rewriter_that_completes_is_led(data: Path, store: Path) -> None:
     """A model without turns gets a cue at the end; one with turns does not."""
     from falter.clients.simulated import Simulated
     from falter.core.interfaces import Capabilities
-    from falter.experiment._rewrites import _request, writing_target
+    from falter.engine._rewrites import _request, writing_target
 
     tone = perturbations.get("tone")
     wanted = tone.wanted("Is it so?", 0)  # type: ignore[attr-defined]
@@ -429,7 +429,7 @@ def test_a_rewriter_that_completes_is_led(data: Path, store: Path) -> None:
 
 def test_the_embedded_model_rewrites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real model, real store, real runner: every text gets a status, and the run counts them."""
-    monkeypatch.setattr("falter.experiment._rewrites.STEP", 16)  # replies of at most 32 tokens
+    monkeypatch.setattr("falter.engine._rewrites.STEP", 16)  # replies of at most 32 tokens
     experiment = experiment_of(
         write_data(tmp_path, {"Which animal says moo?": "the cow", "Which one barks?": "the dog"}),
         "tone:tone=polite",

@@ -15,7 +15,7 @@ from falter.core.errors import PreflightError
 from falter.core.records import Response, Rewrite
 from falter.core.reviews import Review
 from falter.core.rng import Rng
-from falter.experiment import (
+from falter.engine import (
     Experiment,
     bank_for,
     open_result,

@@ -19,7 +19,7 @@ from falter.core.errors import DuplicateName, InvalidValue, UsageError
 from falter.core.records import Rewrite
 from falter.core.reviews import Review, Sample
 from falter.core.rng import Rng
-from falter.experiment import (
+from falter.engine import (
     ModelSpec,
     export_sheet,
     import_reviews,

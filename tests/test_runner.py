@@ -11,8 +11,8 @@ import pytest
 
 from falter.core.errors import AuthenticationError, RunStopped
 from falter.core.records import Request, Response
-from falter.planning import batched
-from falter.runner.sending import MAX_BUFFER_SECONDS, ModelQueue, Progress, run_queues
+from falter.engine.planning import batched
+from falter.engine.sending import MAX_BUFFER_SECONDS, ModelQueue, Progress, run_queues
 from falter.store import Store
 from falter.testing import Scripted
 from samples import MODEL, answer, requests

@@ -13,8 +13,8 @@ from falter.core import render
 from falter.core.errors import UsageError
 from falter.core.interfaces import Case
 from falter.core.records import ContinuationScore, Request, Response, Score
-from falter.experiment import Experiment, read_experiment, resolve
-from falter.planning import plan
+from falter.engine import Experiment, read_experiment, resolve
+from falter.engine.planning import plan
 from falter.scorers import scorers
 from falter.store import Store
 from falter.weights import find_weights

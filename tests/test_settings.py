@@ -19,7 +19,7 @@ from falter.cli._main import cli
 from falter.clients import ClientSettings
 from falter.core.errors import FalterError, InvalidValue, UnknownName, UsageError
 from falter.core.records import Sampling
-from falter.experiment import (
+from falter.engine import (
     EXAMPLE,
     EXPERIMENT,
     STUDY,
@@ -37,10 +37,10 @@ from falter.experiment import (
     resolve,
     schema,
 )
-from falter.experiment.config import DATA, MODEL, SAMPLING
-from falter.experiment.file_schema import _block, _lines
-from falter.experiment.setting_types import Place, Value
-from falter.experiment.settings import setting
+from falter.engine.config import DATA, MODEL, SAMPLING
+from falter.engine.file_schema import _block, _lines
+from falter.engine.setting_types import Place, Value
+from falter.engine.settings import setting
 from falter.tasks import DataSpec
 
 PLAIN: dict[str, Any] = {"task": "basics", "models": ["simulated"]}

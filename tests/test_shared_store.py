@@ -18,8 +18,8 @@ import pytest
 
 from falter.core.errors import RunStopped, StoreBusy, StoreError, StoreGone
 from falter.core.records import Request
-from falter.runner import sending
-from falter.runner.sending import ModelQueue, Progress, run_queues
+from falter.engine import sending
+from falter.engine.sending import ModelQueue, Progress, run_queues
 from falter.store import Store, verify
 from falter.testing import Scripted
 from falter_process import FalterProcess

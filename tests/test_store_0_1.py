@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from every_estimate import every_estimate
-from falter.experiment import Result, open_result
+from falter.engine import Result, open_result
 from falter.figures import estimates
 from falter.store import Store, verify
 

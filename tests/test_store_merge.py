@@ -11,7 +11,7 @@ import pytest
 
 from falter.cli._main import _run
 from falter.core.errors import StoreError, UnknownName, UsageError
-from falter.planning import Shard
+from falter.engine.planning import Shard
 from falter.store import Store, merge, opening, verify
 from samples import RUN, answer, requests
 

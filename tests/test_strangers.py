@@ -10,8 +10,8 @@ import pytest
 
 from falter.cli._main import _run
 from falter.core.errors import FalterError, TaskError, UsageError, printable
-from falter.experiment import read_experiment, read_settings
-from falter.experiment.experiment_file import check_permits
+from falter.engine import read_experiment, read_settings
+from falter.engine.experiment_file import check_permits
 from falter.tasks import read_rows
 from falter.tasks import rows as files
 

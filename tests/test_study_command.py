@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from falter import experiment
+from falter import engine
 from falter.cli._main import _run
 
 Capture = pytest.CaptureFixture[str]
@@ -35,7 +35,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def reading_once(patch: pytest.MonkeyPatch) -> Iterator[None]:
     """In here `falter report` analyses a store once, however many forms of it are asked for."""
     with patch.context() as here:
-        here.setattr(experiment, "open_result", cache(experiment.open_result))
+        here.setattr(engine, "open_result", cache(engine.open_result))
         yield
 
 

@@ -15,7 +15,7 @@ from falter.core.errors import TaskError, UnknownName
 from falter.core.interfaces import Case
 from falter.core.records import BASELINE, Item, Prompt, Recipe, Response, Variant
 from falter.core.render import plain
-from falter.experiment import bank_for, read_experiment, variant_sets
+from falter.engine import bank_for, read_experiment, variant_sets
 from falter.perturbations import apply_recipe, parse_step
 from falter.scorers import scorers
 from falter.scorers._keyed import answer_parts

@@ -21,7 +21,7 @@ import falter
 from falter.core import render
 from falter.core.errors import TaskError
 from falter.core.records import Prompt, Recipe
-from falter.experiment import planned_cost, read_experiment, resolved_in
+from falter.engine import planned_cost, read_experiment, resolved_in
 from falter.perturbations import Applied, apply_recipe, parse_step
 from falter.rewrites import bundled_rewrites
 from falter.scorers._sandbox import Job, Sandbox

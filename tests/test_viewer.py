@@ -22,7 +22,7 @@ from click.testing import CliRunner
 
 from browser_page import NAMES, BrowserPage, opened_page
 from falter.cli._main import cli
-from falter.experiment import PickedAnswers, pick_answers
+from falter.engine import PickedAnswers, pick_answers
 from falter.store import Store, find_study
 from falter.viewer import CODES, TOKEN_HEADER, Notes, StoredSource, Viewer, served, write_bundle
 from once import once

@@ -9,7 +9,7 @@ from falter.core.errors import FalterError
 from falter.core.interfaces import Case
 from falter.core.records import Prompt, Score, Span
 from falter.core.rng import Rng
-from falter.experiment import Experiment, ExperimentSettings, Result, read_experiment
+from falter.engine import Experiment, ExperimentSettings, Result, read_experiment
 from falter.measures import accuracy_drop, variance_components
 from falter.perturbations import prompt_perturbation, site_perturbation
 from falter.scorers import TextScorer, scorers

@@ -17,8 +17,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from falter.core.scored import Scored
-    from falter.experiment import Comparison, Plan, Result, compare, plan, run
-    from falter.experiment import open_store as open
+    from falter.engine import Comparison, Plan, Result, compare, plan, run
+    from falter.engine import open_store as open
     from falter.gate.robust import Case, cases, robust
     from falter.perturbations import perturb
 
@@ -40,17 +40,17 @@ __all__ = [
 
 _HOMES = {
     "Case": ("falter.gate.robust", "Case"),
-    "Comparison": ("falter.experiment", "Comparison"),
-    "Plan": ("falter.experiment", "Plan"),
-    "Result": ("falter.experiment", "Result"),
+    "Comparison": ("falter.engine", "Comparison"),
+    "Plan": ("falter.engine", "Plan"),
+    "Result": ("falter.engine", "Result"),
     "Scored": ("falter.core.scored", "Scored"),
     "cases": ("falter.gate.robust", "cases"),
-    "compare": ("falter.experiment", "compare"),
-    "open": ("falter.experiment", "open_store"),
+    "compare": ("falter.engine", "compare"),
+    "open": ("falter.engine", "open_store"),
     "perturb": ("falter.perturbations", "perturb"),
-    "plan": ("falter.experiment", "plan"),
+    "plan": ("falter.engine", "plan"),
     "robust": ("falter.gate.robust", "robust"),
-    "run": ("falter.experiment", "run"),
+    "run": ("falter.engine", "run"),
 }
 
 

@@ -26,7 +26,7 @@ from falter.core.errors import (
     UnknownName,
 )
 from falter.core.records import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
-from falter.experiment import read_experiment, resolve
+from falter.engine import read_experiment, resolve
 from falter.integrations.inspect_client import Inspect
 from falter.integrations.inspect_task import load
 

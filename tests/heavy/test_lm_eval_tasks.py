@@ -15,7 +15,7 @@ from lm_eval.tasks import TaskManager
 import falter
 from falter.core import render
 from falter.core.errors import FalterError, TaskError, UnknownName
-from falter.experiment import read_experiment, resolve
+from falter.engine import read_experiment, resolve
 from falter.integrations.lm_eval_task import load
 from falter.integrations.prompt_pieces import cut
 from falter.tasks import Task

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from falter import analysis, experiment, readers
+from falter import analysis, engine, readers
 from falter.cli._forms import FORM_NAMES, form_options, show
 from falter.core.errors import InvalidValue, UsageError
 
@@ -110,7 +110,7 @@ def analyzed(paths: tuple[Path, ...], options: dict[str, Any]) -> analysis.Analy
         raise InvalidValue("--margin", options["margin"], "points, above 0 and below 100")
     logs = {"tasks": options["task"], "models": options["model"]}
     columns = {role: options["run_" if role == "run" else role] for role in COLUMN_ROLES}
-    return experiment.analyze_files(
+    return engine.analyze_files(
         paths,
         columns=readers.ColumnMap(**columns, layout="wide" if options["wide"] else "auto"),
         choice=readers.LogChoice(
@@ -150,4 +150,4 @@ def analyze(paths: tuple[Path, ...], **options: Any) -> None:
     if not paths:
         raise UsageError("Nothing to analyse", hint="falter analyze scores.csv; see --help")
     forms = {name: options.pop(name) for name in FORM_NAMES}
-    show(experiment.shown_analysis(analyzed(paths, options)), **forms)
+    show(engine.shown_analysis(analyzed(paths, options)), **forms)

@@ -9,7 +9,7 @@ import click
 from falter.cli._forms import FILE
 from falter.cli._options import store_option
 from falter.cli._running import run_and_show
-from falter.experiment import read_study
+from falter.engine import read_study
 
 __all__ = ["demo"]
 

@@ -14,7 +14,7 @@ from falter import __version__
 from falter.cli._env_file import env_file_option
 from falter.cli._inspect import EMBEDDED, not_downloaded, weights_here
 from falter.core.errors import FalterError
-from falter.experiment import ModelSpec, connect, probe_text, probed, run_async
+from falter.engine import ModelSpec, connect, probe_text, probed, run_async
 
 __all__ = ["doctor"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from falter import experiment, report
+from falter import engine, report
 from falter.core.errors import InvalidValue, UnknownName
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class OutputFile(click.Path):
             self.fail(f"The folder '{folder}' cannot be written to.", param, ctx)
         if param.name == "html_path":
             try:
-                experiment.report_form(path)
+                engine.report_form(path)
             except InvalidValue as error:
                 raise InvalidValue("--html", str(value), error.expected) from error
         return path
@@ -119,7 +119,7 @@ def show(
     if html_path is not None:
         write_page(shown, html_path)
     if parquet_path is not None:
-        experiment.write_report(shown, parquet_path)
+        engine.write_report(shown, parquet_path)
         click.echo(f"numbers: {parquet_path}", err=True)
     if svg_folder is not None:
         files = report.write_pictures(shown.figures, svg_folder)
@@ -134,5 +134,5 @@ def show(
 
 def write_page(study: Study, path: Path) -> None:
     """Write the report as a page, and say where it is."""
-    experiment.write_report(study, path)
+    engine.write_report(study, path)
     click.echo(f"report: {path}", err=True)

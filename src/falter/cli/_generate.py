@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from falter import experiment, tasks
+from falter import engine, tasks
 from falter.cli._options import store_option
 from falter.cli._progress import Meter
 from falter.core.codec import to_json
@@ -63,12 +63,12 @@ def items_command(
     """
     area = tasks.read_domain(domain)
     rows = tasks.read_issues(issues, area)[:limit]
-    spec = experiment.ModelSpec(
+    spec = engine.ModelSpec(
         name=writer, base_url=base_url, api_key_env=api_key_env, concurrency=concurrency
     )
     meter = Meter(Console(stderr=True), {writer: None})
     with Store(store_path) as store, meter:
-        found = experiment.generate_items(rows, area, spec, folder, store, watch=meter)
+        found = engine.generate_items(rows, area, spec, folder, store, watch=meter)
     if as_json:
         click.echo(json.dumps(to_json(found), indent=2))
     else:
@@ -85,7 +85,7 @@ def items_command(
 @_FOLDER
 def check_command(folder: Path) -> None:
     """Check the items of FOLDER by rule: structure, lengths, sources, slots, leaks."""
-    click.echo(f"{len(experiment.items_in(folder)):,} items, no fault")
+    click.echo(f"{len(engine.items_in(folder)):,} items, no fault")
 
 
 @generate.command("sheet")
@@ -94,7 +94,7 @@ def check_command(folder: Path) -> None:
               help="Write the sheet here.")  # fmt: skip
 def sheet_command(folder: Path, output: Path) -> None:
     """Write a review sheet: a line for each part, with a column for ok, reject or edit."""
-    click.echo(f"{experiment.write_sheet(folder, output):,} items in {output}")
+    click.echo(f"{engine.write_sheet(folder, output):,} items in {output}")
 
 
 @generate.command("apply")
@@ -102,5 +102,5 @@ def sheet_command(folder: Path, output: Path) -> None:
 @click.argument("sheet", type=click.Path(dir_okay=False, exists=True, path_type=Path))
 def apply_command(folder: Path, sheet: Path) -> None:
     """Carry out a reviewed sheet: rejected items move away, edited texts replace the old ones."""
-    rejected, edited = experiment.apply_sheet(folder, sheet)
+    rejected, edited = engine.apply_sheet(folder, sheet)
     click.echo(f"{rejected:,} items rejected, {edited:,} texts edited")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from falter import experiment
+from falter import engine
 from falter.cli._options import store_option
 from falter.cli._progress import Meter
 from falter.core.codec import to_json
@@ -83,11 +83,11 @@ def calibrate(
         "context": None if context is None else tuple(filter(None, context.split(","))),
         "ratings": None if ratings is None else tuple(ratings.split(",")),
     }
-    rated: experiment.RatedTexts = replace(
-        experiment.BUNDLED_RATINGS,
+    rated: engine.RatedTexts = replace(
+        engine.BUNDLED_RATINGS,
         **{key: value for key, value in given.items() if value is not None},
     )
-    spec = experiment.ModelSpec(
+    spec = engine.ModelSpec(
         name=model,
         base_url=base_url,
         api_key_env=api_key_env,
@@ -96,7 +96,7 @@ def calibrate(
     )
     meter = Meter(Console(stderr=True), {model: None})
     with Store(store_path) as store, meter:
-        found = experiment.calibrate_judge(
+        found = engine.calibrate_judge(
             spec, rated, store, limit=limit, seed=seed, swap=swap, watch=meter
         )
     if as_json:
@@ -106,7 +106,7 @@ def calibrate(
     return 1 if found.failed else 0
 
 
-def _lines(found: experiment.JudgeCalibration) -> Sequence[str]:
+def _lines(found: engine.JudgeCalibration) -> Sequence[str]:
     lines = [
         f"{found.model} on {n.whole(found.pairs)} pairs, {found.question}",
         f"verdicts read at once {found.read:,}, at the second try {found.read_again:,}, "

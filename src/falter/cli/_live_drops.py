@@ -14,7 +14,7 @@ from falter.analysis import PanelSoFar, drops_so_far
 from falter.core.errors import FalterError
 from falter.core.interfaces import PreparedScorer
 from falter.core.records import Estimate, Run
-from falter.experiment import run_scorers
+from falter.engine import run_scorers
 from falter.figures import numbers
 from falter.store import Store
 

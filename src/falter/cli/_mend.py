@@ -9,7 +9,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from falter import experiment
+from falter import engine
 from falter.cli._forms import FORM_NAMES, form_options, show
 from falter.cli._options import experiment_options, settings_from, store_option
 from falter.cli._progress import Meter
@@ -64,11 +64,11 @@ def mend(
     if file is not None and apply_path is not None:
         _require_beside(apply_path, folder)
     named = [name for text in remedies for name in text.split(",") if name]
-    spec = experiment.read_study(
-        experiment.with_mending(settings, named, [path.read_text("utf-8") for path in own]),
+    spec = engine.read_study(
+        engine.with_mending(settings, named, [path.read_text("utf-8") for path in own]),
         folder=folder,
     )
-    with experiment.study_in(spec, store_path) as study, Store(store_path) as store:
+    with engine.study_in(spec, store_path) as study, Store(store_path) as store:
         for note in study.notes:
             click.echo(f"note: {printable(note)}", err=True)
         prices = {
@@ -77,10 +77,10 @@ def mend(
             for panel in resolved.panels
         }
         with Meter(Console(stderr=True), prices) as meter:
-            stored = experiment.carry_out_study(
+            stored = engine.carry_out_study(
                 study, store, meter, meter.heading, command=typed_command()
             )
-        result = experiment.stored_result(store, stored, store_path)
+        result = engine.stored_result(store, stored, store_path)
         failed = sum(part.failed for part in result.study.parts)
         mended = None if apply_path is None or failed else _mended(result, settings)
     show(result.study, **forms)
@@ -91,19 +91,17 @@ def mend(
     return 1 if failed else 0
 
 
-def _mended(
-    result: experiment.Result, settings: Mapping[str, Any]
-) -> str | experiment.NothingToApply:
+def _mended(result: engine.Result, settings: Mapping[str, Any]) -> str | engine.NothingToApply:
     """The experiment with the confirmed remedy, or why there is none."""
     try:
-        return experiment.mended_settings(result, settings)
-    except experiment.NothingToApply as error:
+        return engine.mended_settings(result, settings)
+    except engine.NothingToApply as error:
         return error
 
 
-def _write(mended: str | experiment.NothingToApply, path: Path) -> None:
+def _write(mended: str | engine.NothingToApply, path: Path) -> None:
     """Write the new file, or say why it is not written."""
-    if isinstance(mended, experiment.NothingToApply):
+    if isinstance(mended, engine.NothingToApply):
         click.echo(f"{mended.message}, so {path} is not written", err=True)
         if mended.hint:
             click.echo(f"hint: {mended.hint}", err=True)

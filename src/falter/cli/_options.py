@@ -11,7 +11,7 @@ import click
 from falter.cli._env_file import env_file_option
 from falter.cli._typed import Typed
 from falter.core.errors import UsageError
-from falter.experiment import (
+from falter.engine import (
     EXPERIMENT,
     STUDY,
     Block,

@@ -45,7 +45,7 @@ def usage_message(error: click.UsageError) -> str:
     """What was wrong; of an unknown option our name for it, where this command has it."""
     name = error.option_name if isinstance(error, click.NoSuchOption) else ""
     if name in ("--decide", "--looks", "--precision"):
-        from falter.experiment.settings import removed  # costs what a help page need not
+        from falter.engine.settings import removed  # costs what a help page need not
 
         return removed(name.removeprefix("--")).message
     ours = _OURS.get(name)

@@ -19,7 +19,7 @@ from falter.core.codec import json_text, to_json
 from falter.core.errors import TaskError, UsageError
 from falter.core.records import Prompt, Recipe, Section
 from falter.core.render import plain
-from falter.experiment import (
+from falter.engine import (
     bank_in,
     meaning_of,
     read_experiment,

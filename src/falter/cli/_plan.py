@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from falter import experiment
+from falter import engine
 from falter.cli._options import (
     experiment_options,
     protocol_options,
@@ -38,12 +38,12 @@ __all__ = ["plan"]
 def plan(store_path: Path, prices: str | None, shown: int, as_json: bool, **options: Any) -> None:
     """Show the calls, tokens and cost that a run would take. Sends nothing."""
     settings, folder = settings_from(options)
-    spec = experiment.read_study(settings, folder=folder)
-    planned = experiment.plan_of(spec, store_path, prices, shown).data
+    spec = engine.read_study(settings, folder=folder)
+    planned = engine.plan_of(spec, store_path, prices, shown).data
     if as_json:
         click.echo(json.dumps(planned, indent=2))
         return
-    for line in experiment.plan_lines(planned):
+    for line in engine.plan_lines(planned):
         click.echo(line)
-    for line in experiment.plan_remarks(planned):
+    for line in engine.plan_remarks(planned):
         click.echo(line, err=True)

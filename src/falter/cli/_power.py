@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from falter import analysis, experiment, stats
+from falter import analysis, engine, stats
 from falter.cli._analyze import COLUMN_NAMES, analyzed, column_options
 from falter.cli._options import store_option
 from falter.cli._power_text import design_rows, goal_row, show_designs, show_goals
@@ -139,7 +139,7 @@ def power(
     columns = {name: options.pop(name) for name in COLUMN_NAMES}
     goals = _fractions(options)
     pilot = None if source is None else _analysis(source, baseline, columns, store_path)
-    expected = experiment.Assumptions(
+    expected = engine.Assumptions(
         conditions=conditions if conditions is not None else _conditions(pilot),
         per_item=per_item,
         models=models if models is not None else _models(pilot),
@@ -153,11 +153,11 @@ def power(
         complete_baseline=complete_baseline,
     )
     if pilot is not None:
-        expected = experiment.assumptions_of(pilot, expected)
+        expected = engine.assumptions_of(pilot, expected)
     rows: list[dict[str, Any]] = []
     if goals or not (mean or components):
-        expected = experiment.with_usual_discordance(goals, expected)
-        plans = experiment.plan_goals(goals, expected, items=items, level=level)
+        expected = engine.with_usual_discordance(goals, expected)
+        plans = engine.plan_goals(goals, expected, items=items, level=level)
         rows += [goal_row(plan, expected, items) for plan in plans]
         if not show_json:
             show_goals(plans, expected, items)
@@ -190,10 +190,10 @@ def _mean(
         )
     notes: tuple[str, ...] = ()
     if components is not None:
-        parts = experiment.components_in(components)
+        parts = engine.components_in(components)
     elif pilot is not None:
-        parts, notes = experiment.components_of(pilot)
-    errors = experiment.design_errors(parts, design, level=level)
+        parts, notes = engine.components_of(pilot)
+    errors = engine.design_errors(parts, design, level=level)
     if show:
         show_designs(errors, parts, level, notes)
     return design_rows(errors, parts, level)
@@ -234,4 +234,4 @@ def _analysis(
             f"--from {source} is neither a file nor a run: there is no store {store_path}",
             hint="give a file, or the store with --store",
         )
-    return experiment.open_result(store_path, source, incomplete=True).analysis
+    return engine.open_result(store_path, source, incomplete=True).analysis

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from falter import experiment, stats
+from falter import engine, stats
 from falter.core.codec import to_json
 
 __all__ = ["design_rows", "goal_row", "show_designs", "show_goals"]
@@ -24,7 +24,7 @@ _GOALS = {
 
 
 def goal_row(
-    plan: experiment.PlannedGoal, expected: experiment.Assumptions, items: int | None
+    plan: engine.PlannedGoal, expected: engine.Assumptions, items: int | None
 ) -> dict[str, Any]:
     """One goal as an object."""
     row = {
@@ -68,7 +68,7 @@ def _points(value: float | None) -> float | None:
 
 
 def show_goals(
-    plans: Sequence[experiment.PlannedGoal], expected: experiment.Assumptions, items: int | None
+    plans: Sequence[engine.PlannedGoal], expected: engine.Assumptions, items: int | None
 ) -> None:
     """A line for each goal, those out of reach, where assumptions come from, and other shares."""
     table = _table("goal", *_heads(items))
@@ -88,8 +88,8 @@ def show_goals(
 
 def _show_shares(
     console: Console,
-    plan: experiment.PlannedGoal,
-    expected: experiment.Assumptions,
+    plan: engine.PlannedGoal,
+    expected: engine.Assumptions,
     items: int | None,
 ) -> None:
     """The same goal for every share of items that may change."""
@@ -120,11 +120,11 @@ def _table(*heads: str) -> Table:
     return table
 
 
-def _goal(plan: experiment.PlannedGoal) -> str:
+def _goal(plan: engine.PlannedGoal) -> str:
     return _GOALS[plan.name].format(f"{100.0 * plan.asked:g} points")
 
 
-def _sizes(plan: experiment.PlannedGoal) -> list[str]:
+def _sizes(plan: engine.PlannedGoal) -> list[str]:
     cells = [*_cells(plan.like_these, plan.design)]
     return cells if plan.exact is None else [*cells, *_cells(plan.exact, plan.exact_design)]
 
@@ -138,7 +138,7 @@ def _cells(size: stats.SampleSize, design: int | None) -> tuple[str, str]:
     return f"{size.value:,}{each}", f"{size.calls:,}"
 
 
-def _shortfalls(plans: Sequence[experiment.PlannedGoal]) -> list[str]:
+def _shortfalls(plans: Sequence[engine.PlannedGoal]) -> list[str]:
     sentences = []
     for plan in plans:
         for size, about in ((plan.like_these, "items like these"), (plan.exact, "these items")):
@@ -156,7 +156,7 @@ def _shortfalls(plans: Sequence[experiment.PlannedGoal]) -> list[str]:
 
 
 def design_rows(
-    errors: Sequence[experiment.DesignError], parts: stats.VarianceParts, level: float
+    errors: Sequence[engine.DesignError], parts: stats.VarianceParts, level: float
 ) -> list[dict[str, Any]]:
     """The designs as objects."""
     return [
@@ -175,7 +175,7 @@ def design_rows(
 
 
 def show_designs(
-    errors: Sequence[experiment.DesignError],
+    errors: Sequence[engine.DesignError],
     parts: stats.VarianceParts,
     level: float,
     notes: Sequence[str],

@@ -14,8 +14,8 @@ from rich.progress import Progress as Bars
 from rich.text import Text
 
 from falter.core.errors import printable
-from falter.planning import Price
-from falter.runner.sending import Progress
+from falter.engine.planning import Price
+from falter.engine.sending import Progress
 
 __all__ = ["IN_BATCHES", "PLAIN_EVERY", "Meter"]
 

@@ -15,7 +15,7 @@ from falter.cli._options import store_option
 from falter.core.codec import to_json
 from falter.core.errors import InvalidValue, UsageError
 from falter.core.records import Estimate
-from falter.experiment import summary_ratings, summary_sheet
+from falter.engine import summary_ratings, summary_sheet
 from falter.figures import numbers as n
 from falter.measures import HumanEvaluation
 

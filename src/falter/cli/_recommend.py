@@ -10,7 +10,7 @@ import click
 
 from falter.cli._options import experiment_from, experiment_options
 from falter.core.codec import to_json
-from falter.experiment import TaskProposals, proposals
+from falter.engine import TaskProposals, proposals
 
 __all__ = ["recommend"]
 

@@ -47,7 +47,7 @@ def report(
     Every form has the same numbers. 'falter report RUN --figure drops --csv' prints one figure.
     """
     from falter.analysis import write_scores
-    from falter.experiment import open_result
+    from falter.engine import open_result
     from falter.report.exports import export_forms
 
     for form, _ in exports:

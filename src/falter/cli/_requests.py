@@ -18,7 +18,7 @@ from falter.cli._typed import typed_command
 from falter.clients.settings import FORMS
 from falter.core.errors import StoreError, UsageError, printable
 from falter.core.ids import short
-from falter.experiment import ImportedResults, export_requests, import_results, read_study, study_in
+from falter.engine import ImportedResults, export_requests, import_results, read_study, study_in
 from falter.store import Store
 
 __all__ = ["requests"]

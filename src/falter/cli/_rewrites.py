@@ -22,7 +22,7 @@ from falter.cli._progress import Meter
 from falter.cli._rewrites_text import opinions_text, status_text
 from falter.core.codec import to_json
 from falter.core.errors import InvalidValue, StoreError, UsageError
-from falter.experiment import (
+from falter.engine import (
     ModelSpec,
     export_sheet,
     import_bank,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from falter.experiment import Opinions, StatusRow
+from falter.engine import Opinions, StatusRow
 from falter.rewrites import Calibration, Coefficient, Pair
 
 __all__ = ["opinions_text", "status_text"]

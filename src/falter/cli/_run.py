@@ -38,8 +38,8 @@ def run(
                --model openai:NAME --base-url http://localhost:8000/v1
     """
     from falter.cli._running import run_and_show
-    from falter.experiment import read_study
-    from falter.planning import Shard
+    from falter.engine import read_study
+    from falter.engine.planning import Shard
 
     settings, folder = settings_from(options)
     share = None if shard is None else Shard.parse(shard)

@@ -16,14 +16,14 @@ from falter.cli._progress import IN_BATCHES, PLAIN_EVERY, Meter
 from falter.cli._typed import typed_command
 from falter.core.errors import printable
 from falter.core.ids import short
-from falter.experiment import (
+from falter.engine import (
     StudySpec,
     carry_out_study,
     check_published,
     stored_result,
     study_in,
 )
-from falter.planning import Shard
+from falter.engine.planning import Shard
 from falter.report import terminal
 from falter.store import Store, StoredStudy
 

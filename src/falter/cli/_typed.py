@@ -41,7 +41,7 @@ def in_flags(message: str, typed: object) -> str:
     """A message with settings called by their options, where all of them were typed."""
     if not isinstance(typed, Typed) or typed.file:
         return message
-    from falter.experiment import EXPERIMENT, STUDY, options_of  # costs what a help page need not
+    from falter.engine import EXPERIMENT, STUDY, options_of  # costs what a help page need not
 
     flags: dict[str, str] = {}
     for option in (*options_of(EXPERIMENT), *options_of(STUDY)):

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from falter.cli._options import experiment_from, experiment_options, store_option
-from falter.experiment import bank_in, manifest_lines, variant_sets, verify_manifest
+from falter.engine import bank_in, manifest_lines, variant_sets, verify_manifest
 
 __all__ = ["variants"]
 

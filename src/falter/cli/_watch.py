@@ -14,7 +14,7 @@ from falter.analysis import PanelSoFar, drops_so_far
 from falter.cli._options import store_option
 from falter.core.errors import UsageError
 from falter.core.ids import short
-from falter.experiment import run_scorers
+from falter.engine import run_scorers
 from falter.figures import Column, Grid
 from falter.report import terminal_figures
 from falter.store import Store, StoredRun, changes, find_study

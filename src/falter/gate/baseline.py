@@ -21,7 +21,7 @@ from falter.core.codec import from_json, to_json
 from falter.core.errors import UsageError, printable
 from falter.core.ids import digest, short
 from falter.core.records import BASELINE, Model, Run
-from falter.experiment import run_scorers
+from falter.engine import run_scorers
 from falter.figures import Column, Grid, Statement, Study, Value
 from falter.figures import numbers as n
 from falter.store import Store, find_study

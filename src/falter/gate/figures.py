@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from falter.core.records import Estimate
-from falter.experiment import PickedAnswers, pick_answers
+from falter.engine import PickedAnswers, pick_answers
 from falter.figures import Column, Example, Examples, Figure, Grid, Statement, Study, Value
 from falter.figures import numbers as n
 from falter.gate.decision import CriterionResult

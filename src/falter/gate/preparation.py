@@ -12,7 +12,7 @@ from typing import Any
 from falter.core.errors import UsageError
 from falter.core.interfaces import Client, RewriteBank
 from falter.core.records import BASELINE, Item, Recipe, Request
-from falter.experiment import (
+from falter.engine import (
     DATA,
     GATE,
     Experiment,
@@ -29,12 +29,12 @@ from falter.experiment import (
     resolve,
     with_names,
 )
+from falter.engine.planning import Cost, count_cells, estimate_cost, plan
 from falter.gate.baseline import Baseline, manifest_hash, read_baseline
 from falter.gate.decision import Schedule, schedule
 from falter.gate.feasibility import GatePlan, plan_gate
 from falter.gate.requirements import Requirement, planned_criteria, requirements
 from falter.gate.result import ItemCost, infeasible_text
-from falter.planning import Cost, count_cells, estimate_cost, plan
 from falter.tasks import Task, hash_order
 
 REPEAT_SHARE = 0.05

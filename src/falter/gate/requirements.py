@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from falter.analysis import OUTCOMES, UNREADABLE, Table
 from falter.core.errors import UnknownName, UsageError
 from falter.core.records import Recipe
-from falter.experiment import GateSpec
+from falter.engine import GateSpec
 from falter.gate.baseline import Baseline
 from falter.gate.decision import Criterion, CriterionKind
 from falter.gate.feasibility import PlannedCriterion

@@ -16,7 +16,7 @@ from falter import __version__
 from falter.analysis import Table, run_tables
 from falter.core.ids import short
 from falter.core.records import BASELINE, Estimate, Recipe
-from falter.experiment import (
+from falter.engine import (
     Resolved,
     Watch,
     carry_out_together,

@@ -16,7 +16,7 @@ from falter.core import render
 from falter.core.ids import short
 from falter.core.interfaces import Scorer
 from falter.core.records import BASELINE, Item, Panel, Prompt, Run, Score
-from falter.experiment import run_scorers
+from falter.engine import run_scorers
 from falter.store import (
     CellRange,
     Store,

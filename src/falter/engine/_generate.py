@@ -1,0 +1,333 @@
+"""Task inputs written by a model for a list of issues: resumable, checked, and reviewed."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from falter.core.errors import TaskError, UsageError
+from falter.core.records import BASELINE, Item
+from falter.engine.config import Experiment, ModelSpec
+from falter.engine.connections import connect
+from falter.engine.execution import Watch, carry_out, opened, record_run, run_async
+from falter.engine.findings import part_result
+from falter.engine.resolving import resolve
+from falter.protocols import Part
+from falter.scorers.parts import Parts
+from falter.store import Store
+from falter.tasks import Domain, Task, Template, read_yaml, rule_faults
+
+__all__ = ["Generated", "apply_sheet", "generate_items", "items_in", "write_sheet"]
+
+TRIES = 3
+ROOM = 2400
+ITEMS = "items"
+TEXTS = ("case", "question", "answer", "query")
+COLUMNS = ("key", "part", "text", "verdict", "edit", "reviewer")
+
+ASKED: Mapping[str, str] = {
+    "case": (
+        "Write the case file of this issue: what was reported, by whom, what was tried, what was "
+        "found, how it stands. 120 to 250 words, with times or dates, names, numbers and codes, in "
+        "the clipped style of people at work.\n"
+        'Reply with one JSON object and nothing else: {"case": "..."}'
+    ),
+    "chat": (
+        "Write the chat in which this issue was first dealt with: 10 to 20 turns with times in "
+        "order. It begins with the Virtual Agent, who cannot help; then a person with a name takes "
+        "over. The requester writes as people do: short, a little untidy.\n"
+        'Reply with one JSON object and nothing else: {"chat": [{"at": "09:12", "who": "Virtual '
+        'Agent", "text": "..."}, ...]}'
+    ),
+    "question": (
+        "Write a question that somebody with this problem might ask, and four documents of a "
+        "knowledge base, each of 60 to 120 words with an id and a title. All have to do with the "
+        "topic, but only one or two answer the question. Facts are the exact words, values or "
+        "commands that the answer needs; each stands in one of the answering documents, in no "
+        "other document, and not in the question. The answer has two to four sentences, holds "
+        "every fact, and each sentence ends with the id of its source in square brackets.\n"
+        'Reply with one JSON object and nothing else: {"question": "...", "documents": [{"id": '
+        '"KB-1042", "title": "...", "text": "..."}, ...], "answers": ["KB-1042"], "facts": '
+        '["..."], "answer": "... [KB-1042]."}'
+    ),
+    "slots": (
+        "Write a request about a similar problem from another person, 30 to 100 words, and a "
+        "schema of 8 to 12 slots for it. A slot has a name, a type (text, number, boolean or "
+        "choice), what it is about, and its value in the request; a choice also has its choices. "
+        "The value of a text or number stands in the request word for word. Two or more slots are "
+        "not answered by the request: their value is null.\n"
+        'Reply with one JSON object and nothing else: {"query": "...", "slots": [{"name": "town", '
+        '"type": "text", "about": "town of the office", "value": "Lund"}, {"name": "urgent", '
+        '"type": "choice", "choices": ["yes", "no"], "about": "...", "value": null}, ...]}'
+    ),
+}
+TOLD = (
+    "You write invented but realistic material for the domain '{name}'.\n\n{description}\n\n"
+    "The area is {area}: {about}\n\nThe issue:\n{issue}\n\n"
+)
+AGAIN = "\n\nYour last try had these faults; mend them and keep the rest:\n{faults}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generated:
+    """How many issues there were, how many items are whole, and what is wrong with the others."""
+
+    author: str
+    issues: int
+    whole: int
+    calls: int
+    faults: Mapping[str, tuple[str, ...]]
+
+
+def generate_items(
+    issues: Sequence[Mapping[str, Any]],
+    domain: Domain,
+    spec: ModelSpec,
+    folder: Path,
+    store: Store,
+    *,
+    watch: Watch | None = None,
+) -> Generated:
+    """Ask for the four inputs of every issue, and again for those with faults, at most three times.
+
+    Replies are stored answers, so that a second call sends what is missing and nothing else. Whole
+    items are written as files, one each; an item with a fault is not.
+    """
+    client = connect(spec)
+    if not client.capabilities.generates:
+        raise UsageError(f"'{spec.name}' cannot write text", hint="name a model that generates")
+    folder = folder / ITEMS
+    have = {path.stem for path in folder.glob("*.yaml")} if folder.is_dir() else set()
+    todo = [issue for issue in issues if issue["key"] not in have]
+    texts: dict[tuple[str, str], str] = {}
+    faults: dict[str, tuple[str, ...]] = {}
+    calls = 0
+    wanted = {(issue["key"], part): "" for issue in todo for part in ASKED}
+    for attempt in range(TRIES):
+        if not wanted:
+            break
+        items = [_item(issue, part, domain, wanted[issue["key"], part], attempt)
+                 for issue in todo for part in ASKED if (issue["key"], part) in wanted]  # fmt: skip
+        calls += len(items)
+        texts |= _ask(spec, items, store, watch)
+        faults = {i["key"]: tuple(_faults(i, texts)) for i in todo}
+        wanted = {
+            (issue["key"], part): "\n".join(f"- {fault}" for fault in faults[issue["key"]])
+            for issue in todo
+            for part in _parts_at_fault(faults[issue["key"]])
+        }
+    whole = [issue for issue in todo if not faults.get(issue["key"])]
+    for issue in whole:
+        _write(folder / f"{issue['key']}.yaml", _row(issue, texts))
+    return Generated(
+        author=client.model.label,
+        issues=len(issues),
+        whole=len(issues) - len(todo) + len(whole),
+        calls=calls,
+        faults={key: found for key, found in faults.items() if found},
+    )
+
+
+def _item(issue: Mapping[str, Any], part: str, domain: Domain, faults: str, attempt: int) -> Item:
+    told = TOLD.format(
+        name=domain["name"],
+        description=str(domain["description"]).strip(),
+        area=issue["area"],
+        about=domain["areas"][issue["area"]],
+        issue=issue["issue"],
+    )
+    text = told + ASKED[part] + (AGAIN.format(faults=faults) if attempt else "")
+    return Item(task="generated", key=f"{issue['key']}/{part}/{attempt}", fields={"text": text})
+
+
+def _ask(
+    spec: ModelSpec, items: Sequence[Item], store: Store, watch: Watch | None
+) -> dict[tuple[str, str], str]:
+    """The replies by issue and part; those that failed are not there."""
+    task = Task(
+        name="generated",
+        items=tuple(items),
+        templates={"open": Template.parse("{text}")},
+        scorer=Parts.name,
+        max_tokens=ROOM,
+    )
+    client = connect(spec)  # one for each round, since it is closed at its end
+    experiment = Experiment(models=(spec,))
+    resolved = resolve(experiment, loaded=[task], clients=[client], recipes=(BASELINE,))
+
+    async def run() -> None:
+        if not record_run(resolved, store):
+            async with opened([client]):
+                await carry_out(resolved, store, watch)
+
+    run_async(run)
+    part = Part(name=task.name, title=task.name, experiment={})
+    replies: dict[tuple[str, str], str] = {}
+    for answered in part_result(store, part, resolved.run).cells():
+        response = answered.cell.response
+        if response is not None and response.failure is None and response.text is not None:
+            key, name, _ = answered.cell.variant.item.key.split("/")
+            replies[key, name] = response.text
+    return replies
+
+
+# Reading and checking
+
+
+def _read(text: str) -> dict[str, Any]:
+    """The one JSON object of a reply, bare or in a fence; empty if there is none."""
+    start, end = text.find("{"), text.rfind("}")
+    try:
+        value = json.loads(text[start : end + 1])
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _row(issue: Mapping[str, Any], texts: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+    """The item as far as it was written; nothing of a reply but its own fields."""
+    row: dict[str, Any] = {name: issue[name] for name in ("key", "area", "issue")}
+    fields = {
+        "case": ("case",),
+        "chat": ("chat",),
+        "question": ("question", "documents", "answers", "facts", "answer"),
+        "slots": ("query", "slots"),
+    }
+    for part, names in fields.items():
+        found = _read(texts.get((issue["key"], part), ""))
+        row |= {name: found[name] for name in names if name in found}
+    return row
+
+
+def _faults(issue: Mapping[str, Any], texts: Mapping[tuple[str, str], str]) -> Iterator[str]:
+    for part in ASKED:
+        if (issue["key"], part) not in texts:
+            yield f"'{part}': nothing arrived"
+        elif not _read(texts[issue["key"], part]):
+            yield f"'{part}': the reply is not one JSON object"
+    yield from rule_faults(_row(issue, texts))
+
+
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "case": ("case",),
+    "chat": ("chat",),
+    "question": ("question", "document", "answer", "fact"),
+    "slots": ("slot", "query", "request"),
+}
+
+
+def _parts_at_fault(faults: Sequence[str]) -> list[str]:
+    """The parts that some fault speaks of; all of them where none is named."""
+    if not faults:
+        return []
+    text = "\n".join(faults)
+    named = [part for part, words in _WORDS.items() if any(word in text for word in words)]
+    return named or list(ASKED)
+
+
+def _write(path: Path, row: Mapping[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = yaml.safe_dump(dict(row), allow_unicode=True, sort_keys=False, width=110)
+    path.write_text(text, "utf-8")
+
+
+# Reviewing
+
+
+def items_in(folder: Path) -> dict[Path, dict[str, Any]]:
+    """The items of a folder by file; one that is not whole raises, with all that is wrong."""
+    inner = folder / ITEMS
+    paths = sorted((inner if inner.is_dir() else folder).glob("*.yaml"))
+    if not paths:
+        raise TaskError(f"There are no items in {folder}", hint="'falter generate' writes them")
+    rows: dict[Path, dict[str, Any]] = {}
+    faults: list[str] = []
+    for path in paths:
+        try:
+            rows[path] = read_yaml(path.read_text("utf-8"))
+        except yaml.YAMLError as error:
+            faults.append(f"{path.name}: {str(error).splitlines()[0]}")
+            continue
+        faults += [f"{path.name}: {fault}" for fault in rows[path] and rule_faults(rows[path])]
+    if faults:
+        shown = "\n".join(f"- {fault}" for fault in faults[:40])
+        raise TaskError(f"The items in {folder} have {len(faults)} faults:\n{shown}")
+    return rows
+
+
+def write_sheet(folder: Path, sheet: Path) -> int:
+    """A line for each part of each item, to be accepted, rejected or edited by people."""
+    rows = items_in(folder)
+    with sheet.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for row in rows.values():
+            for part, text in _reviewed(row):
+                writer.writerow([row["key"], part, _inert(text), "", "", ""])
+    return len(rows)
+
+
+def _reviewed(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "case", row["case"]
+    yield "chat", "\n".join(f"{t['at']} {t['who']}: {t['text']}" for t in row["chat"])
+    yield "question", row["question"]
+    documents = (f"[{d['id']}] {d['title']}\n{d['text']}" for d in row["documents"])
+    yield "documents", "\n\n".join(documents)
+    yield "answer", row["answer"]
+    yield "query", row["query"]
+    yield "slots", "\n".join(f"{s['name']}: {s.get('value')}" for s in row["slots"])
+
+
+def _inert(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+def apply_sheet(folder: Path, sheet: Path) -> tuple[int, int]:
+    """Carry out a reviewed sheet: how many items were rejected, how many parts edited.
+
+    A verdict is `ok`, `reject` or `edit`, or empty. A rejected item moves to `rejected`; an edited
+    text takes the place of the old one, and has to keep every rule. Every bad line is named, and
+    nothing is changed then.
+    """
+    rows = {row["key"]: (path, row) for path, row in items_in(folder).items()}
+    try:
+        with sheet.open(newline="", encoding="utf-8-sig") as file:
+            lines = list(csv.DictReader(file))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise TaskError(f"{sheet} is not a sheet in UTF-8: {error}") from error
+    faults: list[str] = []
+    rejected: set[str] = set()
+    edits = 0
+    for number, line in enumerate(lines, 2):
+        key, part = line.get("key") or "", line.get("part") or ""
+        verdict, edit = (line.get("verdict") or "").strip().lower(), line.get("edit") or ""
+        if key not in rows:
+            faults.append(f"line {number}: there is no item '{key}'")
+        elif verdict not in ("", "ok", "reject", "edit"):
+            faults.append(f"line {number}: the verdict '{verdict}' is not ok, reject or edit")
+        elif verdict == "edit" and (part not in TEXTS or not edit.strip()):
+            faults.append(f"line {number}: only {', '.join(TEXTS)} can be edited here, with a text")
+        elif verdict == "reject":
+            rejected.add(key)
+        elif verdict == "edit":
+            rows[key][1][part] = edit.strip()
+            edits += 1
+    for key, (_, row) in rows.items():
+        faults += [f"{key}: {fault}" for fault in rule_faults(row) if key not in rejected]
+    if faults:
+        shown = "\n".join(f"- {fault}" for fault in faults[:40])
+        raise TaskError(f"The sheet {sheet} has {len(faults)} faults:\n{shown}")
+    for key, (path, row) in rows.items():
+        _write(path, row)
+        if key in rejected:
+            away = path.parent.parent / "rejected"
+            away.mkdir(exist_ok=True)
+            path.rename(away / path.name)
+    return len(rejected), edits

@@ -1,0 +1,192 @@
+"""Results of other tools, analysed like a run of falter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter import __version__
+from falter.analysis import Analysis, PanelCells, Settings, Table, analyse_tables, table_of
+from falter.core.errors import InvalidValue, UnknownName
+from falter.core.ids import digest
+from falter.core.records import Model, Panel
+from falter.readers import Cells, Coded, ColumnMap, LogChoice, Scale, read_results
+
+USUAL_BASELINE = "baseline"
+NO_PROMPTS = "Prompts are not known: there are no examples, no edits, no check of the meaning."
+Ints = NDArray[np.integer[Any]]
+
+
+def analyze_files(
+    paths: Sequence[Path | str],
+    *,
+    columns: ColumnMap | None = None,
+    choice: LogChoice | None = None,
+    scale: Scale | None = None,
+    baseline: str | None = None,
+    unparsed: Literal["wrong", "excluded"] = "wrong",
+    level: float = 0.95,
+    margin: float = 0.02,
+    seed: int = 0,
+) -> Analysis:
+    """Analyse tables of scores or the logs of other tools.
+
+    >>> falter.engine.analyze_files(["results.csv"], baseline="original")
+
+    `baseline` names the condition that drops are measured from. Without it, a condition called
+    `baseline` is taken; if there is none, there are no drops. `margin` is a fraction. Scores
+    outside 0 to 1 need a `scale`.
+    """
+    _check(level, margin, unparsed)
+    cells = read_results([Path(path) for path in paths], columns, choice, scale)
+    return analyze_cells(
+        cells, baseline=baseline, unparsed=unparsed, level=level, margin=margin, seed=seed
+    )
+
+
+def analyze_cells(
+    cells: Cells,
+    *,
+    baseline: str | None = None,
+    unparsed: Literal["wrong", "excluded"] = "wrong",
+    level: float = 0.95,
+    margin: float = 0.02,
+    seed: int = 0,
+) -> Analysis:
+    """Analyse cells that were read already."""
+    tables = tables_of(cells, baseline)
+    settings: dict[str, Any] = {
+        "level": level, "margin": margin, "unparsed": unparsed, "seed": seed,
+    }  # fmt: skip
+    return analyse_tables(
+        tables,
+        Settings(
+            run=digest("analysis", cells.digest, __version__, baseline, settings),
+            version=__version__,
+            created_at=datetime.now(UTC).timestamp(),
+            notes=(*cells.notes, NO_PROMPTS),
+            **settings,
+        ),
+    )
+
+
+def _check(level: float, margin: float, unparsed: str) -> None:
+    if not 0.5 < level < 1.0:
+        raise InvalidValue("level", level, "a number above 0.5 and below 1, as 0.95")
+    if not 0.0 < margin < 1.0:
+        raise InvalidValue("margin", margin, "a fraction above 0 and below 1: 2 points are 0.02")
+    if unparsed not in ("wrong", "excluded"):
+        raise InvalidValue("unparsed", unparsed, "'wrong' or 'excluded'")
+
+
+def tables_of(cells: Cells, baseline: str | None = None) -> list[Table]:
+    """A table for every model and task, in the order in which they appear."""
+    name = _baseline(cells, baseline)
+    revision = cells.digest
+    panels = cells.task.codes.astype(np.int64) * len(cells.model.names) + cells.model.codes
+    order = np.argsort(panels, kind="stable")
+    starts = np.flatnonzero(np.diff(panels[order], prepend=-1))
+    runs = _ordered(cells.run)
+    tables = []
+    for rows in np.split(order, starts[1:]):
+        task = cells.task.names[int(cells.task.codes[rows[0]])]
+        model = cells.model.names[int(cells.model.codes[rows[0]])]
+        panel = Panel(
+            task=task,
+            revision=revision,
+            model=Model(client=model, name=model),
+            scorer=cells.scorers.get(task, "score"),
+        )
+        tables.append(_table(panel, cells, rows, runs, name))
+    return tables
+
+
+def _baseline(cells: Cells, name: str | None) -> str | None:
+    """The condition that was named; else one that is called `baseline`; None if there is none."""
+    names = cells.condition.names
+    if name is not None:
+        if name not in names:
+            raise UnknownName("condition for --baseline", name, names)
+        return name
+    return next((name for name in names if name.strip().lower() == USUAL_BASELINE), None)
+
+
+def _ordered(column: Coded) -> Ints:
+    """Run names as numbers in their order: 2 before 10."""
+
+    def key(place: int) -> tuple[list[tuple[bool, int, str]], int]:
+        parts = re.split(r"(\d+)", column.names[place])
+        return [(p.isdigit(), int(p) if p.isdecimal() else 0, p) for p in parts], place
+
+    rank = np.empty(len(column.names), dtype=np.int32)
+    rank[sorted(range(len(column.names)), key=key)] = np.arange(len(column.names))
+    return np.asarray(rank[column.codes])
+
+
+def _table(panel: Panel, cells: Cells, rows: Ints, runs: Ints, baseline: str | None) -> Table:
+    """The cells of one panel; items by name, conditions as they appear, the baseline first."""
+    items, item = _used(cells.item, rows)
+    order = sorted(range(len(items)), key=items.__getitem__)
+    conditions, condition = _used(cells.condition, rows)
+    has_baseline = baseline in conditions
+    places = list(range(len(conditions)))
+    if has_baseline and baseline is not None:
+        first = conditions.index(baseline)
+        places = [first, *(n for n in places if n != first)]
+    return table_of(
+        panel,
+        PanelCells(
+            item=_moved(order)[item],
+            condition=_moved(places)[condition],
+            run=runs[rows],
+            value=cells.value[rows],
+            outcome=cells.outcome[rows],
+            output=_outputs(cells.output, rows),
+        ),
+        [items[n] for n in order],
+        [conditions[n] for n in places],
+        has_baseline=has_baseline,
+        clusters=_clusters(cells.cluster, rows, item, order),
+    )
+
+
+def _used(column: Coded, rows: Ints) -> tuple[list[str], Ints]:
+    """The names that occur in these rows, in the order of their codes, and the rows' numbers."""
+    codes = column.codes[rows]
+    used = np.unique(codes)
+    numbers = np.zeros(len(column.names), dtype=np.int32)
+    numbers[used] = np.arange(len(used))
+    return [column.names[int(n)] for n in used], numbers[codes]
+
+
+def _moved(order: Sequence[int]) -> Ints:
+    """Old places to new ones."""
+    new = np.empty(len(order), dtype=np.int32)
+    new[list(order)] = np.arange(len(order))
+    return new
+
+
+def _outputs(column: Coded | None, rows: Ints) -> Ints | None:
+    """Answers that differ in case or outer white space are the same; -1 is none."""
+    if column is None:
+        return None
+    numbers: dict[str, int] = {}
+    codes = [numbers.setdefault(name.strip().lower(), len(numbers)) for name in column.names]
+    return np.array([*codes, -1], dtype=np.int32)[column.codes[rows]]
+
+
+def _clusters(
+    column: Coded | None, rows: Ints, item: Ints, order: Sequence[int]
+) -> list[str] | None:
+    """The cluster of every item, in the order of the table."""
+    if column is None:
+        return None
+    codes = np.zeros(len(order), dtype=np.int32)
+    codes[item] = column.codes[rows]
+    return [column.names[int(codes[n])] for n in order]

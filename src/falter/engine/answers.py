@@ -1,0 +1,312 @@
+"""The answers of a stored run, picked by what became of them. Calls no model."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from falter.analysis import (
+    Answer,
+    AnswerKind,
+    ReadTwice,
+    Settings,
+    UnreadReply,
+    answers,
+    rescore_figures,
+    rescored_panels,
+    scored_cells,
+    unread_replies,
+)
+from falter.core.errors import StoreError, UnknownName, UsageError
+from falter.core.ids import short
+from falter.core.interfaces import Scorer
+from falter.core.records import Item, Run
+from falter.engine.scoring import reads_labels, run_scorers, with_labels, with_reasoning
+from falter.figures import Column, Examples, Figure, Grid, Study
+from falter.scorers import scorers
+from falter.store import Store, StoredRun, find_study
+
+UNREAD = ("unparsed", "truncated", "refused")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PickedAnswers:
+    """Which answers of a run are wanted; what is None or empty wants all."""
+
+    kinds: tuple[AnswerKind, ...] = ()
+    recipe: str | None = None
+    items: tuple[str, ...] = ()
+    model: str | None = None
+    task: str | None = None
+    part: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """The first `limit` answers that were picked, and how many there are.
+
+    Where unread ones were asked for, `unread` are the commonest of these replies and `readers` the
+    scorers that would read them, with the number of replies that each would.
+    """
+
+    run: Run
+    answers: tuple[Answer, ...]
+    count: int
+    unread: tuple[UnreadReply, ...] = ()
+    readers: tuple[tuple[str, int], ...] = ()
+
+
+def pick_answers(path: Path, name: str | None, picked: PickedAnswers, *, limit: int) -> Answers:
+    """The answers of a stored run, or of a part of a study."""
+    if not path.exists():
+        raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
+    with Store(path) as store:
+        run = part_of_study(store, name, picked.part).run
+        _check(run, picked)
+        chosen: dict[str, Scorer] = run_scorers(run)
+        found = answers(
+            store,
+            run,
+            chosen,
+            kinds=picked.kinds,
+            recipe=picked.recipe,
+            items=picked.items,
+            model=picked.model,
+            task=picked.task,
+        )
+        first, count = _counted(found, limit)
+        if not set(picked.kinds) & set(UNREAD):
+            return Answers(run=run, answers=first, count=count)
+        cells = (
+            (cell, score)
+            for cell, score in scored_cells(store, run, chosen, sections=True)
+            if score is not None and score.outcome in UNREAD
+        )
+        unread, readers = unread_replies(cells, _alternatives(run, chosen))
+        return Answers(
+            run=run,
+            answers=first,
+            count=count,
+            unread=unread,
+            readers=tuple(readers.items()),
+        )
+
+
+def _counted(found: Iterator[Answer], limit: int) -> tuple[tuple[Answer, ...], int]:
+    first = tuple(itertools.islice(found, limit))
+    return first, len(first) + sum(1 for _ in found)
+
+
+def part_of_study(store: Store, name: str | None, part: str | None) -> StoredRun:
+    """The run of that name; of a study the part, which has to be named where there are several."""
+    parts = {p.name: p.run for p in find_study(store, name).parts}
+    if len(parts) == 1 and part is None:
+        return store.find_run(next(iter(parts.values())))
+    if part is None:
+        raise UsageError(
+            f"This study has {len(parts)} parts: {', '.join(parts)}", hint="name one with --part"
+        )
+    if part not in parts:
+        raise UnknownName("part", part, list(parts))
+    return store.find_run(parts[part])
+
+
+def _check(run: Run, picked: PickedAnswers) -> None:
+    """Refuse names that the run does not have."""
+    known: dict[str, tuple[str | None, Sequence[str]]] = {
+        "recipe": (picked.recipe, [recipe.label for recipe in run.recipes]),
+        "model": (picked.model, [panel.model.label for panel in run.panels]),
+        "task": (picked.task, [panel.task for panel in run.panels]),
+    }
+    for kind, (name, names) in known.items():
+        if name is not None and name not in names:
+            raise UnknownName(kind, name, list(dict.fromkeys(names)))
+
+
+def _alternatives(run: Run, chosen: dict[str, Scorer]) -> list[Scorer]:
+    """Other scorers of written replies that need nothing but the reply and read the same kind."""
+    kinds = {scorer.answer_kind for scorer in chosen.values()}
+    styles = {scorer.style for scorer in chosen.values()}
+    return [
+        scorer
+        for name in scorers.names()
+        if name not in chosen
+        for scorer in (with_reasoning(scorers.get(name), run.experiment),)
+        if scorer.answer_kind in kinds
+        and scorer.style in styles
+        and not (scorer.needs_scores or scorer.needs_baseline)
+    ]
+
+
+def answers_study(result: Answers, picked: PickedAnswers) -> Study:
+    """The answers as figures: the commonest unread replies first, then one by one."""
+    run = result.run
+    what = " and ".join(picked.kinds) or "all"
+    figures: list[Figure] = []
+    if result.unread:
+        figures.append(_unread_grid(result))
+    figures.append(
+        Examples(
+            name="answers",
+            title=f"{result.count:,} answers: {what}",
+            examples=tuple(answer.example for answer in result.answers),
+        )
+    )
+    return Study(
+        id=run.id,
+        title=f"Answers of the run {short(run.id)}",
+        version=run.version,
+        created_at=0.0,
+        seed=run.seed,
+        level=run.experiment["level"],
+        unparsed=run.experiment["unparsed"],
+        models=tuple(dict.fromkeys(panel.model.label for panel in run.panels)),
+        figures=tuple(figures),
+        headline=(),
+    )
+
+
+def _unread_grid(result: Answers) -> Grid:
+    text = []
+    if result.readers:
+        best = ", ".join(f"{name} {count:,}" for name, count in result.readers[:3])
+        text.append(
+            f"Scorers that would read some of them, with how many: {best}. Whether they read them "
+            "rightly is for you to see; 'falter rescore' compares."
+        )
+    return Grid(
+        name="unread-replies",
+        title="The commonest replies that could not be read",
+        text=tuple(text),
+        columns=(Column(name="Reply"), Column(name="Times", unit="count"), Column(name="Read by")),
+        rows=tuple((r.text or "(empty)", r.count, ", ".join(r.read_by)) for r in result.unread),
+    )
+
+
+# The stored answers of a run read by another scorer. Calls no model.
+
+
+def rescored_study(
+    path: Path | str,
+    name: str | None,
+    scorer: str,
+    *,
+    part: str | None = None,
+    labels: Sequence[str] = (),
+    incomplete: bool = False,
+) -> Study:
+    """The answers of a stored run as it was scored and as another scorer reads them.
+
+    `labels` are those of a scorer that reads labels; without them, those of the run, else the
+    different targets of its items.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
+    with Store(path) as store:
+        stored = part_of_study(store, name, part)
+        run = stored.run
+        other = with_reasoning(scorers.get(scorer), run.experiment)
+        other.check()
+        items = store.items(run)
+        other = with_labels(other, _labels(run, items, labels))
+        if labels and not reads_labels(other):
+            raise UsageError(
+                f"The scorer '{scorer}' reads no labels",
+                hint="drop --labels, or name one that does",
+            )
+        places = _places(run, other, items)
+        panels = rescored_panels(store, run, run_scorers(run), other, places, _settings(stored))
+    if not incomplete:
+        _require_finished(stored, panels)
+    return _study(stored, other, panels)
+
+
+def _require_finished(stored: StoredRun, panels: Sequence[ReadTwice]) -> None:
+    missing = sum(panel.first.counts.missing for panel in panels)
+    if missing or not stored.planned:
+        raise StoreError(
+            f"The run {short(stored.run.id)} is not finished",
+            hint="run the same command again to finish it, or read it as it is with --partial",
+        )
+
+
+def _labels(run: Run, items: Sequence[Item], named: Sequence[str]) -> dict[str, list[str]]:
+    """The labels of each task: named now, else when it was run, else its different targets."""
+    tasks = {panel.task for panel in run.panels}
+    recorded = run.experiment.get("labels") or {}
+    targets: dict[str, set[str]] = {task: set() for task in tasks}
+    for item in items:
+        if isinstance(item.target, str):
+            targets.setdefault(item.task, set()).add(item.target)
+    return {
+        task: list(named) or list(recorded.get(task) or sorted(targets[task])) for task in tasks
+    }
+
+
+def _places(run: Run, other: Scorer, items: Sequence[Item]) -> list[int]:
+    """The panels whose answers the scorer can read and did not read already, or an error."""
+    unfit = {place: _unfit(run, place, other, items) for place in range(len(run.panels))}
+    fitting = [place for place, why in unfit.items() if not why]
+    if not fitting:
+        raise UsageError(
+            f"The scorer '{other.name}' cannot read this run again: {unfit[0]}",
+            hint="'falter list scorers' says what each of them reads",
+        )
+    return fitting
+
+
+def _unfit(run: Run, place: int, other: Scorer, items: Sequence[Item]) -> str:
+    panel = run.panels[place]
+    used = scorers.get(panel.scorer)
+    own = [item for item in items if item.task == panel.task]
+    if panel.scorer == other.name:
+        return f"'{panel.task}' was scored by it"
+    if other.needs_scores and not used.needs_scores:
+        return "it needs log-probabilities of the options, and replies were asked for"
+    if used.needs_scores and not other.needs_scores:
+        return "it reads written replies, and log-probabilities of the options were asked for"
+    if other.needs_choices and not all(item.choices for item in own):
+        return f"it needs choices, which '{panel.task}' does not have"
+    targets = [
+        item.choices[item.target] if isinstance(item.target, int) and item.choices else item.target
+        for item in own
+    ]
+    faults = [other.fault(str(target)) for target in targets if target is not None]
+    return str(faults[0]) if faults and all(faults) else ""
+
+
+def _settings(stored: StoredRun) -> Settings:
+    run = stored.run
+    return Settings(
+        run=run.id,
+        version=run.version,
+        created_at=stored.created_at,
+        seed=run.seed,
+        level=run.experiment["level"],
+        unparsed=run.experiment["unparsed"],
+    )
+
+
+def _study(stored: StoredRun, other: Scorer, panels: Sequence[ReadTwice]) -> Study:
+    run = stored.run
+    figures = rescore_figures(panels, run.experiment["level"])
+    models = {panel.panel.model.label: panel.panel.model for panel in panels}
+    left_out = len(run.panels) - len(panels)
+    return Study(
+        id=run.id,
+        title=f"The run {short(run.id)} read by {other.name}",
+        version=run.version,
+        created_at=stored.created_at,
+        seed=run.seed,
+        level=run.experiment["level"],
+        unparsed=run.experiment["unparsed"],
+        models=tuple(models),
+        simulated=tuple(label for label, model in models.items() if model.simulated),
+        figures=figures,
+        headline=tuple(figure.name for figure in figures),
+        notes=(f"{left_out} panels of this run are left out: {other.name} read them already or "
+               "cannot.",) if left_out else (),
+    )  # fmt: skip

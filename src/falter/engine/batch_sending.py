@@ -1,0 +1,445 @@
+"""Running by batches: what is missing is handed in together, waited for, and read as it ends.
+
+Everything that a kill must not lose is in the store before it matters: a batch before it is handed
+in, its name as soon as it is known, its answers as they are read. So the same command goes on from
+wherever the last one ended, and hands in again only what has no answer and is in no open batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+
+from falter.core.batches import BatchBook, BatchClient, BatchStatus, StoredBatch
+from falter.core.errors import EndpointError, FalterError, RunStopped
+from falter.core.interfaces import ResponseStore, SharedStore
+from falter.core.records import Request, Response
+from falter.engine.planning import batched
+from falter.engine.sending import LOOK_AHEAD, ModelQueue, main_error
+
+FIRST_PAUSE, LONGEST_PAUSE, GROWTH = 0.5, 60.0, 1.5
+LISTING_GRACE_SECONDS = 60.0
+"""Seconds after which a batch that a provider does not list has not arrived."""
+LISTED_BEFORE = 3600.0
+"""How far a provider's clock may be behind."""
+PATIENCE = 3600.0
+"""Seconds that a provider may be out of reach while a batch is waited for."""
+ROUNDS = 3
+MAX_FAILED_PROBES = 5
+COMMIT = 256
+Say = Callable[[str], None]
+
+
+async def run_batches(
+    queues: Sequence[ModelQueue],
+    store: ResponseStore,
+    book: BatchBook,
+    stop: asyncio.Event,
+    say: Say,
+) -> None:
+    """Have what the store lacks answered in batches, in all queues at once.
+
+    A queue's requests are gone through once a round: they can be iterated again and again. Raises
+    as `run_queues` does; what a batch has been paid for stays at the provider, and the next run
+    with the same store reads it.
+    """
+    works = [_BatchWork(queue, store, book, stop, say) for queue in queues]
+    for work in works:
+        await work.desk.check()
+    try:
+        async with asyncio.TaskGroup() as group:
+            for work in works:
+                group.create_task(work.run())
+    except BaseExceptionGroup as group_error:
+        raise main_error(group_error) from group_error
+    if stop.is_set():
+        waiting = sum(len(book.open(queue.client.model)) for queue in queues)
+        raise RunStopped(
+            f"The run was interrupted: {waiting:,} batches go on at the provider",
+            hint="run the same command again: it reads them, and hands in nothing twice",
+        )
+
+
+class _BatchWork:
+    """One queue's batches."""
+
+    def __init__(
+        self,
+        queue: ModelQueue,
+        store: ResponseStore,
+        book: BatchBook,
+        stop: asyncio.Event,
+        say: Say,
+    ) -> None:
+        assert isinstance(queue.client, BatchClient)
+        self.queue, self.desk, self.model = queue, queue.client.batches, queue.client.model
+        self.progress = queue.progress
+        self._client, self._store, self._book, self._stop = queue.client, store, book, stop
+        self._tell = say
+        self._open: dict[str, StoredBatch] = {}
+        self._foreign_batches: set[str] = set()  # batches of others that had as many requests
+        self._lacking: dict[str, int] = {}  # the cells that wait for each request
+        self._again: dict[str, str] = {}  # to be handed in once more, and why
+        self._failed: set[str] = set()
+        self._most = self.desk.most_requests
+        self._alone = self._crowded = self._cancelled = self._scouted = False
+
+    async def run(self) -> None:
+        """Hand in, wait, read; what a batch left without an answer goes into another."""
+        rounds = 0
+        while rounds < ROUNDS and not self._stop.is_set():
+            self._again, self._crowded = {}, False
+            await self._hand_in(is_first=not self.progress.planned)
+            await self._wait()
+            if self._cancelled:
+                raise RunStopped(
+                    f"{self.progress.label}: a batch was cancelled at the provider; the answers "
+                    "that it had are stored",
+                    hint="the same command hands in what is missing once more",
+                )
+            self._again = {k: why for k, why in self._again.items() if k in self._lacking}
+            if not self._again:
+                return
+            rounds += not self._crowded
+        if not self._stop.is_set():
+            self._give_up()
+
+    # What other processes, or an earlier one that was killed, have begun
+
+    async def _attach(self) -> list[StoredBatch]:
+        """Look after open batches that this run needs and nobody looks after; return the others."""
+        theirs = []
+        for batch in self._book.open(self.model):
+            if batch.mark in self._open or self._lacking.keys().isdisjoint(self._book.keys(batch)):
+                continue
+            if not self._book.lease(batch):
+                theirs.append(batch)
+            elif batch.name is None:
+                await self._look_for(batch, batch.created_at + LISTING_GRACE_SECONDS)
+            else:
+                self._say(f"waiting for batch {batch.name} of {batch.requests:,} requests")
+                self._open[batch.mark] = batch
+        return theirs
+
+    async def _look_for(self, batch: StoredBatch, until: float) -> None:
+        """Find the batch that was being handed in when its answer got lost, or a process died."""
+        self._say(f"looking for a batch of {batch.requests:,} requests that may have arrived")
+        for looks, pause in enumerate(self._pauses(), 1):
+            late = time.time() > until and looks > 1
+            try:
+                name = await self._listed_as(batch)
+            except EndpointError as error:
+                if late:
+                    raise RunStopped(
+                        f"{self.progress.label}: nobody knows whether a batch arrived, since the "
+                        f"provider's batches cannot be listed: {error.message}",
+                        hint="the same command looks again",
+                    ) from error
+            else:
+                if name is not None:
+                    self._open[batch.mark] = self._book.mark(batch, "waiting", name=name)
+                    self._say(f"batch {name} had arrived")
+                    return
+                if late:
+                    self._book.mark(batch, "lost", name=None, said="it never arrived")
+                    self._hand_in_again(batch, "the batch never arrived at the provider")
+                    return
+            await self._sleep(pause)
+            if self._stop.is_set():
+                return
+
+    async def _listed_as(self, batch: StoredBatch) -> str | None:
+        """The provider's name for a batch: by its mark, else the oldest with as many requests."""
+        names = self._book.names(self.model) | self._foreign_batches
+        alike = None
+        async for listed in self.desk.listed(batch.created_at - LISTED_BEFORE):
+            if listed.mark == batch.mark:
+                return listed.name
+            unmarked = listed.mark is None and listed.name not in names
+            if unmarked and listed.requests == batch.requests:
+                alike = listed.name
+        return alike
+
+    # Handing in
+
+    async def _hand_in(self, *, is_first: bool) -> None:
+        """Go through the plan once, and hand in what is missing in as few batches as fit."""
+        keys: list[str] = []
+        lines: list[bytes] = []
+        size = 0
+        async for request in self._to_send(is_first):
+            try:
+                line = self.desk.line(request)
+            except (ValueError, EndpointError) as error:
+                self._land_now(request, _failure(request.key, f"it cannot be sent: {error}"))
+                continue
+            full = len(keys) >= self._most or size + len(line) > self.desk.most_bytes
+            if keys and full:
+                await self._submit(keys, lines)
+                keys, lines, size = [], [], 0
+            keys.append(request.key)
+            lines.append(line)
+            size += len(line) + 1
+        if keys and not self._stop.is_set():
+            await self._submit(keys, lines)
+
+    async def _to_send(self, is_first: bool) -> AsyncIterator[Request]:
+        """The requests without an answer that are in no batch, each once."""
+        given: set[str] = set()
+        for stretch in batched(self.queue.requests, LOOK_AHEAD):
+            if self._stop.is_set():
+                return
+            if is_first:
+                self.progress.planned += len(stretch)
+                if self.queue.on_planned is not None:
+                    self.queue.on_planned(stretch)
+            missing = self._missing_of(stretch, is_first)
+            free = missing - self._book.held(missing) - given - self._failed
+            for request in stretch:
+                if request.key in free:
+                    free.discard(request.key)
+                    if self._scouted or not await self._scout(request):
+                        given.add(request.key)
+                        yield request
+            await asyncio.sleep(0)
+
+    def _missing_of(self, stretch: Sequence[Request], is_first: bool) -> set[str]:
+        """The keys of a stretch without an answer; its cells are counted the first time."""
+        share = self.queue.share
+        ours = [r for r in stretch if share is None or r.key in share]
+        missing = self._store.missing(list({r.key for r in ours}))
+        if is_first:
+            self.progress.elsewhere += len(stretch) - len(ours)
+            for request in ours:
+                if request.key in missing:
+                    self._lacking[request.key] = self._lacking.get(request.key, 0) + 1
+                else:
+                    self.progress.stored += 1
+        return missing
+
+    async def _scout(self, request: Request) -> bool:
+        """Ask one request directly, before any is handed in; False if another process has it.
+
+        How the server wants to be asked, a wrong name or a used-up quota show at once, and not
+        tomorrow in every line of a batch.
+        """
+        shared = self._store if isinstance(self._store, SharedStore) else None
+        if shared is not None and not shared.claim([request.key]):
+            return False
+        if not self._book.is_free(request.key):
+            if shared is not None:
+                shared.release([request.key])
+            return False
+        self.progress.sent += 1
+        response = await self._client.generate(request)
+        self._land_now(request, response)
+        if shared is not None:
+            shared.release([request.key])
+        self._scouted = response.failure is None
+        if len(self._failed) >= MAX_FAILED_PROBES and not self._scouted:
+            raise RunStopped(
+                f"{self.progress.label}: the first {len(self._failed)} requests all failed, so "
+                f"none was put in a batch; the last error was: {response.failure}",
+                hint="check the endpoint with 'falter doctor'",
+            )
+        return True
+
+    async def _submit(self, keys: Sequence[str], lines: Sequence[bytes]) -> None:
+        """One batch: written down, handed in, its name written down."""
+        batch = self._book.record(self.model, keys, self.desk.asked)
+        ours = set() if batch is None else set(self._book.keys(batch))
+        self._again |= dict.fromkeys(set(keys) - ours, "another process had it")
+        if batch is None:
+            return
+        chosen = [line for key, line in zip(keys, lines, strict=True) if key in ours]
+        try:
+            name = await self.desk.submit(batch.mark, chosen)
+        except FalterError as error:  # refused for certain
+            self._book.mark(batch, "refused", name=None, said=error.message)
+            if isinstance(error, EndpointError):
+                raise RunStopped(
+                    f"{self.progress.label}: the batch was refused: {error.message}",
+                    hint="nothing of it was paid; without --batch requests are sent one by one",
+                ) from error
+            raise
+        self.progress.sent += len(chosen)
+        if name is None:
+            await self._look_for(batch, time.time() + LISTING_GRACE_SECONDS)
+        elif not name:
+            raise RunStopped(
+                f"{self.progress.label}: the server took a batch and gave it no usable name",
+                hint="its answers cannot be read; without --batch requests are sent one by one",
+            )
+        else:
+            self._open[batch.mark] = self._book.mark(batch, "waiting", name=name)
+            self._say(f"batch {name} has {len(chosen):,} requests")
+        if self._alone:
+            await self._wait()
+
+    # Waiting and reading
+
+    async def _wait(self) -> None:
+        """Until every batch has ended and been read, those of other processes as well."""
+        trouble: float | None = None
+        for pause in self._pauses():
+            theirs: list[StoredBatch] = []
+            try:
+                theirs = await self._attach()
+                await self._look_at_all()
+                trouble = None
+            except EndpointError as error:
+                now = time.monotonic()
+                trouble = now if trouble is None else trouble
+                if now - trouble > PATIENCE:
+                    raise RunStopped(
+                        f"{self.progress.label}: {error.message}",
+                        hint="the batches go on; the same command reads them",
+                    ) from error
+                self._say(f"{error.message}; asking again")
+            if (not self._open and not theirs and trouble is None) or self._stop.is_set():
+                break
+            await self._sleep(pause)
+        self._count_of_others()
+
+    async def _look_at_all(self) -> None:
+        for batch in list(self._open.values()):
+            assert batch.name is not None
+            status = await self.desk.status(batch.name)
+            if status.gone:
+                raise RunStopped(
+                    f"{self.progress.label}: the provider knows no batch {batch.name}",
+                    hint="is it the same account? If its answers are lost, 'falter batch forget "
+                    f"{batch.name}' has them asked, and paid, once more",
+                )
+            if not status.ended:
+                if status.said != batch.said:
+                    self._open[batch.mark] = self._book.mark(
+                        batch, "waiting", name=batch.name, said=status.said
+                    )
+                continue
+            if status.failure:
+                self._refused(batch, status)
+            else:
+                await self._read(batch, status)
+
+    def _refused(self, batch: StoredBatch, status: BatchStatus) -> None:
+        """A batch that was taken, looked through, and not begun: nothing of it was paid."""
+        del self._open[batch.mark]
+        self._book.mark(batch, "refused", name=batch.name, said=status.failure)
+        if not status.too_much or batch.requests == 1:
+            raise RunStopped(
+                f"{self.progress.label}: batch {batch.name} was refused: {status.failure}",
+                hint="nothing of it was paid; without --batch requests are sent one by one",
+            )
+        # Smaller ones, and each when the one before it has ended.
+        self._most, self._alone, self._crowded = max(1, batch.requests // 2), True, True
+        self._say(f"{status.failure}; going on with {self._most:,} requests at a time")
+        self._hand_in_again(batch, status.failure)
+
+    def _hand_in_again(self, batch: StoredBatch, why: str) -> None:
+        keys = self._lacking.keys() & self._book.keys(batch)
+        self._again |= dict.fromkeys(keys, why)
+
+    async def _read(self, batch: StoredBatch, status: BatchStatus) -> None:
+        """Store what a batch brought, in whatever order; each request counts once."""
+        assert batch.name is not None
+        left = dict.fromkeys(self._book.keys(batch), status.said)
+        waiting: list[Response] = []
+        known = unknown = answered = 0
+        async with contextlib.aclosing(self.desk.results(batch.name, batch.asked)) as lines:
+            async for line in lines:
+                known += line.key in left
+                if line.key not in left:
+                    unknown += 1
+                elif line.response is None:
+                    left[line.key] = line.reason
+                else:
+                    del left[line.key]
+                    waiting.append(line.response)
+                    answered += line.response.failure is None
+                if len(waiting) >= COMMIT:
+                    self._land(batch, waiting)
+                    waiting = []
+        self._land(batch, waiting)
+        del self._open[batch.mark]
+        if unknown and not known:
+            await self._is_foreign(batch)
+            return
+        if unknown:
+            self._say(f"batch {batch.name} has {unknown:,} lines too many, which are left out")
+        left = {key: reason for key, reason in left.items() if key in self._lacking}
+        self._again |= left
+        self._cancelled |= status.cancelled and bool(left)
+        self._book.mark(batch, "read", name=batch.name, said=status.said)
+        self._say(f"batch {batch.name} is read: {answered:,} of {batch.requests:,} answered")
+
+    async def _is_foreign(self, batch: StoredBatch) -> None:
+        """Somebody else's batch with as many requests was taken for one of which no name came."""
+        self._foreign_batches.add(batch.name or "")
+        await self._look_for(self._book.mark(batch, "sending", name=None), 0.0)
+
+    # Counting
+
+    def _land(self, batch: StoredBatch, responses: Sequence[Response]) -> None:
+        fresh = [response for response in responses if response.key not in self._failed]
+        if fresh:
+            self._book.land(batch, fresh)
+            for response in fresh:
+                self._count(response)
+
+    def _land_now(self, request: Request, response: Response) -> None:
+        """Store an answer that came by itself."""
+        if response.failure is None:
+            self._store.put_responses([(request, response)])
+        else:
+            self._store.put_failures([response])
+        self._count(response)
+
+    def _count(self, response: Response) -> None:
+        progress, cells = self.progress, self._lacking.pop(response.key, 0)
+        if response.failure is None and cells:  # a file may be read twice
+            progress.landed += cells
+            progress.prompt_tokens += response.usage.prompt_tokens
+            progress.completion_tokens += response.usage.completion_tokens
+        elif response.failure is not None:
+            progress.failed += cells
+            progress.last_failure = response.failure
+            self._failed.add(response.key)
+
+    def _count_of_others(self) -> None:
+        """What other processes had answered meanwhile."""
+        missing = self._store.missing(list(self._lacking))
+        for key in self._lacking.keys() - missing:
+            self.progress.stored += self._lacking.pop(key)
+
+    def _give_up(self) -> None:
+        """What several batches left without an answer has failed, as far as this run goes."""
+        failures = [
+            _failure(key, f"no answer in {ROUNDS} batches: {why}")
+            for key, why in self._again.items()
+        ]
+        self._store.put_failures(failures)
+        for failure in failures:
+            self._count(failure)
+
+    # Time and words
+
+    def _say(self, text: str) -> None:
+        self._tell(f"{self.progress.label}: {text}")
+
+    def _pauses(self) -> Iterator[float]:
+        pause = FIRST_PAUSE
+        while True:
+            yield pause
+            pause = min(LONGEST_PAUSE, pause * GROWTH)
+
+    async def _sleep(self, seconds: float) -> None:
+        """A pause that an interruption ends."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stop.wait(), seconds)
+
+
+def _failure(key: str, reason: str) -> Response:
+    return Response(key=key, failure=reason, received_at=time.time())

@@ -1,0 +1,328 @@
+"""Prices, and a run cut to a budget: the requests that it pays for, and the cells they go to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from falter.clients.settings import is_free
+from falter.core.errors import UsageError
+from falter.engine.config import Experiment
+from falter.engine.planning import Price, estimate_cost
+from falter.engine.resolving import PanelPlan, Resolved
+from falter.engine.setting_types import Options, Place, Value
+from falter.engine.settings import Block, Setting
+from falter.stats import Layout, budget_layout, planned_half_widths
+
+SAMPLE = 200
+"""Items of a panel whose prompts are counted; the others are taken to be as long."""
+ROUNDING = 1e-6
+MIN_ITEMS = 20
+"""Items below which a layout tells next to nothing."""
+
+# Price lists: the price of a million tokens, by the model's name. No price is guessed.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceList:
+    """Prices by model name; `name` is what messages call the list."""
+
+    name: str
+    currency: str
+    models: Mapping[str, Price]
+
+    def price(self, model: str) -> Price | None:
+        """The price of a model as an experiment names it; None if the list has none.
+
+        `gpt-4o` in the list is the price of `openai:gpt-4o`, and of `inspect:openai/gpt-4o`: the
+        name after the client's, whole, else what follows its last slash. Models that run in this
+        process cost nothing.
+        """
+        client, _, name = model.partition(":")
+        if is_free(client):
+            return Price(input=0.0, output=0.0, currency=self.currency)
+        return self.models.get(name) or self.models.get(name.rpartition("/")[2])
+
+
+def price_lists() -> list[str]:
+    """The names of the lists that come with falter."""
+    return sorted(_bundled())
+
+
+def read_prices(source: str) -> PriceList:
+    """A bundled list by its name, or a file of the same form."""
+    bundled = _bundled()
+    if source in bundled:
+        return _parsed(source, bundled[source])
+    path = Path(source)
+    if not source or not path.exists():
+        names = ", ".join(sorted(bundled))
+        raise UsageError(f"Unknown price list '{source}'", hint=f"known: {names}; or give a file")
+    try:
+        return _parsed(path.name, path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"The price list {path} cannot be read: {error}", hint="give a YAML file in UTF-8"
+        ) from error
+
+
+def with_prices(experiment: Experiment, prices: PriceList) -> Experiment:
+    """The experiment with a price for each model that has none and is in the list."""
+    models = (
+        spec if spec.price is not None else replace(spec, price=prices.price(spec.name))
+        for spec in experiment.models
+    )
+    return replace(experiment, models=tuple(models))
+
+
+def _bundled() -> dict[str, str]:
+    """The text of each bundled list, by the list's name."""
+    folder = resources.files("falter.engine").joinpath("data")
+    return {
+        file.name.removeprefix("prices-").removesuffix(".yaml"): file.read_text("utf-8")
+        for file in folder.iterdir()
+        if file.name.startswith("prices-")
+    }
+
+
+def _parsed(name: str, text: str) -> PriceList:
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UsageError(f"{name} is not YAML: {error}", hint="check the indentation") from error
+    here = Place(name)
+    settings = _LIST.read(data, here)
+    currency = settings["currency"]
+    entries = {
+        model: _ENTRY.read(entry, here.at("models").at(model))
+        for model, entry in settings["models"].items()
+    }
+    prices = {m: Price(**entry, currency=currency) for m, entry in entries.items()}
+    return PriceList(name=name, currency=currency, models=prices)
+
+
+_LIST = Block(
+    dict,
+    currency=Setting("", shape=Value(str), required="for example 'currency: USD'"),
+    models=Setting(
+        "", shape=Options(),
+        required="for example 'models: {gpt-4o: {input: 2.50, output: 10}}'",
+    ),
+)  # fmt: skip
+_SIDE = Setting("", shape=Value(float, low=0), required="a price per million tokens")
+_ENTRY = Block(
+    dict, input=_SIDE, output=_SIDE,
+    cached=Setting("", shape=Value(float, low=0), default=None),
+)  # fmt: skip
+
+
+# The requests that a budget in tokens or in money pays for, by the plan's own estimate
+
+
+def _affordable(resolved: Resolved) -> int:
+    """The requests that the budget pays for: itself where it is a number of them.
+
+        requests = budget · cells / (what the whole table takes at most)
+
+    Tokens are estimated as `falter plan` does: four characters a token, and every answer as long as
+    it may be. So the run takes less, as a rule. Raises where a price is not known.
+    """
+    budget = resolved.experiment.budget
+    assert budget is not None
+    if isinstance(budget, int):
+        return budget
+    number, unit = budget.split()
+    run = resolved.run
+    panels = _distinct_panels(resolved.panels)
+    prices = {} if unit == "tokens" else _prices(resolved, panels, unit)
+    whole = cells = 0.0
+    for place, panel in enumerate(panels):
+        items = panel.items[:: max(1, len(panel.items) // SAMPLE)]
+        sample = replace(panel, items=items)
+        target = replace(panel.target, price=prices.get(place))
+        cost = estimate_cost(sample.requests(run.draws, run.repeats), target, set)
+        taken = cost.amount or 0.0 if prices else cost.prompt_tokens + cost.completion_tokens
+        whole += taken * len(panel.items) / max(1, len(items))
+        cells += panel.cells(run.draws, run.repeats)
+    if whole == 0.0:
+        raise UsageError(
+            f"A budget of {budget} sets no bound: these requests cost nothing",
+            hint="give a number of requests, such as 'budget: 2000'",
+        )
+    return max(1, math.floor(min(1.0, float(number) / whole) * cells + 1e-9))
+
+
+def _distinct_panels(panels: Sequence[PanelPlan], task: str | None = None) -> list[PanelPlan]:
+    """The panels, of a task or of all, that are sent: scorers that read the same answers share."""
+    kept: list[PanelPlan] = []
+    for p in panels:
+        ours = task is None or p.panel.task == task
+        if ours and all((p.panel.task, p.target) != (k.panel.task, k.target) for k in kept):
+            kept.append(p)
+    return kept
+
+
+def _more_of(budget: int | str | None, times: float) -> str:
+    """So many times a budget, rounded up, in its own words."""
+    if not isinstance(budget, str):
+        return f"{math.ceil((budget or 0) * times):,}"
+    number, unit = budget.split()
+    more = float(number) * times
+    return (
+        f"{math.ceil(more):,} tokens"
+        if unit == "tokens"
+        else f"{math.ceil(more * 100) / 100:.2f} {unit}"
+    )
+
+
+def _prices(resolved: Resolved, panels: Sequence[PanelPlan], currency: str) -> dict[int, Price]:
+    """The price of each panel's model, by its place. Raises with what is missing."""
+    free = Price(input=0.0, output=0.0, currency=currency)
+    found: dict[int, Price] = {}
+    for place, panel in enumerate(panels):
+        price = panel.target.price
+        if price is None and is_free(panel.target.model.client):
+            price = free
+        model = f"{panel.target.model.client}:{panel.target.model.name}"
+        if price is None:
+            raise UsageError(
+                f"A budget in {currency} needs the price of {model}, which has none",
+                hint=f"write it with the model: {_line(model)}",
+            )
+        if price.currency != currency:
+            raise UsageError(
+                f"The price of {model} is in {price.currency}, and the budget in {currency}",
+                hint=f"give the budget in {price.currency}",
+            )
+        found[place] = price.in_batches if resolved.experiment.batch else price
+    return found
+
+
+def _line(model: str) -> str:
+    """What to write in a file, with the figures of the newest list that has the model."""
+    for name in reversed(price_lists()):
+        price = read_prices(name).price(model)
+        if price is not None:
+            figures = f"{{input: {price.input:g}, output: {price.output:g}}}"
+            return f"'price: {figures}', as the list {name} has it"
+    return "'price: {input: 0.15, output: 0.60}', of a million tokens"
+
+
+# The cells that a budget pays for: which items are asked in which recipes, known by the seed
+
+
+def apply_budget(resolved: Resolved) -> Resolved:
+    """The same run with the cells that its budget pays for; itself where none is set.
+
+    The budget is shared out over tasks by their size. All models of a task are asked the same
+    cells, so that they can be compared; scorers that read the same answers share their requests.
+    """
+    run = resolved.run
+    if resolved.experiment.budget is None:
+        return resolved
+    budget = _affordable(resolved)
+    tasks = list(dict.fromkeys(p.panel.task for p in resolved.panels))
+    first = {task: next(p for p in resolved.panels if p.panel.task == task) for task in tasks}
+    answers = {task: len(_distinct_panels(resolved.panels, task)) for task in tasks}
+    whole = {task: first[task].cells(run.draws, run.repeats) for task in tasks}
+    everything = sum(whole[task] * answers[task] for task in tasks)
+    layouts = {
+        task: _layout(first[task], budget * whole[task] / everything, budget, resolved)
+        for task in tasks
+    }
+    record = {
+        task: {
+            "items": len(first[task].items),
+            "asked": layout.items,
+            "requests": layout.requests,
+            "of": whole[task],
+        }
+        for task, layout in layouts.items()
+    }
+    panels = tuple(_masked(p, layouts[p.panel.task]) for p in resolved.panels)
+    experiment = {**run.experiment, "layout": record}
+    return replace(resolved, panels=panels, run=replace(run, experiment=experiment))
+
+
+def _layout(panel: PanelPlan, budget: float, whole: int, resolved: Resolved) -> Layout:
+    run = resolved.run
+    if not any(condition.recipe.perturbs for condition in panel.conditions):
+        raise UsageError(
+            "'budget' needs a recipe beside the clean prompt", hint="name some, or set a 'limit'"
+        )
+    costs = [run.repeats * (run.draws if c.random else 1) for c in panel.conditions]
+    # The prompt as it was, asked again, is no part of the choice: it goes beside it.
+    changing = [n for n, c in enumerate(panel.conditions) if n == 0 or c.recipe.perturbs]
+    again = [n for n in range(len(costs)) if n not in changing]
+    main = [costs[n] for n in changing]
+    keys = [item.key for item in panel.items]
+    # A hair more, so that rounding leaves no cell of a whole table out.
+    spent = budget * sum(main) / sum(costs) + ROUNDING
+    width = min(len(main), 5)
+    others = sum(main[1:]) / max(1, len(main) - 1)
+    least = min(MIN_ITEMS, len(keys)) * (main[0] + (width - 1) * others)
+    if spent < least:
+        raise UsageError(
+            f"A budget of {whole:,} requests is too small: of '{panel.panel.task}' it pays for "
+            f"fewer than {min(MIN_ITEMS, len(keys))} items in {width} conditions each",
+            hint=f"give {_more_of(resolved.experiment.budget, least / spent)} or more, or fewer "
+            "models and tasks",
+        )
+    layout = budget_layout(keys, main, spent, seed=resolved.experiment.seed)
+    mask = np.zeros((len(keys), len(costs)), dtype=np.bool_)
+    mask[:, changing] = layout.mask
+    requests = layout.requests
+    for n in again:
+        asked = layout.order[: math.floor((budget - spent) / len(again) / costs[n] + 2 * ROUNDING)]
+        mask[list(asked), n] = True
+        requests += costs[n] * len(asked)
+    return Layout(mask=mask, order=layout.order, requests=requests)
+
+
+def _masked(panel: PanelPlan, layout: Layout) -> PanelPlan:
+    """The panel with the items that have any cell, in the order of the file."""
+    ids = [condition.recipe.id for condition in panel.conditions]
+    asked = {
+        panel.items[i].key: frozenset(ids[j] for j in layout.mask[i].nonzero()[0])
+        for i in layout.order
+    }
+    items = tuple(item for item in panel.items if item.key in asked)
+    return replace(panel, items=items, asked=asked, available=len(panel.items))
+
+
+def budget_forecast(panel: PanelPlan) -> dict[str, Any] | None:
+    """What a budget leaves of a panel and how wide its intervals should come out; None without one.
+
+    Half-widths for exactly the items there are, if a changed prompt turns one answer in ten.
+    """
+    if panel.asked is None or not panel.asked:
+        return None
+    changing = {c.recipe.id for c in panel.conditions if c.recipe.perturbs}
+    counts = [len(changing & recipes) for recipes in panel.asked.values()]
+    return {
+        "items_available": panel.available,
+        "recipes": len(changing),
+        "recipes_an_item": [min(counts), max(counts)],
+        "half_widths": planned_half_widths(
+            items=len(panel.items),
+            population=panel.available,
+            conditions=len(changing) + 1,
+            per_item=min(counts),
+        ),
+    }
+
+
+def refuse_with_gate(experiment: Experiment) -> None:
+    """Raise if a gate is to be cut to a run's budget: it decides by looks of its own."""
+    if experiment.budget is not None:
+        raise UsageError(
+            "A gate does not take the 'budget' of a run, since it has looks of its own",
+            hint="write what it may take under 'gate:', as in 'gate: {budget: {calls: 4000}}'",
+        )

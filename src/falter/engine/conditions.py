@@ -1,0 +1,235 @@
+"""Conditions: recipes with the functions that turn items into variants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from falter.core.errors import InvalidValue, UsageError
+from falter.core.interfaces import RewriteBank, Scorer
+from falter.core.records import Demonstration, Item, Prompt, Recipe, Variant
+from falter.engine.config import Experiment
+from falter.engine.planning import Condition
+from falter.engine.scoring import examples_of, noisy_recipes, remedy_of, template_for
+from falter.perturbations import (
+    OTHER_TEMPLATE,
+    Ledger,
+    apply_recipe,
+    perturb_demonstration,
+    reaches_demonstrations,
+)
+from falter.remedies import Remedy
+from falter.tasks import Piece, Task, Template, hash_order, pick
+
+LEAD = "Here is a task for you. Please do exactly what it says.\n\n"
+CACHED_DRAWS = 64
+Build = Callable[[Item], Prompt]
+Make = Callable[[Item, int], Variant]
+Show = Callable[[int], tuple[Demonstration, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Example:
+    """A held-out item with its prompt, and as a demonstration."""
+
+    key: str
+    prompt: Prompt
+    demonstration: Demonstration
+
+
+def conditions(
+    experiment: Experiment,
+    task: Task,
+    scorer: Scorer,
+    recipes: Sequence[Recipe],
+    held_out: Sequence[Item],
+    bank: RewriteBank | None,
+) -> tuple[Condition, ...]:
+    """One condition for each recipe, with as many of the `held_out` items as it shows.
+
+    A remedy is applied last, to clean prompts too; what a recipe does is the same with it and
+    without.
+    """
+    perturbs_examples = experiment.perturb_demonstrations
+    if perturbs_examples and not held_out:
+        raise UsageError(
+            "There are no demonstrations to perturb",
+            hint="show some, for example --demonstrations 5; or drop --perturb-demonstrations",
+        )
+    template, remedy, seed = template_for(task, scorer), remedy_of(experiment), experiment.seed
+    builders: dict[tuple[str | None, int, int], tuple[Build, list[_Example]]] = {}
+    noise = noisy_recipes(recipes) if remedy is not None and remedy.noise else []
+
+    def base(recipe: Recipe) -> tuple[Build, list[_Example]]:
+        usual = examples_of(experiment)
+        count = usual if recipe.demonstrations is None else recipe.demonstrations
+        key = recipe.template, count, recipe.examples
+        if key not in builders:
+            own = template if key[0] is None else _other(template, key[0], task)
+            items = _examples(held_out, count, recipe.examples, seed + 1)
+            examples = _with_noise([_example(own, item) for item in items], noise, seed)
+            builders[key] = _base_prompt(own, [e.demonstration for e in examples]), examples
+        return builders[key]
+
+    def condition(recipe: Recipe) -> Condition:
+        build, examples = base(recipe)
+        show = None
+        if perturbs_examples and examples and reaches_demonstrations(recipe):
+            show = _shower(examples, recipe, seed, bank)
+        make = _maker(build, recipe, seed, bank, show, remedy)
+        return Condition(recipe=recipe, make=make, random=bool(recipe.steps))
+
+    return tuple(map(condition, recipes))
+
+
+def _examples(held_out: Sequence[Item], count: int, number: int, seed: int) -> Sequence[Item]:
+    """A set of examples, in the order of the file; no two sets have one in common."""
+    first = number * count
+    chosen = {item.key for item in hash_order(held_out, seed)[first : first + count]}
+    return [item for item in held_out if item.key in chosen]
+
+
+def _other(template: Template, source: str, task: Task) -> Template:
+    """Another template for the same items, asked in the same way."""
+    if source == OTHER_TEMPLATE:
+        return _second(template, task)
+    other = Template.parse(source, answer_as=template.answer_as, delimiter=template.delimiter)
+    other.check(list(task.items[0].fields), has_choices=task.has_choices)
+    if template.lists_choices and not other.lists_choices:
+        raise UsageError(
+            "The other template does not list the options, but the task's own template does",
+            hint="put {choices} into it",
+        )
+    return replace(other, choice_format=template.choice_format)
+
+
+def _second(template: Template, task: Task) -> Template:
+    """The task's second template; without one, its own below one more sentence."""
+    for style, own in task.templates.items():
+        if own == template and style in task.alternatives:
+            return task.alternatives[style]
+    system = [piece for piece in template.pieces if piece.kind == "system"]
+    rest = [piece for piece in template.pieces if piece.kind != "system"]
+    lead = Piece(kind="instruction", text=LEAD)
+    return replace(template, pieces=(*system, lead, *rest))
+
+
+def _example(template: Template, item: Item) -> _Example:
+    prompt = template.build(item)
+    target = item.target
+    if target is None:
+        raise UsageError(
+            f"Item '{item.key}' of '{item.task}' cannot be shown as a solved example: "
+            "it has no answer",
+            hint="ask without examples, or name the answer's column with --target",
+        )
+    if isinstance(target, int) and item.choices:
+        answer = prompt.labels[target] if template.answer_as == "label" else item.choices[target]
+    else:
+        answer = str(target)
+    demonstration = Demonstration(sections=prompt.sections, answer=answer)
+    return _Example(key=item.key, prompt=prompt, demonstration=demonstration)
+
+
+def _perturbed(
+    example: _Example, recipe: Recipe, seed: int, draw: int, bank: RewriteBank | None = None
+) -> Demonstration:
+    sections = perturb_demonstration(example.key, example.prompt, recipe, seed, draw, bank)
+    return replace(example.demonstration, sections=sections)
+
+
+def _with_noise(
+    examples: Sequence[_Example], recipes: Sequence[Recipe], seed: int
+) -> list[_Example]:
+    """The examples, each perturbed by one of the recipes in turn, once and for every prompt."""
+    if not recipes:
+        return list(examples)
+    return [
+        replace(example, demonstration=_perturbed(example, recipes[n % len(recipes)], seed, 0))
+        for n, example in enumerate(examples)
+    ]
+
+
+def _shower(
+    examples: Sequence[_Example], recipe: Recipe, seed: int, bank: RewriteBank | None
+) -> Show:
+    """The examples as a recipe leaves them in a draw, the same ahead of every item."""
+
+    @lru_cache(maxsize=CACHED_DRAWS)
+    def perturbed(draw: int, settled: bool) -> tuple[Demonstration, ...]:
+        return tuple(_perturbed(example, recipe, seed, draw, bank) for example in examples)
+
+    # An open ledger gives stand-ins, which do not outlive it.
+    return lambda draw: perturbed(draw, not (isinstance(bank, Ledger) and bank.open))
+
+
+def _base_prompt(template: Template, demonstrations: Sequence[Demonstration]) -> Build:
+    """Builds an item's clean prompt, once for all of its recipes, which follow each other."""
+    last: list[tuple[Item, Prompt]] = []
+
+    def build(item: Item) -> Prompt:
+        if not last or last[0][0] is not item:
+            prompt = template.build(item)
+            if demonstrations:
+                prompt = replace(prompt, demonstrations=tuple(demonstrations))
+            last[:] = [(item, prompt)]
+        return last[0][1]
+
+    return build
+
+
+def _maker(
+    base: Build,
+    recipe: Recipe,
+    seed: int,
+    bank: RewriteBank | None,
+    show: Show | None,
+    remedy: Remedy | None,
+) -> Make:
+    """Makes variants. Perturbed examples stand before an item only if its own prompt changed.
+
+    A remedy is applied to what the recipe left of the prompt.
+    """
+
+    def make(item: Item, draw: int) -> Variant:
+        prompt = clean = base(item)
+        if show is not None:
+            prompt = replace(clean, demonstrations=show(draw))
+        applied = apply_recipe(item.key, prompt, recipe, seed, draw, bank)
+        after, status = applied.prompt, applied.status
+        if show is not None and status != "changed":
+            after = clean
+        if recipe.sets and status in ("baseline", "unchanged"):
+            status = "changed"
+        if remedy is not None:
+            after = remedy(after)
+        return Variant(item=item, recipe=recipe, draw=draw, prompt=after, status=status)
+
+    return make
+
+
+def hold_out(
+    task: Task, experiment: Experiment, recipes: Sequence[Recipe]
+) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """Demonstrations, the same for every item, recipe and model; and the items to be asked."""
+    count = max(_shown_from(recipe, examples_of(experiment)) for recipe in recipes)
+    if count >= len(task.items):
+        raise InvalidValue(
+            "demonstrations", count, f"fewer than the {len(task.items)} items of '{task.name}'"
+        )
+    held_out = pick(task.items, count, experiment.seed + 1) if count else ()
+    keys = {item.key for item in held_out}
+    others = tuple(item for item in task.items if item.key not in keys)
+    return held_out, pick(others, experiment.limit, experiment.seed)
+
+
+def _shown_from(recipe: Recipe, usual: int) -> int:
+    """How many items a recipe takes its examples from: its own set, and those before it."""
+    count = usual if recipe.demonstrations is None else recipe.demonstrations
+    if recipe.examples and not count:
+        raise UsageError(
+            f"'{recipe.label}' shows other examples, but none are shown",
+            hint="show some, for example --demonstrations 5; or drop it",
+        )
+    return max(usual, count * (1 + recipe.examples))

@@ -1,0 +1,168 @@
+"""The clients of an experiment's models, and what they must be able to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from falter.clients import ClientSettings, clients
+from falter.core.errors import UsageError, nearest
+from falter.core.interfaces import Client, Scorer
+from falter.core.records import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
+from falter.engine.config import EngineSpec, Experiment, ModelSpec
+from falter.scorers import usual_scorer
+
+
+def connect_all(experiment: Experiment) -> tuple[Client, ...]:
+    """The clients of the models that are asked, in engines of their own where that is wanted."""
+    engine = experiment.engine
+    if engine is not None and experiment.batch:
+        raise UsageError(
+            "--engine and --batch exclude each other: a provider answers a batch by itself",
+            hint="leave one of them out",
+        )
+    return tuple(connect(model, engine) for model in experiment.models)
+
+
+def connect(spec: ModelSpec, engine: EngineSpec | None = None) -> Client:
+    name, mark, rest = spec.name.partition(":")
+    if not mark and name not in clients.names() and nearest(name, clients.names()) is None:
+        raise UsageError(
+            f"Unknown model '{name}'",
+            hint=f"a model on a server is named with its client, as in 'openai:{name}'; 'falter "
+            "list clients' has the others",
+        )
+    connector = clients.get(name)
+    shared = {f.name for f in fields(ClientSettings)} & {f.name for f in fields(spec)} - {"name"}
+    given = {name: getattr(spec, name) for name in shared}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    settings = ClientSettings(name=rest, **chosen)
+    client = connector(settings)
+    if engine is None:
+        return client
+    from falter.clients.engines import EngineClient, hosts
+
+    host = hosts.get(engine.name)
+    model = client.model
+    return EngineClient(client, host(name, settings, model, count=engine.actors, gpus=engine.gpus))
+
+
+def connect_judge(spec: ModelSpec, *, batch: bool) -> Client:
+    """A model that judges; in batches if that is how all is asked."""
+    judge = connect(spec)
+    if not judge.capabilities.generates:
+        raise UsageError(
+            f"The judge '{spec.name}' cannot write text",
+            hint="name a model that generates text",
+        )
+    if batch:
+        require_batches(spec, judge)
+    return judge
+
+
+def require_batches(spec: ModelSpec, client: Client, scorer: Scorer | None = None) -> None:
+    """Raise unless what the scorer asks of the model may be handed in as a batch."""
+    if not client.capabilities.batches:
+        raise UsageError(
+            f"'{spec.name}' takes no batches",
+            hint="leave --batch out; of the clients that come with falter, those of OpenAI (and "
+            "hosts with its interface), Anthropic and Gemini take them",
+        )
+    if scorer is not None and scorer.needs_scores:
+        raise UsageError(
+            f"The scorer '{scorer.name}' needs log-probabilities, which are not asked in batches",
+            hint=f"use scorer {usual_scorer(choices=True, likelihoods=False)}, or leave --batch "
+            "out",
+        )
+
+
+# What a model really answers: one short text, and the log-probabilities of two options.
+
+
+QUESTION = "What is the capital of France? Answer with one word."
+MOST_TOKENS = 16
+OPTIONS = (" Paris", " London")
+REASONING_LIMIT = 4096
+
+
+async def probed(client: Client) -> dict[str, Any]:
+    """Ask for a text where the model writes, and for log-probabilities where it gives any."""
+    found: dict[str, Any] = {"text": None, "log_probabilities": None}
+    able = client.capabilities
+    if able.generates:
+        turns = (("system", "Be brief."), ("user", QUESTION)) if able.chats else ()
+        response = await client.generate(_request(client, messages=turns, context=QUESTION))
+        found["text"] = _text(response)
+    if able.scores:
+        asked = _request(client, context="The capital of France is", continuations=OPTIONS)
+        (response,) = await client.score_many([asked])
+        found["log_probabilities"] = {
+            "failure": response.failure,
+            "options": dict(zip(OPTIONS, (s.logprob for s in response.scores), strict=False)),
+        }
+    found["adapted"] = dict(getattr(client, "adapted", {}))
+    return found
+
+
+def probe_text(found: Mapping[str, Any]) -> Iterator[str]:
+    """The findings, a line each."""
+    text, scores = found["text"], found["log_probabilities"]
+    if text is not None:
+        if text["failure"]:
+            yield f"text: failed: {text['failure']}"
+        else:
+            yield f"text: {text['text']!r}, finish reason {text['finish_reason']}"
+            yield _tokens(text)
+            if text["served_by"]:
+                yield f"served by: {text['served_by']}"
+            if text["reasons"]:
+                yield (
+                    f"reasons before it answers: give max_tokens of {REASONING_LIMIT:,} or more "
+                    f"(--max-tokens {REASONING_LIMIT})"
+                )
+    for field, change in found["adapted"].items():
+        yield f"adapted: {field} is {change}"
+    if scores is not None:
+        options = ", ".join(f"{name!r} {value:.3f}" for name, value in scores["options"].items())
+        failure = scores["failure"]
+        yield f"log-probabilities: {f'failed: {failure}' if failure else options}"
+
+
+def _tokens(text: Mapping[str, Any]) -> str:
+    if not text["prompt_tokens"]:
+        return "tokens: the server does not count them"
+    extra = [
+        f"{text[kind]:,} {word}"
+        for kind, word in (("reasoning_tokens", "of reasoning"), ("cached_tokens", "cached"))
+        if text[kind]
+    ]
+    of_these = f" (of these, {', '.join(extra)})" if extra else ""
+    return f"tokens: {text['prompt_tokens']:,} in, {text['completion_tokens']:,} out{of_these}"
+
+
+def _text(response: Response) -> dict[str, Any]:
+    usage = response.usage
+    return {
+        "failure": response.failure,
+        "text": None if response.text is None else response.text[:200],
+        "finish_reason": response.finish_reason,
+        "served_by": response.served_by,
+        "reasons": bool(response.reasoning or usage.reasoning_tokens),
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "cached_tokens": usage.cached_tokens,
+    }
+
+
+def _request(client: Client, **asked: Any) -> Request:
+    item = Item(task="probe", key="probe", fields={})
+    variant = Variant(
+        item=item, recipe=BASELINE, draw=0, prompt=Prompt(sections=()), status="baseline"
+    )
+    sampling = Sampling(max_tokens=MOST_TOKENS)
+    key = f"sha256:{'0' * 64}"
+    return Request(
+        key=key, variant=variant, model=client.model, sampling=sampling, repeat=0, **asked
+    )

@@ -1,0 +1,370 @@
+"""Running a resolved experiment: preflight, queues, store; and the cost of what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, Self, TypeVar
+
+from falter.core.errors import PreflightError, RunStopped, StoreBusy, StoreError, printable
+from falter.core.interfaces import Case, Client
+from falter.core.records import CUT, Request, Response, Run
+from falter.engine.batch_sending import run_batches
+from falter.engine.planning import Cost, Shard, batched, estimate_cost
+from falter.engine.resolving import PanelPlan, Resolved
+from falter.engine.sending import ModelQueue, Progress, run_queues
+from falter.store import Batches, PlannedCell, Store
+
+# The garbage collector while many objects are made that are not circular.
+
+
+GC_THRESHOLD = 50_000
+"""Objects between two looks of the garbage collector."""
+
+
+@contextlib.contextmanager
+def reduced_gc() -> Iterator[None]:
+    """Keep the garbage collector from walking all items again and again."""
+    usual = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD, *usual[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
+        gc.unfreeze()
+
+
+T = TypeVar("T")
+Watch = Callable[[Sequence[Progress]], None]
+OnPlanned = Callable[[Sequence[Request]], None]
+WATCH_EVERY = 0.1
+PLAN_COMMIT = 512
+
+
+def planned_cost(resolved: Resolved, store: Store | None) -> list[tuple[PanelPlan, Cost]]:
+    """What is still to be asked for each panel. Sends nothing, writes nothing.
+
+    What panels share, such as the answers that two scorers read, counts for the first of them.
+    """
+
+    def all_of(keys: Sequence[str]) -> set[str]:
+        return set(keys)
+
+    missing = all_of if store is None else store.missing
+    run = resolved.run
+    counted: set[bytes] = set()
+    return [
+        (p, estimate_cost(p.requests(run.draws, run.repeats), p.target, missing, counted))
+        for p in resolved.panels
+    ]
+
+
+def record_run(resolved: Resolved, store: Store, command: str = "") -> bool:
+    """Record the run, and what started it. True if all of its answers are stored already."""
+    run = resolved.run
+    cells = sum(p.cells(run.draws, run.repeats) for p in resolved.panels)
+    made_by = {"command": command} if command else {}
+    origin = {**run.origin, **made_by, "cells": str(cells)}
+    if not store.begin_run(replace(run, origin=origin)):
+        return False
+    planned, answered = store.counts(resolved.run)
+    if planned == answered:
+        store.finish_run(resolved.run)  # once more: what was run last is what is shown first
+    return planned == answered
+
+
+async def carry_out(
+    resolved: Resolved, store: Store, watch: Watch | None, shard: Shard | None = None
+) -> list[Progress]:
+    """Run what is missing, or a shard of it, with open clients. The run is recorded already."""
+    return await carry_out_together([resolved], store, watch, shard)
+
+
+async def carry_out_together(
+    several: Sequence[Resolved], store: Store, watch: Watch | None, shard: Shard | None = None
+) -> list[Progress]:
+    """Run what is missing of several runs at once, so that their requests alternate."""
+    recorders = [_Recorder(resolved.run, store) for resolved in several]
+    queues = [
+        queue
+        for resolved, recorder in zip(several, recorders, strict=True)
+        for queue in _queues(resolved, recorder, shard)
+    ]
+    progress = [queue.progress for queue in queues]
+    stop, batch = asyncio.Event(), any(resolved.experiment.batch for resolved in several)
+    with interruptible(stop), reduced_gc(), _stopped_by_the_store(progress):
+        with contextlib.ExitStack() as stack:
+            for recorder in recorders:
+                stack.enter_context(recorder)
+            async with watching(watch, progress):
+                await send(queues, store, stop, batch=batch)
+        counted = [_finished(resolved.run, store) for resolved in several]
+        store.check_place()
+    if not all(counted) and (shard is None or any(p.failed for p in progress)):
+        reason = next((p.last_failure for p in progress if p.last_failure), "no answer")
+        raise RunStopped(
+            f"Every request failed; the last one with: {reason}",
+            hint="'falter doctor' checks the endpoint; this run has nothing to report",
+        )
+    return progress
+
+
+async def send(
+    queues: Sequence[ModelQueue], store: Store, stop: asyncio.Event, *, batch: bool
+) -> None:
+    """Ask what is missing, in batches or one by one; what an open batch holds is not asked anew."""
+    book = Batches(store)
+    if batch:
+        await run_batches(queues, store, book, stop, _say)
+    else:
+        _require_read_batches(queues, book)
+        await run_queues(queues, store, stop)
+
+
+def _require_read_batches(queues: Sequence[ModelQueue], book: Batches) -> None:
+    """Raise if a batch that nobody has read yet holds what would now be sent, and paid, again."""
+    if not book.any_open():
+        return
+    held: set[str] = set()
+    for queue in queues:
+        for stretch in batched(queue.requests, PLAN_COMMIT):
+            held |= book.held({request.key for request in stretch})
+    if held:
+        raise PreflightError(
+            f"{len(held):,} of these requests are in batches that have not been read yet",
+            hint="the same command with --batch reads them; 'falter batch status' lists them, and "
+            "'falter batch forget' gives one up",
+        )
+
+
+def _say(text: str) -> None:
+    print(printable(text), file=sys.stderr)
+
+
+def recorded_plan(resolved: Resolved, store: Store) -> Iterator[tuple[Client, list[Request]]]:
+    """A run's requests, a stretch at a time, each in the store's plan when it is yielded."""
+    run = resolved.run
+    with _Recorder(run, store) as recorder:
+        for place, p in enumerate(resolved.panels):
+            count = p.cells(run.draws, run.repeats)
+            record = recorder.of([place], [count])
+            for stretch in batched(p.requests(run.draws, run.repeats), PLAN_COMMIT):
+                record(stretch)
+                yield p.client, stretch
+    store.finish_plan(run)
+
+
+def _finished(run: Run, store: Store) -> int:
+    """Mark the plan as whole, and the run as finished if it is; how many cells have an answer."""
+    store.finish_plan(run)
+    planned, answered = store.counts(run)
+    if planned == answered:
+        store.finish_run(run)
+    return answered
+
+
+def check_scorers(resolved: Resolved) -> None:
+    """Raise if a scorer lacks something it needs, such as a sandbox, before anything is sent."""
+    for scorer in resolved.scorers.values():
+        scorer.check()
+
+
+@contextlib.asynccontextmanager
+async def opened(clients: Sequence[Client]) -> AsyncIterator[None]:
+    """Preflight every client before the first request; close all of them in any case."""
+    try:
+        for client in clients:
+            await client.check()
+        yield
+    finally:
+        for client in clients:
+            await client.close()
+
+
+def _queues(resolved: Resolved, recorder: _Recorder, shard: Shard | None) -> list[ModelQueue]:
+    """One queue for each model; the panels of a model follow each other."""
+    run = resolved.run
+    by_model: dict[str, list[int]] = {}
+    for place, p in enumerate(resolved.panels):
+        by_model.setdefault(p.panel.model.id, []).append(place)
+    queues = []
+    for places in by_model.values():
+        panels = [resolved.panels[place] for place in places]
+        counts = [p.cells(run.draws, run.repeats) for p in panels]
+        queues.append(
+            ModelQueue(
+                requests=_Planned(panels, run),
+                client=panels[0].client,
+                concurrency=panels[0].concurrency,
+                progress=Progress(label=panels[0].panel.model.label, total=sum(counts)),
+                on_planned=recorder.of(places, counts),
+                is_cut=_is_cut(resolved, panels),
+                share=shard,
+            )
+        )
+    return queues
+
+
+def _is_cut(resolved: Resolved, panels: Sequence[PanelPlan]) -> Callable[..., bool]:
+    """Whether an answer ended at the limit and no scorer of its task finds one whole in it."""
+
+    def is_cut(request: Request, response: Response) -> bool:
+        if response.failure is not None or response.finish_reason not in CUT:
+            return False
+        case = Case(variant=request.variant, response=response)
+        task = request.variant.item.task
+        scorers = [resolved.scorers[p.panel.scorer] for p in panels if p.panel.task == task]
+        return all(scorer.score(case).outcome == "truncated" for scorer in scorers)
+
+    return is_cut
+
+
+class _Planned(Iterable[Request]):
+    """The requests of some panels, planned anew whenever they are gone through."""
+
+    def __init__(self, panels: Sequence[PanelPlan], run: Run) -> None:
+        self._panels, self._run = panels, run
+
+    def __iter__(self) -> Iterator[Request]:
+        for panel in self._panels:
+            yield from panel.requests(self._run.draws, self._run.repeats)
+
+
+class _Recorder:
+    """Writes the plan to the store as it unfolds, some hundreds of cells at a time.
+
+    A killed run loses the last of them, which does no harm: the next run plans them again.
+    """
+
+    def __init__(self, run: Run, store: Store) -> None:
+        self._run, self._store = run, store
+        self._cells: list[PlannedCell] = []
+
+    def of(self, panels: Sequence[int], counts: Sequence[int]) -> OnPlanned:
+        """A function that records the requests of a queue: `counts` cells of these `panels`.
+
+        Two panels that differ in their scorer may have the same requests, so nothing but their
+        order says which panel a request is for.
+        """
+        cells = (
+            (panel, sequence)
+            for panel, count in zip(panels, counts, strict=True)
+            for sequence in range(count)
+        )
+
+        def record(requests: Sequence[Request]) -> None:
+            for request in requests:
+                panel, sequence = next(cells)
+                self._cells.append(PlannedCell(panel=panel, sequence=sequence, request=request))
+            if len(self._cells) >= PLAN_COMMIT:
+                with contextlib.suppress(StoreBusy):  # later, with those that follow
+                    self._flush()
+
+        return record
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        try:
+            self._flush()
+        except StoreError:
+            if error is None:  # else it says already why the run ends
+                raise
+
+    def _flush(self) -> None:
+        if self._cells:
+            self._store.put_plan(self._run, self._cells)
+            self._cells = []
+
+
+@contextlib.contextmanager
+def _stopped_by_the_store(progress: Sequence[Progress]) -> Iterator[None]:
+    """Trouble with the store stops a run; once something was sent, the run is incomplete."""
+    try:
+        yield
+    except StoreError as error:
+        if not any(p.sent for p in progress):
+            raise
+        raise RunStopped(f"The run was stopped. {error.message}", hint=error.hint) from error
+
+
+@contextlib.contextmanager
+def interruptible(stop: asyncio.Event) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM lets what is in flight land; the second ends at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    import signal
+
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+    def interrupt() -> None:
+        if stop.is_set() and task is not None:
+            task.cancel()
+        stop.set()
+
+    ends = (signal.SIGINT, signal.SIGTERM)
+    try:
+        for number in ends:
+            loop.add_signal_handler(number, interrupt)
+    except NotImplementedError:  # Windows
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number in ends:
+            loop.remove_signal_handler(number)
+
+
+@contextlib.asynccontextmanager
+async def watching(watch: Watch | None, progress: Sequence[Progress]) -> AsyncIterator[None]:
+    """Show the counts every tenth of a second, and once more at the end."""
+    if watch is None:
+        yield
+        return
+
+    async def tick(watch: Watch) -> None:
+        while True:
+            watch(progress)
+            await asyncio.sleep(WATCH_EVERY)
+
+    ticker = asyncio.create_task(tick(watch))
+    try:
+        yield
+    finally:
+        ticker.cancel()
+        watch(progress)
+
+
+def run_async(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine to its end on a fast loop; inside a running loop, on a thread of its own."""
+
+    def run() -> T:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(main())
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(run).result()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

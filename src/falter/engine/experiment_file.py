@@ -1,0 +1,209 @@
+"""YAML from strangers: no key twice, nothing that grows or nests without end, no code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from falter.core.errors import UsageError, printable
+from falter.engine.config import Experiment, read_experiment
+from falter.engine.setting_types import Options, Place
+
+MOST_BYTES = 8 * 2**20
+MOST_NODES = 200_000
+DEEPEST = 100
+
+
+def read_file(path: Path | str, *, needs_models: bool = True) -> Experiment:
+    """Read an experiment file. Paths in it are relative to the file."""
+    return read_experiment(read_settings(path), folder=Path(path).parent, needs_models=needs_models)
+
+
+def read_settings(path: Path | str) -> Mapping[str, Any]:
+    """The mapping in an experiment file, not checked yet."""
+    path = Path(path)
+    try:
+        data = read_yaml(path)
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"The experiment file {path} does not exist", hint="write one with 'falter init'"
+        ) from error
+    if data is None:
+        raise UsageError(
+            f"The experiment file {path} is empty", hint="write one with 'falter init'"
+        )
+    return Options().read(data, Place())
+
+
+def read_yaml(path: Path) -> Any:
+    """The value in a YAML file; `FileNotFoundError` if there is none."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        text = data.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise UsageError(f"The experiment file {path} cannot be read: {error}") from error
+    if len(data) > MOST_BYTES:
+        raise UsageError(
+            f"The experiment file {path} has more than {MOST_BYTES:,} bytes",
+            hint="items belong in a data file, which 'data:' names",
+        )
+    try:
+        return yaml.load(text, _Loader)
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        hint = "check the indentation"
+        raise UsageError(f"{path} is not YAML: {printable(str(error))}", hint=hint) from error
+    except RecursionError as error:
+        raise UsageError(f"{path} is nested too deeply", hint="falter's are five deep") from error
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's own types, and no key twice: the second would silently take the first one's place."""
+
+    def get_single_node(self) -> Any:
+        node = super().get_single_node()
+        if node is not None:
+            _count(node, {}, 0)
+        return node
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[object] = set()
+        for key, _ in node.value:
+            name = self.construct_object(key) if isinstance(key, yaml.ScalarNode) else key
+            if name in seen and key.tag != "tag:yaml.org,2002:merge":
+                raise UsageError(
+                    f"'{printable(str(name))}' is there twice, again in line "
+                    f"{key.start_mark.line + 1}",
+                    hint="keep one of the two",
+                )
+            seen.add(name)
+        return super().construct_mapping(node, deep)
+
+
+def _count(node: Any, known: dict[int, int], depth: int) -> int:
+    """How many values a node is once its aliases are written out; each node is visited once."""
+    if id(node) in known:
+        return known[id(node)]
+    if depth > DEEPEST:
+        raise UsageError(
+            f"line {node.start_mark.line + 1} is nested more than {DEEPEST} deep",
+            hint="an experiment file is five deep",
+        )
+    known[id(node)] = MOST_NODES  # what contains itself never ends
+    if isinstance(node, yaml.MappingNode):
+        inner = [part for pair in node.value for part in pair]
+    else:
+        inner = node.value if isinstance(node, yaml.SequenceNode) else []
+    if isinstance(node, yaml.ScalarNode) and not _whole(node.value):
+        raise UsageError(
+            f"line {node.start_mark.line + 1} holds half a character or a control character",
+            hint="write the text itself, without \\u and \\x",
+        )
+    count = 1 + sum(_count(part, known, depth + 1) for part in inner)
+    if count >= MOST_NODES:
+        raise UsageError(
+            f"line {node.start_mark.line + 1} stands for more than {MOST_NODES:,} values",
+            hint="write it without aliases (*)",
+        )
+    known[id(node)] = count
+    return count
+
+
+def _whole(text: str) -> bool:
+    """No lone surrogate, and no control character but those of lines and tabs."""
+    return text.isprintable() or not any(
+        0xD800 <= ord(c) <= 0xDFFF or (ord(c) < 32 and c not in "\t\n\r") or 0x7F <= ord(c) < 0xA0
+        for c in text
+    )
+
+
+# What an experiment file may do by itself, and what needs a word on the command line.
+#
+# A file may come from a stranger. It must not send a secret to an address of its choice, nor run
+# code; so whoever types the command allows each by name: `--allow-env NAME`, `--allow-code`.
+
+
+# The names that keys of model providers have; anything else may hold any secret.
+_MODEL_KEY = re.compile(r"[A-Z0-9_]*API_KEY|HF_TOKEN|HUGGING_FACE_HUB_TOKEN")
+_LOCAL = re.compile(r"localhost|127\.\d+\.\d+\.\d+|\[?::1\]?|0\.0\.0\.0")
+_MODELS = ("models", "model", "rewriter", "judge")
+_DEEPEST = 20
+
+
+def check_permits(
+    settings: Mapping[str, Any], file: Path, *, env: Collection[str] = (), code: bool = False
+) -> None:
+    """Raise for the first thing in a file's settings that nobody has allowed."""
+    for name in _MODELS:
+        for model in _each(settings.get(name)):
+            _check_key(model, file, env)
+    if not code:
+        for what in _code(settings):
+            raise UsageError(
+                f"{printable(str(file))} runs code: {printable(what)}",
+                hint="read that code; if you trust it, add --allow-code",
+            )
+
+
+def _each(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _check_key(model: Any, file: Path, env: Collection[str]) -> None:
+    """A variable that is no model's key, or a key for a server that the file names."""
+    if not isinstance(model, Mapping):
+        return
+    headers = model.get("headers")
+    variables = [model.get("api_key_env")]
+    variables += list(headers.values()) if isinstance(headers, Mapping) else []
+    for variable in variables:
+        if isinstance(variable, str) and variable not in env:
+            _check_variable(variable, model.get("base_url"), file)
+
+
+def _check_variable(variable: str, where: Any, file: Path) -> None:
+    host = _host(where) if isinstance(where, str) else None
+    shown = printable(variable)[:80]
+    if not _MODEL_KEY.fullmatch(variable):
+        what = f"would send the environment variable {shown}, which is not the name of a model key"
+    elif host is not None and not _LOCAL.fullmatch(host):
+        what = f"would send the key in {shown} to {printable(host)[:200]}"
+    else:
+        return
+    hint = f"if that is what you want, add --allow-env {shown}"
+    raise UsageError(f"{printable(str(file))} {what}", hint=hint)
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or url
+    except ValueError:
+        return url
+
+
+def _code(value: Any, path: str = "", depth: int = 0) -> Iterator[str]:
+    """The settings, wherever they stand, that would run code of the file's choice."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            here = f"{path}.{name}" if path else str(name)
+            if name == "trust_remote_code" and inner:
+                yield f"{here} is set"
+            yield from _code(inner, here, depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _code(inner, path, depth + 1)
+    elif isinstance(value, str):
+        top = path.partition(".")[0]
+        if top in ("task", "tasks") and re.match(r"inspect:(?!inspect_evals\b)", value):
+            yield f"{path} is {value[:80]}"
+        if top in _MODELS and value.startswith("function:"):
+            yield f"{path} is {value[:80]}"

@@ -1,0 +1,205 @@
+"""The results of a stored study: its parts read back, its figures made. Calls no model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from falter.analysis import (
+    Analysis,
+    Evidence,
+    Table,
+    analyse,
+    analysis_figures,
+    analysis_title,
+    main_figures,
+    run_tables,
+    scored_cells,
+    tables_with_evidence,
+)
+from falter.core.errors import UsageError
+from falter.core.records import Run
+from falter.engine._reviews import opinions
+from falter.engine.execution import reduced_gc
+from falter.engine.scoring import run_scorers
+from falter.engine.variants import encoder_if_there
+from falter.figures import Study, StudyPart
+from falter.perturbations import everyday_name
+from falter.protocols import SINGLE_RUN, Part, PartResult, ScoredCell, protocols
+from falter.report.exports import ExportedCell, ExportedPart, ExportedResult, write_export
+from falter.store import Store, StoredStudy, scan_rewrites
+
+
+def part_results(
+    store: Store, stored: StoredStudy, *, incomplete: bool = False
+) -> tuple[PartResult, ...]:
+    """The parts of a study as they are stored; with `incomplete`, as far as they have come."""
+    return tuple(
+        part_result(
+            store,
+            Part(
+                name=part.name,
+                title=part.title,
+                experiment=part.experiment,
+                judges=part.judges,
+                compares=part.compares,
+            ),
+            store.find_run(part.run).run,
+            incomplete=incomplete,
+            split=not stored.protocol,
+        )
+        for part in stored.parts
+    )
+
+
+def part_result(
+    store: Store, part: Part, run: Run, *, incomplete: bool = False, split: bool = False
+) -> PartResult:
+    """The result of a part, from the answers in the store.
+
+    With `split` what splits its drops is read together with the answers, else when it is analysed.
+    """
+    chosen = run_scorers(run)
+    tables: Sequence[Table]
+    evidence: Sequence[Evidence] | None = None
+    with reduced_gc():
+        if split:
+            tables, evidence = tables_with_evidence(store, run, chosen)
+        else:
+            tables = run_tables(store, run, chosen)
+
+    def analysis() -> Analysis:
+        return analyse(
+            store,
+            store.find_run(run.id),
+            chosen,
+            partial=incomplete,
+            encoder=encoder_if_there() if part.compares else None,
+            tables=tables,
+            evidence=evidence,
+            everyday=everyday_name,
+        )
+
+    def cells() -> Iterator[ScoredCell]:
+        for cell, score in scored_cells(store, run, chosen, sections=True):
+            yield ScoredCell(panel=run.panels[cell.panel], cell=cell, score=score)
+
+    return PartResult(
+        part=part,
+        run=run,
+        tables=tuple(tables),
+        analyse=analysis,
+        cells=cells,
+        rewrites=lambda: scan_rewrites(store),
+    )
+
+
+def check_published(name: str) -> None:
+    """Refuse a protocol whose paper's tables are not here; `name` is empty for a single run."""
+    if name and protocols.get(name).has_published_tables:
+        return
+    known = [other for other in protocols.names() if protocols.get(other).has_published_tables]
+    what = f"The protocol {name}" if name else "A run without a protocol"
+    raise UsageError(
+        f"{what} has no published tables to show",
+        hint=f"protocols that have them: {', '.join(known)}; leave --published out for others",
+    )
+
+
+def shown_study(
+    store: Store, stored: StoredStudy, results: Sequence[PartResult], *, published: bool = False
+) -> Study:
+    """Every figure of a study, and what it was made of; with the `published` tables at its end."""
+    protocol = protocols.get(stored.protocol) if stored.protocol else SINGLE_RUN
+    first = results[0].analysis
+    models = {
+        table.panel.model.label: table.panel.model for result in results for table in result.tables
+    }
+    if stored.protocol:
+        title = f"{stored.protocol}, preset {stored.preset}"
+        headline = protocol.headline
+    else:
+        title, headline = analysis_title(first), main_figures(first)
+    figures = protocol.figures(results, opinions(store).agreement)
+    if published:
+        printed = protocol.published(results)
+        figures = (*figures, *printed)
+        headline = (*headline, *(figure.name for figure in printed))
+    return Study(
+        id=stored.id,
+        title=title,
+        protocol=stored.protocol,
+        preset=stored.preset,
+        version=stored.version,
+        created_at=stored.created_at,
+        seed=first.seed,
+        level=first.level,
+        unparsed=first.unparsed,
+        models=tuple(models),
+        simulated=tuple(label for label, model in models.items() if model.simulated),
+        parts=tuple(map(_study_part, results)),
+        figures=figures,
+        headline=headline,
+        origin=dict(results[0].run.origin),
+        notes=(*stored.notes, *protocol.notes(stored.preset)),
+    )
+
+
+def shown_analysis(analysis: Analysis) -> Study:
+    """The figures of an analysis of other tools' results."""
+    return Study(
+        id=analysis.run,
+        title=analysis_title(analysis),
+        version=analysis.version,
+        created_at=analysis.created_at,
+        seed=analysis.seed,
+        level=analysis.level,
+        unparsed=analysis.unparsed,
+        models=tuple(dict.fromkeys(panel.model for panel in analysis.panels)),
+        figures=analysis_figures(analysis),
+        headline=main_figures(analysis),
+    )
+
+
+def _study_part(result: PartResult) -> StudyPart:
+    counts = [panel.counts for panel in result.analysis.panels]
+    return StudyPart(
+        name=result.part.name,
+        title=result.part.title,
+        run=result.run.id,
+        cells=sum(c.cells for c in counts),
+        answered=sum(c.cells - c.failed - c.missing for c in counts),
+        failed=sum(c.failed for c in counts),
+        unparsed=sum(c.unparsed + c.truncated + c.refused for c in counts),
+        failures=sum((Counter(panel.failures) for panel in result.analysis.panels), Counter()),
+    )
+
+
+# A stored result as files of other tools: its answers read from the store and handed over.
+
+
+def export_result(
+    form: str, study: Study, parts: Sequence[PartResult], store: Path, folder: Path
+) -> list[Path]:
+    """Write a study and all answers behind it to a new folder; the files. Calls no model."""
+    with Store(store, writes=False) as opened:
+        runs = tuple(
+            ExportedPart(name=one.part.name, run=one.run, cells=partial(_cells, opened, one.run))
+            for one in parts
+        )
+        return write_export(form, ExportedResult(study=study, parts=runs), folder)
+
+
+def _cells(store: Store, run: Run) -> Iterator[ExportedCell]:
+    for cell, score in scored_cells(store, run, run_scorers(run), sections=True):
+        yield ExportedCell(
+            panel=cell.panel,
+            variant=cell.variant,
+            repeat=cell.repeat,
+            key=cell.key,
+            response=cell.response,
+            failure=cell.failure,
+            score=score,
+        )

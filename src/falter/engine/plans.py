@@ -1,0 +1,420 @@
+"""`falter.plan`, the twin of `falter.run`: what a run would send and cost. Sends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Unpack
+
+from falter.core.codec import to_json
+from falter.core.errors import InvalidValue, printable
+from falter.engine.budgets import budget_forecast, read_prices, with_prices
+from falter.engine.config import Experiment
+from falter.engine.execution import planned_cost
+from falter.engine.keywords import ExperimentSettings
+from falter.engine.planning import Cost
+from falter.engine.remarks import demonstration_changes
+from falter.engine.resolving import PanelPlan
+from falter.engine.results import given_study
+from falter.engine.study import ResolvedStudy, StudySpec, study_in
+from falter.protocols import Part
+from falter.report import shown_text
+from falter.store import Store
+from falter.tasks import Described, sized_by_description
+
+# A plan as text: the panels, and the sums
+
+
+def panel_row(
+    p: PanelPlan, cost: Cost, price_list: str | None, batch: bool = False, of_all: float = 1.0
+) -> dict[str, Any]:
+    """The calls, tokens and cost of one panel, and where they would go with whose key.
+
+    `of_all` multiplies everything that grows with items, where `p` holds some of them only.
+    """
+    cost = cost.times(of_all)
+    transport = getattr(p.client, "transport", None)
+    return {
+        "address": p.panel.model.base_url,
+        "key_variable": getattr(transport, "key_variable", None),
+        "task": p.panel.task,
+        "model": p.panel.model.label,
+        "scorer": p.panel.scorer,
+        "scorer_because": p.because,
+        "items": round(of_all * len(p.items)),
+        "recipes": len(p.conditions),
+        "max_tokens": p.target.sampling.max_tokens,
+        "thinks": p.thinks,
+        "cells": cost.cells,
+        "budget": budget_forecast(p),
+        "stored": cost.stored,
+        "calls": cost.calls,
+        "prompt_tokens": cost.prompt_tokens,
+        "completion_tokens_at_most": cost.completion_tokens,
+        "cost_at_most": cost.amount,
+        "cached_tokens": cost.cached_tokens,
+        "cost_if_cached": cost.amount_cached,
+        "cost_in_batches": _in_batches(p, cost),
+        "batch": batch,
+        "currency": cost.currency,
+        "price_list": price_list,
+    }
+
+
+def _in_batches(p: PanelPlan, cost: Cost) -> float | None:
+    """What a panel costs in batches; None where it has no price, or its requests fit into none."""
+    able = p.client.capabilities.batches and p.target.asking != "score"
+    price = p.target.price
+    return cost.amount * price.batch if able and price and cost.amount is not None else None
+
+
+def panel_text(row: Mapping[str, Any]) -> str:
+    """One panel of a plan, in four lines; of a protocol, with its part."""
+    part = f"{row['part']}: " if "part" in row else ""
+    return (
+        f"{part}{row['model']} on {row['task']}, scored by {row['scorer']}\n"
+        f"  scorer {row['scorer']}: {row['scorer_because']}\n"
+        f"  {_cells(row)} = {row['cells']:,} cells"
+        f"   stored {row['stored']:,}   calls {row['calls']:,}\n"
+        f"  tokens {row['prompt_tokens']:,} in, at most {row['completion_tokens_at_most']:,} out"
+        f"{_amount(row)}{_limit(row)}{_promise(row)}{_address(row)}"
+    )
+
+
+def _cells(row: Mapping[str, Any]) -> str:
+    """The items and conditions; of a budget, those it leaves."""
+    budget = row["budget"]
+    if budget is None:
+        return f"{row['items']:,} items × {row['recipes']:,} conditions"
+    low, high = budget["recipes_an_item"]
+    recipes = f"{low}" if low == high else f"{low} or {high}"
+    return (
+        f"{row['items']:,} of {budget['items_available']:,} items × the clean prompt and "
+        f"{recipes} of {budget['recipes']:,} recipes"
+    )
+
+
+def _promise(row: Mapping[str, Any]) -> str:
+    """How wide the intervals should come out for what a budget leaves."""
+    if row["budget"] is None:
+        return ""
+    widths = row["budget"]["half_widths"]
+    brittleness = ""
+    if "brittleness" in widths:
+        brittleness = f"brittleness ± {100 * widths['brittleness']:.0f} %, "
+    return (
+        "\n  to expect for these items, if a changed prompt turns one answer in ten: "
+        f"average drop ± {100 * widths['average']:.1f} points, {brittleness}"
+        f"one recipe's drop ± {100 * widths['recipe']:.1f} points"
+    )
+
+
+def _limit(row: Mapping[str, Any]) -> str:
+    """The limit on an answer, where it is one for models that think."""
+    if not row["thinks"]:
+        return ""
+    return (
+        f"\n  answers of up to {row['max_tokens']:,} tokens, because the model is asked to think "
+        "first; --max-tokens sets another limit"
+    )
+
+
+def _address(row: Mapping[str, Any]) -> str:
+    """Where the requests would go, and the name of the variable that holds the key."""
+    if row["address"] is None:
+        return ""
+    key = row["key_variable"]
+    how = f"with the key in {printable(key)}" if key else "without a key"
+    return f"\n  to {printable(row['address'])}, {how}"
+
+
+def _amount(row: Mapping[str, Any]) -> str:
+    """The highest cost of a panel, or that the price list has no price for it."""
+    if row["cost_at_most"] is None:
+        return f"   no price in {row['price_list']}" if row["price_list"] else ""
+    if row["batch"]:
+        return (
+            f"   cost at most {row['cost_in_batches']:,.4f} {row['currency']} in batches "
+            f"({row['cost_at_most']:,.4f} without)"
+        )
+    text = f"   cost at most {row['cost_at_most']:,.4f} {row['currency']}"
+    if row["cost_in_batches"]:
+        text += f", {row['cost_in_batches']:,.4f} with --batch"
+    if row["cost_if_cached"] is not None and row["cached_tokens"]:
+        text += (
+            f", {row['cost_if_cached']:,.4f} if the provider keeps shared beginnings "
+            f"({row['cached_tokens']:,} tokens)"
+        )
+    return text
+
+
+def _costs(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The highest cost by currency, of the panels that have a price."""
+    sums: dict[str, float] = {}
+    for row in rows:
+        if row["cost_at_most"] is not None:
+            amount = row["cost_in_batches" if row["batch"] else "cost_at_most"]
+            sums[row["currency"]] = sums.get(row["currency"], 0.0) + amount
+    return sums
+
+
+def _together(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The sums; an amount in each currency, and how many panels have no price."""
+    text = (
+        f"together: {sum(r['calls'] for r in rows):,} calls, "
+        f"{sum(r['prompt_tokens'] for r in rows):,} tokens in, "
+        f"at most {sum(r['completion_tokens_at_most'] for r in rows):,} out"
+    )
+    costs = ", ".join(f"{amount:,.2f} {currency}" for currency, amount in _costs(rows).items())
+    unpriced = sum(row["cost_at_most"] is None for row in rows)
+    if costs:
+        text += f"; cost at most {costs}"
+        if unpriced:
+            text += f", and {unpriced} panels without a price"
+    return text
+
+
+def _prompt_text(prompt: Mapping[str, Any]) -> str:
+    """A prompt as it would be sent, under a line that says whose it is."""
+    part = f"{prompt['part']}: " if prompt["part"] not in ("", "run") else ""
+    draw = f", draw {prompt['draw']}" if prompt["draw"] else ""
+    item = _visible(prompt["item"].replace("\n", " "))
+    head = f"--- {part}{item} · {prompt['recipe']}{draw} ({prompt['status']})"
+    lines = [head]
+    for message in prompt["messages"]:
+        lines += [f"[{message['role']}]", _visible(message["content"])]
+    if prompt["context"]:
+        lines.append(_visible(prompt["context"]))
+    if prompt["continuations"]:
+        lines.append("continuations: " + " | ".join(map(repr, prompt["continuations"])))
+    return "\n".join(lines) + "\n"
+
+
+def _visible(text: str) -> str:
+    """The text with its lines, and every other control character spelled out."""
+    return "\n".join(shown_text(line, 20_000) for line in text.split("\n"))
+
+
+def plan_lines(planned: Mapping[str, Any]) -> Iterator[str]:
+    """A whole plan as text: panels, judges, sums, prompts, and what is not here."""
+    rows = planned["panels"]
+    yield from map(panel_text, rows)
+    judges = "the judge" if planned["judges"] == 1 else f"{planned['judges']} judges together"
+    for name, calls in planned["judge_calls_at_most"].items():
+        yield f"{name}: at most {calls:,} calls of {judges}"
+    if len(rows) > 1:
+        yield _together(rows)
+    yield from map(_prompt_text, planned["prompts"])
+    for change in planned["demonstrations"]:
+        yield (
+            f"{change['recipe']}: {change['changed']:,} of {change['shown']:,} demonstrations "
+            "change too"
+        )
+    for line in planned["bundled"]:
+        yield f"{line}; items without one are left out on both sides"
+    for line in planned["missing"]:
+        of = " (of the filler)" if planned["described"] else ""
+        yield f"missing: {line}{of}; 'falter rewrites prepare' makes them"
+    if planned["described"]:
+        yield (
+            "not here, so planned with some filler of about their size, multiplied: "
+            f"{', '.join(planned['described'])}; numbers of items and "
+            "tokens are rough, and a recipe may apply to fewer texts than to the filler"
+        )
+
+
+def plan_remarks(planned: Mapping[str, Any]) -> Iterator[str]:
+    """What is said beside a plan: notes, and how its numbers are meant."""
+    for note in planned["notes"]:
+        yield f"note: {note}"
+    shared = "Parts share requests, which are sent once, so the sums are upper bounds. "
+    yield (
+        f"{shared if planned['protocol'] else ''}Tokens are estimated at four characters each; "
+        "nothing was sent."
+    )
+
+
+# What a study would still ask
+
+
+def planned_study(
+    study: ResolvedStudy, store: Store | None
+) -> Iterator[tuple[Part, list[tuple[PanelPlan, Cost]]]]:
+    """What is still to be asked for each part. Sends nothing, writes nothing."""
+    for part, resolved in study.parts:
+        yield part, planned_cost(resolved, store)
+
+
+def planned_prompts(study: ResolvedStudy, items: int) -> list[dict[str, Any]]:
+    """What would be sent for the first `items` of each part's first panel, as plain data."""
+    return [
+        {
+            "part": part.name,
+            "model": panel.panel.model.label,
+            "task": panel.panel.task,
+            "item": request.variant.item.key,
+            "recipe": request.variant.recipe.label,
+            "draw": request.variant.draw,
+            "status": request.variant.status,
+            "messages": [{"role": role, "content": text} for role, text in request.messages],
+            "context": request.context,
+            "continuations": list(request.continuations),
+        }
+        for part, resolved in study.parts
+        for panel in resolved.panels[:1]
+        for request in panel.requests(resolved.run.draws, items=items)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run would send: the same numbers and words as `falter plan`.
+
+    `data` is what `falter plan --json` prints; a plan in text is `str(plan)`.
+    """
+
+    data: Mapping[str, Any]
+
+    @property
+    def panels(self) -> list[dict[str, Any]]:
+        """One row for each model and task: calls, tokens, cost, the scorer and why."""
+        return list(self.data["panels"])
+
+    @property
+    def cells(self) -> int:
+        """How many answers the run needs."""
+        return sum(row["cells"] for row in self.panels)
+
+    @property
+    def stored(self) -> int:
+        """How many of these are in the store."""
+        return sum(row["stored"] for row in self.panels)
+
+    @property
+    def calls(self) -> int:
+        """How many requests would be sent; those of judges are not among them."""
+        return sum(row["calls"] for row in self.panels)
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The tokens of all prompts, at four characters each."""
+        return sum(row["prompt_tokens"] for row in self.panels)
+
+    @property
+    def completion_tokens_at_most(self) -> int:
+        """The tokens of all answers, if each reaches its limit."""
+        return sum(row["completion_tokens_at_most"] for row in self.panels)
+
+    @property
+    def cost_at_most(self) -> dict[str, float] | None:
+        """The highest cost by currency; None where a panel has no price, which is no cost of 0."""
+        if any(row["cost_at_most"] is None for row in self.panels):
+            return None
+        return _costs(self.panels)
+
+    @property
+    def prompts(self) -> list[dict[str, Any]]:
+        """The prompts of the first items as they would be sent; as many as `show` said."""
+        return list(self.data["prompts"])
+
+    @property
+    def notes(self) -> list[str]:
+        """What is worth knowing before the run."""
+        return list(self.data["notes"])
+
+    def __str__(self) -> str:
+        return "\n".join((*plan_lines(self.data), *plan_remarks(self.data)))
+
+    def __repr__(self) -> str:
+        return f"<falter plan: {self.calls:,} calls, {self.stored:,} of {self.cells:,} stored>"
+
+
+def plan(
+    experiment: Experiment | Mapping[str, Any] | None = None,
+    /,
+    *,
+    store: Path | str = "falter.db",
+    prices: str | None = None,
+    show: int = 0,
+    **settings: Unpack[ExperimentSettings],
+) -> Plan:
+    """What `falter.run` would send with the same settings; sends nothing and writes nothing.
+
+    >>> plan = falter.plan(task="basics", models=["simulated"], recipes=["typos"], limit=50)
+    >>> plan.calls, plan.cost_at_most
+    >>> print(plan)
+
+    `prices` names a price list (2025-11, or a file) for models without a price of their own; `show`
+    is of how many items the prompts are kept as they would be sent.
+    """
+    if isinstance(show, bool) or not isinstance(show, int) or show < 0:
+        raise InvalidValue("show", show, "a number of items, 0 or more")
+    spec, path = given_study(experiment, settings, store)
+    return plan_of(spec, path, prices, show)
+
+
+def plan_of(spec: StudySpec, store: Path, prices: str | None, show: int) -> Plan:
+    """The plan of a study that has been read."""
+    price_list = None
+    if prices is not None:
+        listed = read_prices(prices)
+        spec = replace(spec, experiment=with_prices(spec.experiment, listed))
+        price_list = listed.name
+    with sized_by_description() as described, study_in(spec, store) as study:
+        planned = _planned(study, store, price_list, described)
+        planned["prompts"] = planned_prompts(study, show)
+    planned["described"] = list(described.rows)
+    return Plan(planned)
+
+
+def _planned(
+    study: ResolvedStudy, store_path: Path, price_list: str | None, described: Described
+) -> dict[str, Any]:
+    """The plan as plain data, part by part."""
+    protocol = study.spec.protocol
+    store = Store(store_path, writes=False) if store_path.exists() else None
+    try:
+        costs = list(planned_study(study, store))
+    finally:
+        if store is not None:
+            store.close()
+    limits = {part.name: resolved.experiment.limit for part, resolved in study.parts}
+    batch = study.spec.experiment.batch
+    rows: list[dict[str, Any]] = []
+    cells: dict[tuple[str, str], int] = {}
+    for part, panels in costs:
+        for panel, cost in panels:
+            of_all = _of_all(panel, limits[part.name], described)
+            of_part = {"part": part.name} if protocol.name else {}
+            rows.append(of_part | panel_row(panel, cost, price_list, batch, of_all))
+            place = part.name, panel.panel.task
+            cells[place] = cells.get(place, 0) + round(of_all * cost.cells)
+    needs = [resolved.rewrites for _, resolved in study.parts if resolved.rewrites is not None]
+    return {
+        "protocol": protocol.name or None,
+        "preset": study.spec.preset or None,
+        "runs": [resolved.run.id for _, resolved in study.parts],
+        "panels": rows,
+        "judges": len(study.judges),
+        "judge_calls_at_most": {
+            judging.part.name: len(study.judges) * protocol.judge_calls(judging.part, cells)
+            for judging in study.judging
+        },
+        "missing_rewrites": sum(len(need.missing) for need in needs),
+        "missing": list(dict.fromkeys(line for need in needs for line in need.shortfall())),
+        "texts_left_out": sum(len(need.left_out) for need in needs),
+        "bundled": list(dict.fromkeys(line for need in needs for line in need.bundled())),
+        "demonstrations": [
+            to_json(change)
+            for _, resolved in study.parts
+            for change in demonstration_changes(resolved)
+        ],
+        "notes": [*study.notes, *protocol.notes(study.spec.preset)],
+    }
+
+
+def _of_all(panel: PanelPlan, limit: int | None, described: Described) -> float:
+    """How many times its items a panel would really ask, where filler stands for more of them."""
+    times = described.times(panel.panel.task)
+    return times if limit is None else max(1.0, min(times, limit / max(1, len(panel.items))))

@@ -1,0 +1,120 @@
+"""Items whose answer stands in their own input: a change of it would be another question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from falter.analysis import answer_places
+from falter.core.records import Demonstration, Item
+from falter.engine._needs import model_made
+from falter.engine.planning import Condition
+from falter.engine.resolving import PanelPlan, Resolved
+from falter.engine.scoring import targets_of
+from falter.perturbations import reaches_demonstrations
+from falter.scorers import are_labels
+
+SAMPLE_ITEMS, TRIED_ITEMS = 200, 25
+
+
+def copied_answers(resolved: Resolved) -> list[str]:
+    """One remark for each task whose answers stand in its items, word for word.
+
+    It names the rule-made recipes that would change one, from the first draw of a few items.
+    Tasks with options or labels are passed over: whoever chooses among them need not copy, and
+    prompts name them.
+    """
+    remarks: dict[str, str] = {}
+    for panel in resolved.panels:
+        if panel.task.name not in remarks:
+            remark = _remark(panel)
+            if remark is not None:
+                remarks[panel.task.name] = remark
+    return list(remarks.values())
+
+
+def _remark(panel: PanelPlan) -> str | None:
+    if panel.task.has_choices or are_labels(targets_of(panel.task)):
+        return None
+    base = panel.conditions[0]
+    looked_at = panel.items[:SAMPLE_ITEMS]
+    copying = [item for item in looked_at if answer_places(base.make(item, 0).prompt)]
+    if not copying:
+        return None
+    said = (
+        f"the answer stands word for word in the input of {len(copying):,} of the "
+        f"{len(looked_at):,} items of {panel.task.name} that were looked at. Word noise leaves it "
+        "alone"
+    )
+    changing = [
+        f"{condition.recipe.label} ({count:,} of {min(TRIED_ITEMS, len(copying)):,})"
+        for condition in panel.conditions[1:]
+        if (count := _changed(base, condition, copying))
+    ]
+    return f"{said}, but {', '.join(changing)} would change it" if changing else said
+
+
+def _changed(base: Condition, condition: Condition, items: Sequence[Item]) -> int:
+    """In how many of a few items the answer stands fewer times than before."""
+    if not condition.recipe.steps or model_made(condition.recipe):
+        return 0
+    pairs = (
+        (base.make(item, 0).prompt, condition.make(item, 0).prompt)
+        for item in islice(items, TRIED_ITEMS)
+    )
+    return sum(
+        before.target == after.target and answer_places(after) < answer_places(before)
+        for before, after in pairs
+    )
+
+
+# How many demonstrations a recipe changes, to be shown before a run.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemonstrationChanges:
+    """A recipe's demonstrations, and how many of them it changes in the first draw."""
+
+    task: str
+    scorer: str
+    recipe: str
+    changed: int
+    shown: int
+
+
+def demonstration_changes(resolved: Resolved) -> list[DemonstrationChanges]:
+    """One row for each way of asking and recipe; none where demonstrations stay clean.
+
+    While rewrites are missing, recipes that need them have no row: their changes are not known.
+    """
+    if not resolved.experiment.perturb_demonstrations:
+        return []
+    known = resolved.rewrites is None or not resolved.rewrites.missing
+    plans = {(p.panel.task, p.panel.scorer): p for p in resolved.panels}
+    return [row for p in plans.values() for row in _rows(p, known)]
+
+
+def _rows(plan: PanelPlan, known: bool) -> Iterable[DemonstrationChanges]:
+    for condition in plan.conditions:
+        recipe = condition.recipe
+        if reaches_demonstrations(recipe) and (known or not model_made(recipe)):
+            shown = _demonstrations(plan, condition)
+            yield DemonstrationChanges(
+                task=plan.panel.task,
+                scorer=plan.panel.scorer,
+                recipe=recipe.label,
+                changed=sum(
+                    any(s.edits for s in example.sections if s.kind in ("input", "document"))
+                    for example in shown
+                ),
+                shown=len(shown),
+            )
+
+
+def _demonstrations(plan: PanelPlan, condition: Condition) -> tuple[Demonstration, ...]:
+    """What stands before the first item that the recipe changes; before any, if it changes none."""
+    variants = (condition.make(item, 0) for item in plan.items)
+    changed = next((v for v in variants if v.status == "changed"), None)
+    variant = condition.make(plan.items[0], 0) if changed is None else changed
+    return variant.prompt.demonstrations

@@ -1,0 +1,255 @@
+"""Requests written to files, and answers that were made elsewhere read from files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from falter.clients import request_files as forms
+from falter.core.errors import UsageError, printable
+from falter.core.ids import short
+from falter.core.interfaces import Client
+from falter.core.records import Request, Response, Run
+from falter.engine.execution import record_run, recorded_plan
+from falter.engine.study import ResolvedStudy
+from falter.store import Batches, Store, planned_keys, put_answers
+
+PLACE = re.compile(r"%0?[0-9]{0,2}d")
+LONGEST_LINE = 64 * 2**20
+COMMIT = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """What was written: how many requests into which files, and for which runs.
+
+    `held` are requests that were left out, since a batch that has not been read holds them.
+    """
+
+    requests: int
+    files: tuple[Path, ...]
+    runs: tuple[Run, ...]
+    held: int
+
+
+@dataclass(slots=True, kw_only=True)
+class ImportedResults:
+    """What became of the lines of results."""
+
+    stored: int = 0
+    failed: int = 0
+    already: int = 0
+    unanswered: int = 0
+    unknown: int = 0
+    unreadable: int = 0
+    twice: int = 0
+    differing: int = 0
+    models: dict[str, int] = field(default_factory=dict)
+
+
+def export_requests(
+    study: ResolvedStudy,
+    store: Store,
+    output: str,
+    form: str | None = None,
+    per_file: int = 50_000,
+    command: str = "",
+) -> Exported:
+    """Record the plan of a study, and write what it lacks. Sends nothing.
+
+    `output` may hold a number, as in `part-%03d.jsonl`: then no file has more than `per_file`
+    requests, nor those of two models.
+    """
+    for _, resolved in study.parts:
+        if resolved.rewrites is not None:
+            resolved.rewrites.require()
+    files = _Files(output, per_file)
+    book, seen, held = Batches(store), set[str](), 0
+    known = {stored.run.id for stored in store.runs()}
+    with files:
+        for _, resolved in study.parts:
+            if resolved.run.id not in known:
+                record_run(resolved, store, command)
+            for client, stretch in recorded_plan(resolved, store):
+                missing = store.missing(list({request.key for request in stretch} - seen))
+                waiting = book.held(missing)
+                held += len(waiting - seen)
+                seen |= missing
+                for request in stretch:
+                    if request.key in missing and request.key not in waiting:
+                        missing.discard(request.key)
+                        files.write(request, client, form or forms.usual_form(client))
+    return Exported(
+        requests=files.written,
+        files=tuple(files.paths),
+        runs=tuple(resolved.run for _, resolved in study.parts),
+        held=held,
+    )
+
+
+class _Files:
+    """Files that are begun as they are needed; one that is there already is never changed."""
+
+    def __init__(self, output: str, per_file: int) -> None:
+        self._output, self._per_file = output, per_file
+        self._numbered = len(PLACE.findall(output)) == 1
+        if not self._numbered:
+            self._path(0)
+        self._file: BinaryIO | None = None
+        self._model, self._in_file = "", 0
+        self.written, self.paths = 0, list[Path]()
+
+    def __enter__(self) -> _Files:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def write(self, request: Request, client: Client, form: str) -> None:
+        try:
+            line = forms.request_line(request, client, form)
+        except orjson.JSONEncodeError as error:
+            raise UsageError(
+                f"The item '{request.variant.item.key}' cannot be written as JSON: {error}",
+                hint="mend the item, or leave it out",
+            ) from error
+        full = self._numbered and self._in_file >= self._per_file
+        other = bool(self._model) and self._model != client.model.id
+        if self._file is None or full or other:
+            self._begin(client)
+        assert self._file is not None
+        self._file.write(line + b"\n")
+        self._in_file += 1
+        self.written += 1
+
+    def _begin(self, client: Client) -> None:
+        if self._file is not None:
+            self._file.close()
+            if not self._numbered:
+                raise UsageError(
+                    f"The requests of several models do not fit into {self._output}",
+                    hint="number the files: -o part-%03d.jsonl",
+                )
+        path = self._path(len(self.paths) + 1)
+        try:
+            self._file = path.open("xb")
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error}", hint="name another") from error
+        self.paths.append(path)
+        self._model, self._in_file = client.model.id, 0
+
+    def _path(self, number: int) -> Path:
+        path = Path(PLACE.sub(lambda place: place[0] % number, self._output, count=1))
+        if path.exists():
+            raise UsageError(
+                f"{path} is there already",
+                hint="name another file; what is handed in from two files is paid twice",
+            )
+        return path
+
+
+def import_results(
+    store: Store, run: Run, paths: Sequence[Path], *, any_model: bool = False
+) -> ImportedResults:
+    """Store the answers in files as a run's own. All lines are checked before any is stored.
+
+    Raises where no line belongs to the run, or one says that another model has answered. What is
+    no JSON, belongs elsewhere, is there twice or has no answer is counted and left out.
+    """
+    panels = planned_keys(store, run)
+    report = _checked(run, panels, paths, any_model)
+    answered: set[str] = set()
+    waiting: dict[int, list[Response]] = {}
+    for _, _, result in _results(paths):
+        if result is None or result.line.key not in panels or result.line.key in answered:
+            continue
+        response = result.line.response
+        if response is None:
+            continue
+        if response.failure is None:
+            answered.add(response.key)
+        waiting.setdefault(panels[response.key], []).append(response)
+        if sum(map(len, waiting.values())) >= COMMIT:
+            _store(store, run, waiting, report)
+            waiting = {}
+    _store(store, run, waiting, report)
+    planned, known = store.counts(run)
+    if planned == known:
+        store.finish_run(run)
+    return report
+
+
+def _checked(
+    run: Run, panels: dict[str, int], paths: Sequence[Path], any_model: bool
+) -> ImportedResults:
+    """What the lines are, without storing any."""
+    report, texts = ImportedResults(), dict[str, int]()
+    for path, number, result in _results(paths):
+        if result is None:
+            report.unreadable += 1
+            continue
+        key, response = result.line.key, result.line.response
+        if key not in panels:
+            report.unknown += 1
+            continue
+        asked = run.panels[panels[key]].model.name
+        if result.model is not None and not forms.is_named(asked, result.model):
+            report.models[result.model] = report.models.get(result.model, 0) + 1
+            if not any_model:
+                raise UsageError(
+                    f"{path}, line {number}: answered by '{printable(result.model)}', and run "
+                    f"{short(run.id)} asks '{asked}'; nothing was stored",
+                    hint="add --any-model if these are two names of one model",
+                )
+        if response is None:
+            report.unanswered += 1
+        elif response.failure is None:
+            mark = hash((response.text, response.scores))
+            report.twice += key in texts
+            report.differing += key in texts and texts[key] != mark
+            texts.setdefault(key, mark)
+    if report.unknown and not texts and not report.unanswered:
+        raise UsageError(
+            f"None of the {report.unknown:,} lines belongs to run {short(run.id)}",
+            hint="'falter store runs' lists the runs; were these requests exported from another?",
+        )
+    return report
+
+
+def _store(
+    store: Store, run: Run, waiting: dict[int, list[Response]], report: ImportedResults
+) -> None:
+    for panel, responses in waiting.items():
+        missing = store.missing([response.key for response in responses])
+        fresh = [response for response in responses if response.key in missing]
+        put_answers(store, run.panels[panel].model, fresh)
+        report.already += len(responses) - len(fresh)
+        report.stored += sum(response.failure is None for response in fresh)
+        report.failed += sum(response.failure is not None for response in fresh)
+
+
+def _results(paths: Sequence[Path]) -> Iterator[tuple[Path, int, forms.ResultLine | None]]:
+    """Every line of every file with its number; None for one that is no result."""
+    for path in paths:
+        try:
+            with path.open("rb") as file:
+                number = 0
+                while line := file.readline(LONGEST_LINE):
+                    number += 1
+                    if line.strip():
+                        yield path, number, forms.read_result(_json(line))
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read: {error}", hint="name a file") from error
+
+
+def _json(line: bytes) -> Any:
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None

@@ -1,0 +1,235 @@
+"""Names become objects, once. What can be known before the first call is checked here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from falter import __version__
+from falter.core.errors import DuplicateName, UsageError
+from falter.core.interfaces import Client, RewriteBank, Scorer
+from falter.core.records import (
+    Item,
+    Panel,
+    Recipe,
+    Request,
+    Run,
+    Sampling,
+)
+from falter.engine._needs import Needs, ledger_for, needs_from
+from falter.engine.conditions import conditions, hold_out
+from falter.engine.config import Experiment, ModelSpec, identity_settings
+from falter.engine.connections import connect_all, require_batches
+from falter.engine.planning import Asked, Asking, Condition, Target, count_cells, plan
+from falter.engine.recipes import recipes_of
+from falter.engine.scoring import (
+    constrains,
+    reads_labels,
+    remedy_of,
+    reply_tokens,
+    require_fit,
+    require_fit_remedy,
+    require_label_scorer,
+    require_readable,
+    require_targets,
+    scorer_reason,
+    task_labels,
+    task_scorers,
+    with_labels,
+    with_reasoning,
+)
+from falter.engine.task_loading import load_tasks
+from falter.tasks import (
+    Task,
+    source_name,
+)
+
+REASONING_LIMIT = 4096
+"""The longest answer, in tokens, of a model that is asked to think, unless the user sets one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelPlan:
+    """A panel with what is needed to run it.
+
+    Where a budget leaves cells out, `asked` are those it keeps, of `available` items.
+    """
+
+    panel: Panel
+    task: Task
+    items: tuple[Item, ...]
+    conditions: tuple[Condition, ...]
+    target: Target
+    client: Client
+    concurrency: int
+    because: str = ""
+    thinks: bool = False
+    asked: Asked | None = None
+    available: int = 0
+
+    def requests(self, draws: int, repeats: int = 1, items: int | None = None) -> Iterator[Request]:
+        """Everything that is asked, in order; of the first `items`, where given."""
+        return plan(
+            self.items[:items],
+            self.conditions,
+            self.target,
+            draws=draws,
+            repeats=repeats,
+            asked=self.asked,
+        )
+
+    def cells(self, draws: int, repeats: int) -> int:
+        """How many requests these are."""
+        return count_cells(len(self.items), self.conditions, draws, repeats, self.asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """An experiment with every name turned into an object."""
+
+    experiment: Experiment
+    run: Run
+    panels: tuple[PanelPlan, ...]
+    scorers: Mapping[str, Scorer]
+    rewrites: Needs | None = None
+
+    @property
+    def clients(self) -> list[Client]:
+        return list({id(p.client): p.client for p in self.panels}.values())
+
+
+def resolve(
+    experiment: Experiment,
+    bank: RewriteBank | None = None,
+    *,
+    loaded: Sequence[Task] | None = None,
+    clients: Sequence[Client] | None = None,
+    recipes: tuple[Recipe, ...] | None = None,
+) -> Resolved:
+    """Turn names into objects, or raise with the name that does not fit. Sends nothing.
+
+    `bank` holds the rewrites of perturbations that a model makes. The `rewrites` of the result say
+    what it lacks; such a result can be counted but not run. Tasks, clients (one for each model)
+    and recipes can be passed in where they exist already.
+    """
+    recipes = recipes_of(experiment) if recipes is None else recipes
+    distinct([r.id for r in recipes], [r.label for r in recipes], what="recipe")
+    if not experiment.models:
+        raise UsageError("The experiment names no model", hint="give at least one, e.g. smollm2")
+    require_fit_remedy(experiment, recipes)
+    loaded = load_tasks(experiment) if loaded is None else loaded
+    labels = {task.name: task_labels(experiment, task) for task in loaded}
+    ready = connect_all(experiment) if clients is None else clients
+    connected = list(zip(experiment.models, ready, strict=True))
+    distinct([client.model.id for _, client in connected], [s.name for s in experiment.models])
+    ledger = ledger_for(recipes, bank)
+    panels: list[PanelPlan] = []
+    by_name: dict[str, Scorer] = {}
+    for n, task in enumerate(loaded):
+        held_out, items = hold_out(task, experiment, recipes)
+        for spec, client in connected:
+            used = tuple(
+                with_reasoning(with_labels(scorer, labels), {"remedy": experiment.remedy})
+                for scorer in task_scorers(experiment, loaded, n, spec, client.capabilities)
+            )
+            for scorer in used:
+                require_fit(scorer, spec, task, client.capabilities, recipes)
+                if experiment.batch:
+                    require_batches(spec, client, scorer)
+                require_targets(scorer, task, items)
+                require_readable(experiment, scorer)
+                by_name[scorer.name] = scorer
+                panels.append(
+                    PanelPlan(
+                        panel=Panel(
+                            task=task.name,
+                            revision=task.revision,
+                            model=client.model,
+                            scorer=scorer.name,
+                        ),
+                        task=task,
+                        items=items,
+                        conditions=conditions(experiment, task, scorer, recipes, held_out, ledger),
+                        target=_target(experiment, task, spec, client, scorer, used),
+                        client=client,
+                        concurrency=spec.concurrency or 64,
+                        because=scorer_reason(experiment, loaded, n, spec, scorer),
+                        thinks=_thinks(experiment, client),
+                    )
+                )
+    require_label_scorer(experiment, by_name.values())
+    needs = None
+    if ledger is not None:  # the same for all models that are asked in the same way
+        sets = {
+            (p.panel.task, p.panel.scorer): (p.items, p.conditions, experiment.draws)
+            for p in panels
+        }
+        needs = needs_from(ledger, sets.values())
+    with_labels_of = {p.panel.task for p in panels if reads_labels(by_name[p.panel.scorer])}
+    run = Run(
+        experiment=identity_settings(experiment)
+        | ({"rewrites": needs.fingerprint} if needs else {})
+        | ({"labels": {task: list(labels[task]) for task in sorted(with_labels_of)}}
+           if with_labels_of else {}),
+        version=__version__,
+        seed=experiment.seed,
+        recipes=recipes,
+        panels=tuple(p.panel for p in panels),
+        draws=experiment.draws,
+        repeats=experiment.repeats,
+        origin={} if experiment.data is None else {"data": source_name(experiment.data.path)},
+    )  # fmt: skip
+    return Resolved(
+        experiment=experiment, run=run, panels=tuple(panels), scorers=by_name, rewrites=needs
+    )
+
+
+def distinct(ids: Sequence[str], names: Sequence[str], what: str = "model") -> None:
+    """Raise if the same thing is named twice, by one name or by two."""
+    name_of: dict[str, str] = {}
+    for identity, name in zip(ids, names, strict=True):
+        if identity in name_of:
+            other = name_of[identity]
+            raise DuplicateName(
+                f"The {what} '{name}' is named twice"
+                if other == name
+                else f"The {what}s '{other}' and '{name}' are the same",
+                hint=f"a {what} counts once; drop one of the two",
+            )
+        name_of[identity] = name
+
+
+def _has_own_limit(experiment: Experiment) -> bool:
+    return experiment.sampling is not None and bool(experiment.sampling.max_tokens)
+
+
+def _thinks(experiment: Experiment, client: Client) -> bool:
+    """Return True if replies get the room that a model takes that thinks first."""
+    return client.capabilities.reasons and not _has_own_limit(experiment)
+
+
+def _target(
+    experiment: Experiment,
+    task: Task,
+    spec: ModelSpec,
+    client: Client,
+    scorer: Scorer,
+    others: Sequence[Scorer],
+) -> Target:
+    """How a panel's model is asked."""
+    sampling, remedy = experiment.sampling or Sampling(), remedy_of(experiment)
+    if not _has_own_limit(experiment):
+        least = 0 if remedy is None else remedy.reply_tokens
+        if _thinks(experiment, client):
+            least = REASONING_LIMIT
+        sampling = replace(sampling, max_tokens=max(least, reply_tokens(task, scorer, others)))
+    if task.stop and not sampling.stop:
+        sampling = replace(sampling, stop=task.stop)
+    asking: Asking = "chat" if client.capabilities.chats else "plain"
+    return Target(
+        model=client.model,
+        asking="score" if scorer.needs_scores else asking,
+        sampling=sampling,
+        price=spec.price,
+        constrained=constrains(scorer),
+    )

@@ -1,0 +1,374 @@
+"""The Python front door: `falter.run`, and what it returns."""
+
+from __future__ import annotations
+
+import importlib
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, Unpack
+
+from rich.console import Console
+
+from falter import report
+from falter.analysis import Analysis, score_rows
+from falter.clients.function import offer
+from falter.core.errors import InvalidValue, UnknownName, UsageError
+from falter.core.ids import short
+from falter.core.records import Run
+from falter.engine.answers import rescored_study
+from falter.engine.config import Experiment
+from falter.engine.execution import Watch
+from falter.engine.findings import check_published, export_result, part_results, shown_study
+from falter.engine.keywords import ExperimentSettings
+from falter.engine.scoring import run_scorers
+from falter.engine.study import StudySpec, carry_out_study, read_study, study_in, study_of
+from falter.figures import Figure, Study
+from falter.protocols import PartResult
+from falter.store import Store, StoredStudy, find_study, studies
+from falter.tasks import is_rows, offer_rows
+
+# What can be shown in every form: figures, tables, rows, reports.
+
+
+FORMS: tuple[str, ...] = ("csv", "html", "json", "md", "parquet", "tex")
+
+
+class Shown:
+    """Figures with their tables, rows and reports. Everything is computed; no model is called."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """Every table and chart, in reading order."""
+        return self.study.figures
+
+    def summary(self, *names: str, width: int = 100) -> str:
+        """The terminal report as text: the figures with these names, or the main ones."""
+        text = io.StringIO()
+        report.terminal(self.study, Console(file=text, width=width, no_color=True), names)
+        return text.getvalue()
+
+    def figure(self, name: str) -> Figure:
+        """A figure by its name, for example `drops`."""
+        known = {figure.name: figure for figure in self.figures}
+        if name not in known:
+            raise UnknownName("figure", name, list(known))
+        return known[name]
+
+    def table(self, name: str) -> list[dict[str, Any]]:
+        """The table of a figure, one dictionary per row: `row["recipe"]`, `row["drop"]`."""
+        return report.figure_table(self.figure(name))
+
+    def rows(self, *names: str) -> list[dict[str, Any]]:
+        """One dictionary for each number of these figures, or of all: what the CSV holds."""
+        chosen = [self.figure(name) for name in names] or self.figures
+        return [row for figure in chosen for row in report.figure_rows(figure)]
+
+    def to_pandas(self, figure: str | None = None) -> Any:
+        """The table of a figure as a pandas data frame; without a name, a row for each number."""
+        return _frame("pandas", self.rows() if figure is None else self.table(figure))
+
+    def to_polars(self, figure: str | None = None) -> Any:
+        """The same as a polars data frame."""
+        return _frame("polars", self.rows() if figure is None else self.table(figure))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the main figures, in a frame that runs no script."""
+        names = self.study.headline
+        shown = tuple(figure for figure in self.figures if figure.name in names) or self.figures
+        return report.frame(replace(self.study, figures=shown))
+
+    def report(self, path: Path | str) -> Path:
+        """Write a report; the file's ending says which: html, json, csv, md, tex or parquet."""
+        path = given_path("path", path)
+        write_report(self.study, path)
+        return path
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.study.title}: {len(self.figures)} figures>"
+
+
+def _frame(library: Literal["pandas", "polars"], rows: list[dict[str, Any]]) -> Any:
+    try:
+        module = importlib.import_module(library)
+    except ImportError as error:
+        raise UsageError(
+            f"The package '{library}' is not installed", hint=f"pip install {library}"
+        ) from error
+    if library == "polars":
+        return module.DataFrame(rows, infer_schema_length=None)
+    return module.DataFrame(rows)
+
+
+def given_path(argument: str, path: object) -> Path:
+    """A path that was given in Python, or an error that says what was given in its place."""
+    if not isinstance(path, (str, Path)):
+        raise InvalidValue(argument, path, "the path of a file")
+    return Path(path)
+
+
+def report_form(path: Path) -> str:
+    """The form of a report that a file's ending names."""
+    form = path.suffix.removeprefix(".").lower()
+    if form not in FORMS:
+        raise InvalidValue("path", str(path), f"a file ending in .{', .'.join(FORMS)}")
+    return form
+
+
+def write_report(study: Study, path: Path) -> None:
+    """A study as a file, in the form that its ending names."""
+    form = report_form(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if form == "parquet":
+        report.write_parquet(study, path)
+        return
+    render = {
+        "csv": report.as_csv,
+        "html": report.html,
+        "json": report.as_json,
+        "md": report.as_markdown,
+        "tex": report.as_latex,
+    }[form]
+    path.write_text(render(study), "utf-8")
+
+
+class Result(Shown):
+    """The results of a run, or of all runs of a protocol: figures, tables, scores, reports.
+
+    Everything here is computed from the store; no model is called.
+    """
+
+    def __init__(self, study: Study, parts: Sequence[PartResult], store: Path) -> None:
+        super().__init__(study)
+        self.parts = tuple(parts)
+        self.store = store
+
+    @property
+    def runs(self) -> dict[str, Run]:
+        """The run of every part, by the part's name."""
+        return {result.part.name: result.run for result in self.parts}
+
+    @property
+    def analyses(self) -> dict[str, Analysis]:
+        """The analysis of every part, by the part's name."""
+        return {result.part.name: result.analysis for result in self.parts}
+
+    @property
+    def run(self) -> Run:
+        """The run, if there is only one."""
+        return self._only().run
+
+    @property
+    def analysis(self) -> Analysis:
+        """The analysis of the run, if there is only one."""
+        return self._only().analysis
+
+    def _only(self) -> PartResult:
+        if len(self.parts) != 1:
+            names = ", ".join(result.part.name for result in self.parts)
+            raise UsageError(
+                f"{self.study.title} has {len(self.parts)} parts: {names}",
+                hint="pick one from 'runs' or 'analyses'",
+            )
+        return self.parts[0]
+
+    def show(self, *names: str) -> Result:
+        """The same result with these figures alone, as a cell of a notebook shows them."""
+        chosen = tuple(self.figure(name) for name in names)
+        headline = tuple(figure.name for figure in chosen)
+        study = replace(self.study, figures=chosen, headline=headline)
+        return Result(study, self.parts, self.store)
+
+    def rescored(self, scorer: str, *, labels: Sequence[str] = ()) -> Result:
+        """The same answers as another scorer reads them, beside this reading; asks nothing."""
+        study = rescored_study(self.store, self.run.id, scorer, labels=labels)
+        return Result(study, self.parts, self.store)
+
+    def export(self, form: str, folder: Path | str) -> list[Path]:
+        """Write the answers for another tool to a new folder: `inspect`, `hf` or `otel`.
+
+        >>> result.export("hf", "answers")
+        """
+        return export_result(form, self.study, self.parts, self.store, Path(folder))
+
+    def scores(self) -> list[dict[str, Any]]:
+        """One row for each score: item, recipe, model, outcome, value, what was read."""
+        rows: list[dict[str, Any]] = []
+        with Store(self.store, writes=False) as store:
+            for name, run in self.runs.items():
+                chosen = run_scorers(run)
+                part = {"part": name} if len(self.parts) > 1 else {}
+                rows += [part | row for row in score_rows(store, run, chosen)]
+        return rows
+
+
+def run(
+    experiment: Experiment | Mapping[str, Any] | None = None,
+    /,
+    *,
+    store: Path | str = "falter.db",
+    watch: Watch | None = None,
+    **settings: Unpack[ExperimentSettings],
+) -> Result:
+    """Run an experiment to its end and analyse it; stored answers are not asked for again.
+
+    >>> result = falter.run(task="basics", models=["smollm2"], recipes=["typos"], limit=50)
+
+    Takes the settings of an experiment file as keywords, or a mapping of them, or an `Experiment`.
+    A model may be any callable, async too, from a prompt to a text (`falter.Scored` with a score).
+    `data` may be rows in memory: a list of dictionaries or a data frame, by itself or as
+    `{"rows": rows, "target": "answer"}` with the settings of a data file.
+    With `protocol="brittlebench"` it runs all parts of that protocol. Works inside a running event
+    loop too (a notebook).
+    """
+    spec, path = given_study(experiment, settings, store)
+    with study_in(spec, path) as study, Store(path) as opened:
+        stored = carry_out_study(study, opened, watch, command="falter.run in Python")
+        return stored_result(opened, stored, path)
+
+
+def given_study(
+    experiment: Experiment | Mapping[str, Any] | None,
+    settings: Mapping[str, Any],
+    store: Path | str,
+) -> tuple[StudySpec, Path]:
+    """The study that was given in Python, and the path of its store."""
+    if experiment is not None and settings:
+        raise UsageError("Give the settings as one experiment or as keywords", hint="not as both")
+    path = given_path("store", store)
+    if isinstance(experiment, Experiment):
+        spec = study_of(experiment)
+    elif experiment is not None and not isinstance(experiment, Mapping):
+        raise _no_experiment(experiment)
+    else:
+        spec = read_study(with_names(settings if experiment is None else experiment))
+    return spec, path
+
+
+def _no_experiment(given: object) -> InvalidValue:
+    """What is wrong with an experiment that is neither settings nor an `Experiment`."""
+    hint = "give them as keywords: task='basics', models=['smollm2'], recipes=['typos']"
+    if isinstance(given, (str, Path)):
+        hint = f"a file is read by falter.engine.read_file({str(given)!r}), or run by 'falter run'"
+    return InvalidValue("experiment", given, "a mapping of settings, or an Experiment", hint=hint)
+
+
+def with_names(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings with names for what is given as an object: functions as models, and rows."""
+    data = settings.get("data")
+    if is_rows(data):
+        settings = {**settings, "data": offer_rows(data)}
+    elif isinstance(data, Mapping) and "rows" in data:
+        of_file = {name: value for name, value in data.items() if name != "rows"}
+        settings = {**settings, "data": {"path": offer_rows(data["rows"]), **of_file}}
+    return _with_models(settings)
+
+
+def _with_models(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings with the names of the functions that are given as models, which are kept."""
+    models = settings.get("models")
+    if not isinstance(models, (list, tuple)):
+        models = [models] if callable(models) else []
+    functions: dict[str, Any] = {}
+
+    def named(model: Any) -> Any:
+        if isinstance(model, Mapping) and callable(model.get("name")):
+            return {**model, "name": named(model["name"])}
+        if not callable(model):
+            return model
+        name = offer(model)
+        if functions.setdefault(name, model) is not model:
+            raise InvalidValue(
+                "models", name, "functions of different names", hint="use def instead of lambda"
+            )
+        return name
+
+    return {**settings, "models": [named(model) for model in models]} if models else settings
+
+
+def open_result(
+    store: Path | str,
+    name: str | None = None,
+    *,
+    incomplete: bool = False,
+    published: bool = False,
+) -> Result:
+    """The result of a stored run or study, named by the first digits of its id; else the newest.
+
+    A run that was not finished is refused unless it may be `incomplete`. With `published`, the
+    tables of the protocol's paper stand at the end of the report.
+    """
+    path = given_path("store", store)
+    if not path.exists():
+        raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
+    with Store(path, writes=False) as opened:
+        stored = find_study(opened, name)
+        return stored_result(opened, stored, path, incomplete=incomplete, published=published)
+
+
+def stored_result(
+    store: Store,
+    stored: StoredStudy,
+    path: Path,
+    *,
+    incomplete: bool = False,
+    published: bool = False,
+) -> Result:
+    """The result of a study in an open store."""
+    if published:
+        check_published(stored.protocol)
+    results = part_results(store, stored, incomplete=incomplete)
+    study = shown_study(store, stored, results, published=published)
+    return Result(study, results, path)
+
+
+# A store opened in Python: its runs and studies by name.
+
+
+class StoredResults(Mapping[str, Result]):
+    """The results in a store, the newest first; calls no model.
+
+    >>> results = falter.open("falter.db")
+    >>> results.newest.table("drops")
+    >>> results["937e30"].report("report.html")
+
+    Names are the first digits of an id. A run that was not finished is there and is refused when it
+    is opened; `open_result(path, name, incomplete=True)` opens it as it is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def newest(self) -> Result:
+        """The result of the newest run or study."""
+        return open_result(self.path)
+
+    def __getitem__(self, name: str) -> Result:
+        return open_result(self.path, name)
+
+    def __iter__(self) -> Iterator[str]:
+        with Store(self.path) as store:
+            whole = studies(store)
+            of_studies = {part.run for study in whole for part in study.parts}
+            dated = [(study.created_at, study.id) for study in whole]
+            dated += [(r.created_at, r.run.id) for r in store.runs() if r.run.id not in of_studies]
+        return iter([short(name) for _, name in sorted(dated, reverse=True)])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} stored results in {self.path}>"
+
+
+def open_store(path: Path | str = "falter.db") -> StoredResults:
+    """The results in a store that exists."""
+    path = given_path("path", path)
+    if not path.exists():
+        raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
+    return StoredResults(path)

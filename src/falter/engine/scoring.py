@@ -1,0 +1,289 @@
+"""The scorers of an experiment: chosen, checked, and ready with labels and remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from falter.core.errors import UnknownName, UsageError
+from falter.core.interfaces import Capabilities, ConstrainedScorer, Scorer
+from falter.core.records import Item, Recipe, Run
+from falter.engine.config import Experiment, ModelSpec
+from falter.engine.task_loading import without_prompt
+from falter.perturbations import perturbations, reaches_demonstrations
+from falter.remedies import Remedy, remedies, remedy_from
+from falter.scorers import after_reasoning, named_scorers, scorers, usual_reason, usual_scorer
+from falter.scorers.answers import Label
+from falter.tasks import Task, Template
+
+LABELS_ONLY = "letter"
+
+# The remedy of an experiment
+
+
+class RemedyUnfit(UsageError):
+    """The remedy does not apply to this task, these recipes or this scorer."""
+
+
+def remedy_of(experiment: Experiment) -> Remedy | None:
+    """The remedy that the experiment names, if it names one."""
+    return None if experiment.remedy is None else remedy_from(experiment.remedy)
+
+
+def examples_of(experiment: Experiment) -> int:
+    """How many solved examples are shown by default: the user's, else the remedy's."""
+    remedy = remedy_of(experiment)
+    return experiment.demonstrations or (0 if remedy is None else remedy.examples)
+
+
+def noisy_recipes(recipes: Sequence[Recipe]) -> list[Recipe]:
+    """The recipes that change the text of an example by rule, so that it can be shown as noise."""
+    return [
+        recipe
+        for recipe in recipes
+        if reaches_demonstrations(recipe)
+        and not any(perturbations.get(step.name).needs_model for step in recipe.steps)
+    ]
+
+
+def require_fit_remedy(experiment: Experiment, recipes: Sequence[Recipe]) -> None:
+    """Raise if the remedy has nothing to do with these demonstrations and recipes."""
+    remedy = remedy_of(experiment)
+    if remedy is None or not remedy.examples:
+        return
+    if not remedy.noise and experiment.demonstrations:
+        raise _unfit(remedy, "examples are shown already", "leave it out, or drop demonstrations")
+    if remedy.noise and experiment.perturb_demonstrations:
+        raise _unfit(remedy, "the examples are perturbed already", "leave it out")
+    if remedy.noise and not noisy_recipes(recipes):
+        why = "none of the recipes changes the text of an example by rule"
+        raise _unfit(remedy, why, "add one that does, such as typing mistakes")
+
+
+def _unfit(remedy: Remedy, why: str, hint: str) -> RemedyUnfit:
+    return RemedyUnfit(f"The remedy '{remedy.name}' does not apply: {why}", hint=hint)
+
+
+def with_reasoning(scorer: Scorer, settings: Mapping[str, Any]) -> Scorer:
+    """The scorer as it reads the replies of an experiment with these settings."""
+    name = str(settings.get("remedy") or "")
+    reasons = name in remedies and remedies.get(name).reasons
+    return after_reasoning(scorer) if reasons else scorer
+
+
+# Labels
+
+
+def targets_of(task: Task) -> list[str]:
+    """The right answers of a task's items that are texts."""
+    return [item.target for item in task.items if isinstance(item.target, str)]
+
+
+def task_labels(experiment: Experiment, task: Task) -> tuple[str, ...]:
+    """The labels that the user named, else the different targets, in the order of the alphabet.
+
+    Of all items of the task, however many are asked, so that a smaller run reads by the same set.
+    """
+    if not experiment.labels:
+        return tuple(sorted(set(targets_of(task))))
+    if len({label.strip().casefold() for label in experiment.labels}) < len(experiment.labels):
+        raise UsageError("A label is named twice", hint="labels differ in more than their case")
+    if len(experiment.labels) < 2:
+        raise UsageError("A closed set has two labels at least", hint="as in --labels yes,no")
+    known = {label.strip().casefold() for label in experiment.labels}
+    for target in targets_of(task):
+        if target.strip().casefold() not in known:
+            raise UnknownName(f"target of '{task.name}'", target, list(experiment.labels))
+    return experiment.labels
+
+
+def reads_labels(scorer: Scorer) -> bool:
+    """Whether a scorer reads one label of a closed set."""
+    return isinstance(scorer, Label)
+
+
+def require_label_scorer(experiment: Experiment, chosen: Iterable[Scorer]) -> None:
+    """Raise if labels were named and nothing reads them."""
+    if experiment.labels and not any(map(reads_labels, chosen)):
+        raise UsageError(
+            "The setting 'labels' is read by no scorer of this experiment",
+            hint="drop it, or name a scorer that reads labels: 'falter list scorers'",
+        )
+
+
+def with_labels(scorer: Scorer, labels: Mapping[str, Sequence[str]]) -> Scorer:
+    """The scorer, with the labels of each task if it reads labels."""
+    return scorer.among(labels) if isinstance(scorer, Label) else scorer
+
+
+def run_scorers(run: Run) -> dict[str, Scorer]:
+    """The scorers of a stored run, with the labels that it was planned with."""
+    labels = run.experiment.get("labels") or {}
+    return {
+        p.scorer: with_reasoning(with_labels(scorers.get(p.scorer), labels), run.experiment)
+        for p in run.panels
+    }
+
+
+# Choosing and checking scorers
+
+
+def task_scorers(
+    experiment: Experiment,
+    loaded: Sequence[Task],
+    n: int,
+    spec: ModelSpec | None = None,
+    able: Capabilities | None = None,
+) -> tuple[Scorer, ...]:
+    """The scorers of the n-th task, for one model or for any.
+
+    Those named for the model, else for the task in the experiment, else the task's own, else the
+    usual one. A task has its own name, and the name by which the experiment calls it.
+    """
+    chosen = _named(experiment, loaded, n, spec) or (_usual(experiment, loaded[n], able),)
+    return tuple(scorers.get(name) for name in chosen)
+
+
+def _named(
+    experiment: Experiment, loaded: Sequence[Task], n: int, spec: ModelSpec | None
+) -> tuple[str, ...]:
+    """The scorers that somebody named for the n-th task."""
+    task = loaded[n]
+    names = [{each.name, without_prompt(experiment.template, each.name)} for each in loaded]
+    if len(experiment.tasks) == len(loaded):
+        names = [{each.name, name} for each, name in zip(loaded, experiment.tasks, strict=True)]
+    return (
+        named_scorers(None if spec is None else spec.scorer, names[n])
+        or named_scorers(experiment.scorer, names[n], [name for both in names for name in both])
+        or named_scorers(task.scorer, names[n])
+    )
+
+
+def _usual(experiment: Experiment, task: Task, able: Capabilities | None) -> str:
+    """The scorer of a task for which nobody named one."""
+    return usual_scorer(
+        choices=task.has_choices,
+        likelihoods=(able is None or able.scores) and "cloze" in task.templates,
+        targets=targets_of(task),
+        labels=bool(experiment.labels),
+    )
+
+
+def scorer_reason(
+    experiment: Experiment, loaded: Sequence[Task], n: int, spec: ModelSpec, scorer: Scorer
+) -> str:
+    """Why a task is scored by a scorer: it was named, or it is the usual one."""
+    task = loaded[n]
+    if not _named(experiment, loaded, n, spec):
+        return usual_reason(scorer.name, experiment.labels or targets_of(task))
+    return "the task's own" if task.scorer == scorer.name else "as you asked"
+
+
+def require_fit(
+    scorer: Scorer, spec: ModelSpec, task: Task, able: Capabilities, recipes: Sequence[Recipe]
+) -> None:
+    """Raise unless the model, the task and the recipes have what the scorer needs."""
+    model, choices = spec.name, task.has_choices
+    written = usual_scorer(choices=choices, likelihoods=False)
+    likely = usual_scorer(choices=True, likelihoods=True)
+    misfits = (
+        (
+            scorer.needs_scores and not able.scores,
+            f"needs log-probabilities, which '{model}' does not return",
+            f"use scorer {written}, or a completions server: --api completions",
+        ),
+        (
+            not scorer.needs_scores and not able.generates,
+            f"needs generated text, which '{model}' does not return",
+            f"use scorer {likely}" if choices else "name a model that generates text",
+        ),
+        (
+            constrains(scorer) and not able.constrains,
+            f"needs a client that holds a model to the options, which '{model}' does not",
+            f"use scorer {written}, a chat server with 'response_format' or another form of "
+            "--option hold_by=…, gemini:, responses:, vllm:, or a GGUF file",
+        ),
+        (
+            scorer.needs_choices and not choices,
+            f"needs choices, which the task '{task.name}' does not have",
+            f"use scorer {written}, or another of 'falter list scorers' for free answers",
+        ),
+    )
+    for is_misfit, why, hint in misfits:
+        if is_misfit:
+            raise UsageError(f"The scorer '{scorer.name}' {why}", hint=hint)
+    about_replies = [recipe.label for recipe in recipes if recipe.asks_for_a_reply]
+    if scorer.needs_scores and about_replies:
+        raise UsageError(
+            f"The recipe '{about_replies[0]}' is about the answer a model writes, but the scorer "
+            f"'{scorer.name}' compares the likelihood of options",
+            hint="use a scorer that reads answers, for example --scorer "
+            f"{usual_scorer(choices=True, likelihoods=False)}",
+        )
+
+
+def require_readable(experiment: Experiment, scorer: Scorer) -> None:
+    """Raise if the remedy asks for reasoning and the scorer cannot read an answer behind it."""
+    remedy = remedy_of(experiment)
+    if remedy is None or not remedy.reasons:
+        return
+    hint = "name a scorer that reads written answers, or leave it out"
+    if scorer.needs_scores:
+        raise _unfit(remedy, f"'{scorer.name}' compares likelihoods and reads no reply", hint)
+    if constrains(scorer):
+        raise _unfit(remedy, f"'{scorer.name}' holds the model to the options", hint)
+    if scorer.answer_kind == "code":
+        raise _unfit(remedy, f"'{scorer.name}' runs the reply as code", hint)
+
+
+def constrains(scorer: Scorer) -> bool:
+    """Return True if the scorer has the server hold the model to the options."""
+    return isinstance(scorer, ConstrainedScorer) and scorer.constrains
+
+
+def target_faults(scorer: Scorer, items: Iterable[Item]) -> list[tuple[str, str]]:
+    """Targets with what is wrong with them, if the scorer can compare a reply with none of them."""
+    targets = [
+        str(item.choices[item.target] if isinstance(item.target, int) and item.choices
+            else item.target)
+        for item in items
+        if item.target is not None
+    ]  # fmt: skip
+    faults = [(target, scorer.fault(target)) for target in targets]
+    return (
+        [(target, fault) for target, fault in faults if fault]
+        if all(fault for _, fault in faults)
+        else []
+    )
+
+
+def require_targets(scorer: Scorer, task: Task, items: Sequence[Item]) -> None:
+    """Raise if no reply could be right."""
+    for target, fault in target_faults(scorer, items):
+        raise UsageError(
+            f"The scorer '{scorer.name}' can judge no item of '{task.name}': {fault}, as in "
+            f"'{target[:60]}'",
+            hint="name another of 'falter list scorers', or another column with --target",
+        )
+
+
+def reply_tokens(task: Task, scorer: Scorer, others: Sequence[Scorer]) -> int:
+    """How long a reply may be: as long as any scorer needs that asks in the same way.
+
+    So that scorers of the same task read the same replies, and none is paid for twice.
+    """
+    template = template_for(task, scorer)
+    alike = (s for s in others if not s.needs_scores and template_for(task, s) == template)
+    return task.max_tokens or max(s.max_tokens for s in (scorer, *alike))
+
+
+def template_for(task: Task, scorer: Scorer) -> Template:
+    """The task's template for the way the scorer asks."""
+    style = scorer.style
+    template = task.templates.get(style) or next(iter(task.templates.values()))
+    if style == LABELS_ONLY and not template.lists_choices:
+        raise UsageError(
+            f"The scorer '{scorer.name}' needs a template that lists the options",
+            hint="put {choices} into the template",
+        )
+    return template

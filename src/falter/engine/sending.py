@@ -1,0 +1,407 @@
+"""Windowed running: a few workers a model fetch what is missing and store it as it arrives."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from falter.core.errors import AuthenticationError, RunStopped, StoreBusy
+from falter.core.interfaces import ChunkClient, Client, ResponseStore, SharedStore
+from falter.core.records import Request, Response
+from falter.engine.planning import batched
+
+# Responses on their way to the store, committed when they are many or old enough.
+
+
+MAX_BUFFERED = 256
+MAX_BUFFER_SECONDS = 0.05
+BUSY_RETRY_SECONDS = 0.25
+MAX_BUSY_SECONDS = 30.0
+
+
+class Buffer:
+    """Collects landed responses and commits them inline, in small batches.
+
+    Not in a thread: under load a writer thread starves on the interpreter lock, and whatever it
+    holds back is lost if the process is killed. A batch waits at most `MAX_BUFFER_SECONDS`; while
+    the store is locked or its disk is full, nothing is dropped and a commit is tried again.
+    """
+
+    def __init__(self, store: ResponseStore) -> None:
+        self._store = store
+        self._landed: list[tuple[Request, Response]] = []
+        self._failed: list[Response] = []
+        self._keys: set[str] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        self._busy_since: float | None = None
+        self.error: BaseException | None = None
+
+    def add(self, request: Request, response: Response) -> None:
+        """Add one response; failures are stored apart, so that a later run asks again."""
+        if response.failure is None:
+            self._landed.append((request, response))
+            self._keys.add(request.key)
+        else:
+            self._failed.append(response)
+        if len(self._landed) + len(self._failed) >= MAX_BUFFERED and self._busy_since is None:
+            self._try()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(MAX_BUFFER_SECONDS, self._try)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._keys
+
+    def flush(self) -> None:
+        """Commit everything that is waiting; what cannot be committed goes on waiting."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._landed:
+            self._store.put_responses(self._landed)
+            self._release([request.key for request, _ in self._landed])
+            self._landed = []
+            self._keys.clear()
+        if self._failed:
+            self._store.put_failures(self._failed)
+            self._release([response.key for response in self._failed])
+            self._failed = []
+
+    async def ready(self) -> bool:
+        """Wait while the store takes nothing; False if that goes on for too long."""
+        while self._busy_since is not None and self.error is None:
+            if self._loop.time() - self._busy_since > MAX_BUSY_SECONDS:
+                return False
+            await asyncio.sleep(BUSY_RETRY_SECONDS)
+        return True
+
+    async def settle(self) -> None:
+        """Commit the rest, with patience, or raise and say what is lost."""
+        since = self._loop.time() if self._busy_since is None else self._busy_since
+        while True:
+            try:
+                self.flush()
+                self._busy_since = None
+                return
+            except StoreBusy as error:
+                if self._loop.time() - since > MAX_BUSY_SECONDS:
+                    waiting = len(self._landed)
+                    lost = f"; {waiting:,} answers that had arrived are lost" if waiting else ""
+                    raise RunStopped(f"{error.message}{lost}", hint=error.hint) from error
+            await asyncio.sleep(BUSY_RETRY_SECONDS)
+
+    def _release(self, keys: list[str]) -> None:
+        if isinstance(self._store, SharedStore):
+            self._store.release(keys)
+
+    def _try(self) -> None:
+        self._timer = None
+        try:
+            self.flush()
+            self._busy_since = None
+        except StoreBusy:
+            if self._busy_since is None:
+                self._busy_since = self._loop.time()
+            self._timer = self._loop.call_later(BUSY_RETRY_SECONDS, self._try)
+        except BaseException as error:  # raised to the run by its next worker
+            self.error = error
+
+
+LOOK_AHEAD = 64
+SORTED_AHEAD = 512
+ABORT_AFTER_RESPONSES = 25
+ABORT_MIN_ITEMS = 5
+MOST_HELD = 1024
+LEASE_POLL_SECONDS = 0.1
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """Counts of one queue, updated in place; a display may read them at any time."""
+
+    label: str
+    total: int
+    planned: int = 0
+    stored: int = 0
+    sent: int = 0
+    landed: int = 0
+    failed: int = 0
+    elsewhere: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    started_at: float = field(default_factory=time.monotonic)
+    last_failure: str | None = None
+
+    @property
+    def done(self) -> int:
+        """Cells of the plan that need nothing more, failed ones included."""
+        return self.stored + self.landed + self.failed + self.elsewhere
+
+
+@dataclass(slots=True, kw_only=True)
+class ModelQueue:
+    """One model's share of a run: its requests in plan order, its client, its concurrency.
+
+    `on_planned` sees each stretch of the plan once, before any of it is sent. `is_cut` says whether
+    an answer reached the limit of tokens before there was anything to score. What is not in the
+    `share` of this process is planned and not sent.
+    """
+
+    requests: Iterable[Request]
+    client: Client
+    concurrency: int
+    progress: Progress
+    on_planned: Callable[[Sequence[Request]], None] | None = None
+    is_cut: Callable[[Request, Response], bool] = lambda _, response: response.ran_out
+    share: Container[str] | None = None
+
+
+async def run_queues(
+    queues: Sequence[ModelQueue], store: ResponseStore, stop: asyncio.Event | None = None
+) -> None:
+    """Send what the store lacks, in all queues at once, and store every response as it arrives.
+
+    Raises `AuthenticationError` at once when an endpoint refuses the credentials, `RunStopped`
+    when an endpoint only ever fails, when the first answers were all cut off at the limit of
+    tokens, when `stop` is set, or when the store takes nothing for too long. Responses that arrived
+    are stored in any case where that is possible. What another process is sending for the same
+    store is waited for, not sent again.
+    """
+    stop = stop or asyncio.Event()
+    buffer = Buffer(store)
+    try:
+        async with asyncio.TaskGroup() as group:
+            for queue in queues:
+                capabilities, width = queue.client.capabilities, _width(queue)
+                feed = _Feed(queue, store, buffer, width if capabilities.keeps_prefixes else 0)
+                for worker in range(width):
+                    group.create_task(_work(feed, worker, buffer, stop))
+    except BaseExceptionGroup as group_error:
+        raise main_error(group_error) from group_error
+    finally:
+        await buffer.settle()
+    if stop.is_set():
+        done = sum(queue.progress.stored + queue.progress.landed for queue in queues)
+        total = sum(queue.progress.total for queue in queues)
+        raise RunStopped(
+            f"The run was interrupted: {done:,} of {total:,} cells are answered",
+            hint="run the same command again to resume",
+        )
+
+
+def _width(queue: ModelQueue) -> int:
+    """How many workers a queue has; the user's concurrency is that within an engine."""
+    most = queue.client.capabilities.lanes
+    if isinstance(queue.client, ChunkClient):
+        return most or 1
+    return max(1, min(queue.concurrency, most or 1_000_000))
+
+
+def main_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error that matters most: refused credentials come before their consequences."""
+    flat: list[BaseException] = []
+    for error in group.exceptions:
+        flat.append(main_error(error) if isinstance(error, BaseExceptionGroup) else error)
+    return next((e for e in flat if isinstance(e, AuthenticationError)), flat[0])
+
+
+class _Feed:
+    """The requests that one queue still has to send.
+
+    The plan is read a stretch at a time and looked up in the store, so a plan of a million
+    requests is never in memory. A request that is in flight or on its way to the store is not
+    sent again; once it is stored, the look-up finds it.
+
+    What is missing of a stretch is sent in plan order, by whichever worker is free. With `piles`,
+    the stretch is longer, sorted by its text and cut into so many piles, one a worker: each of the
+    client's engines then meets prompts that begin alike one after the other, those of different
+    items with the same examples too, and reads the shared beginning once.
+    """
+
+    def __init__(
+        self, queue: ModelQueue, store: ResponseStore, buffer: Buffer, piles: int = 0
+    ) -> None:
+        self.queue = queue
+        self._ahead = SORTED_AHEAD if piles else LOOK_AHEAD
+        self._piles: list[deque[Request]] = [deque() for _ in range(piles or 1)]
+        self.progress = queue.progress
+        self._store = store
+        self._buffer = buffer
+        self._in_flight: set[str] = set()
+        self._waiting: dict[str, int] = {}
+        self._failed: set[str] = set()
+        self._failed_items: set[str] = set()
+        self._cut_items: set[str] = set()
+        self._cut, self._some_whole = 0, False
+        self._held: dict[str, list[Request]] = {}
+        self._missing = self._stream()
+        self.ended = False
+
+    def take(self, limit: int, worker: int = 0) -> list[Request]:
+        """Up to `limit` requests to send next; an empty list if there are none just now."""
+        requests: list[Request] = []
+        while len(requests) < limit and not self.ended:
+            request = self._next(worker)
+            if request is not None:
+                requests.append(request)
+                continue
+            missing = next(self._missing, None)
+            self.ended = missing is None
+            if not missing:
+                break
+            self._pile_up(missing)
+        self.progress.sent += len(requests)
+        return requests
+
+    def _next(self, worker: int) -> Request | None:
+        """From the worker's own pile; else the last of the highest one."""
+        pile = self._piles[worker % len(self._piles)]
+        if pile:
+            return pile.popleft()
+        highest = max(self._piles, key=len)
+        return highest.pop() if highest else None
+
+    def _pile_up(self, missing: list[Request]) -> None:
+        if self._ahead == SORTED_AHEAD:
+            missing.sort(key=_text)
+        height = -(-len(missing) // len(self._piles))
+        for pile, first in zip(self._piles, range(0, len(missing), height), strict=False):
+            pile.extend(missing[first : first + height])
+
+    def landed(self, request: Request, response: Response) -> None:
+        """Count one response, also for the other cells that wait for the same request."""
+        self._in_flight.discard(request.key)
+        cells = 1 + self._waiting.pop(request.key, 0)
+        progress = self.progress
+        if response.failure is None:
+            progress.landed += cells
+            progress.prompt_tokens += response.usage.prompt_tokens
+            progress.completion_tokens += response.usage.completion_tokens
+            self._stop_if_cut(request, response)
+        else:
+            progress.failed += cells
+            progress.last_failure = response.failure
+            self._failed.add(request.key)
+            self._failed_items.add(request.variant.item.key)
+            self._stop_if_hopeless()
+
+    def _stop_if_hopeless(self) -> None:
+        """Give up if every response is a failure, over several items: one may just be too long."""
+        progress = self.progress
+        few = progress.failed < ABORT_AFTER_RESPONSES or len(self._failed_items) < ABORT_MIN_ITEMS
+        if progress.landed == 0 and not few:
+            raise RunStopped(
+                f"{progress.label}: the first {progress.failed} requests all failed; "
+                f"the last error was: {progress.last_failure}",
+                hint="check the endpoint with 'falter doctor'; this run has nothing to report",
+            )
+
+    def _stop_if_cut(self, request: Request, response: Response) -> None:
+        """Give up if every answer ends at the limit, over several items: more would not help."""
+        if self._some_whole:
+            return
+        if not self.queue.is_cut(request, response):
+            self._some_whole = True
+            return
+        self._cut += 1
+        self._cut_items.add(request.variant.item.key)
+        if self._cut >= ABORT_AFTER_RESPONSES and len(self._cut_items) >= ABORT_MIN_ITEMS:
+            limit = request.sampling.max_tokens
+            raise RunStopped(
+                f"{self.progress.label}: the first {self._cut} answers all reached the limit of "
+                f"{limit:,} tokens before an answer",
+                hint=f"raise max_tokens (--max-tokens {max(4096, 4 * limit)}); "
+                "this run has nothing to report",
+            )
+
+    def _stream(self) -> Iterator[list[Request]]:
+        """What is to be sent; nothing while all the rest is in the hands of another process."""
+        queue, progress = self.queue, self.progress
+        for stretch in batched(queue.requests, self._ahead):
+            progress.planned += len(stretch)
+            if queue.on_planned is not None:
+                queue.on_planned(stretch)
+            if missing := list(self._unanswered(self._share_of(stretch))):
+                yield missing
+            if len(self._held) > MOST_HELD and (missing := list(self._recheck_leased())):
+                yield missing
+        while self._held:
+            missing = list(self._recheck_leased())
+            if missing or self._held:
+                yield missing
+
+    def _share_of(self, stretch: Sequence[Request]) -> Sequence[Request]:
+        share = self.queue.share
+        if share is None:
+            return stretch
+        ours = [request for request in stretch if request.key in share]
+        self.progress.elsewhere += len(stretch) - len(ours)
+        return ours
+
+    def _recheck_leased(self) -> Iterator[Request]:
+        """What another process held before: answered by now, still held, or ours to send."""
+        held, self._held = self._held, {}
+        for stretch in batched((r for same in held.values() for r in same), self._ahead):
+            yield from self._unanswered(stretch)
+
+    def _unanswered(self, stretch: Sequence[Request]) -> Iterator[Request]:
+        progress = self.progress
+        known = (self._in_flight, self._buffer, self._failed)
+        fresh = {r.key for r in stretch if not any(r.key in keys for keys in known)}
+        missing = self._store.missing(list(fresh))
+        store = self._store
+        ours = store.claim(missing) if isinstance(store, SharedStore) else set(missing)
+        for request in stretch:
+            key = request.key
+            if key in self._in_flight:
+                self._waiting[key] = self._waiting.get(key, 0) + 1
+            elif key in self._buffer:
+                progress.landed += 1
+            elif key in self._failed:
+                progress.failed += 1
+            elif key in ours:
+                self._in_flight.add(key)
+                ours.discard(key)
+                missing.discard(key)
+                yield request
+            elif key in missing:
+                self._held.setdefault(key, []).append(request)
+            else:
+                progress.stored += 1
+
+
+def _text(request: Request) -> tuple[str, ...]:
+    """What a model reads, for sorting: prompts that begin alike stand together."""
+    if request.messages:
+        return tuple(content for _, content in request.messages)
+    return (request.context,)
+
+
+async def _work(feed: _Feed, worker: int, buffer: Buffer, stop: asyncio.Event) -> None:
+    client = feed.queue.client
+    chunks = client if isinstance(client, ChunkClient) else None
+    while not stop.is_set():
+        ready = await buffer.ready()
+        if buffer.error is not None:
+            raise buffer.error
+        if not ready:
+            return  # what is in flight may still land
+        requests = feed.take(chunks.chunk if chunks else client.capabilities.batch, worker)
+        if not requests and feed.ended:
+            return
+        if not requests:
+            await asyncio.sleep(LEASE_POLL_SECONDS)
+            continue
+        answers: Sequence[Response]
+        if chunks:
+            answers = await chunks.answer_many(requests)
+        elif requests[0].scores:
+            answers = await client.score_many(requests)
+        else:
+            answers = [await client.generate(request) for request in requests]
+        for request, response in zip(requests, answers, strict=True):
+            buffer.add(request, response)
+            feed.landed(request, response)

@@ -1,0 +1,435 @@
+"""A study: parts read, resolved, run one after another. A run by itself is a study of one part."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from falter import __version__
+from falter.core.errors import InvalidValue, TaskError, UnknownName, UsageError
+from falter.core.interfaces import AnswerKind, Client
+from falter.core.records import BASELINE, Run
+from falter.engine._needs import model_made
+from falter.engine._rewrites import bank_in
+from falter.engine.budgets import apply_budget
+from falter.engine.config import (
+    Experiment,
+    ModelSpec,
+    listed,
+    override,
+    read_experiment,
+    read_study_settings,
+)
+from falter.engine.connections import connect_all, connect_judge
+from falter.engine.execution import (
+    Watch,
+    carry_out,
+    check_scorers,
+    opened,
+    record_run,
+    run_async,
+)
+from falter.engine.findings import part_result
+from falter.engine.gate_settings import GateSpec
+from falter.engine.planning import Shard
+from falter.engine.recipes import recipes_of
+from falter.engine.remarks import copied_answers
+from falter.engine.resolving import Resolved, distinct, resolve
+from falter.engine.scoring import RemedyUnfit
+from falter.engine.task_loading import TaskCache
+from falter.protocols import (
+    SINGLE_RUN,
+    Part,
+    PartResult,
+    Protocol,
+    TaskKind,
+    UserSettings,
+    placed_parts,
+    protocols,
+)
+from falter.scorers import scorers
+from falter.store import Store, StoredPart, StoredStudy, put_study, single_run
+from falter.tasks import Task
+
+OF_A_PART = ("limit", "demonstrations", "scorer")
+"""Settings of a part: one that it does not set has its default, and not the user's value."""
+OnPart = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudySpec:
+    """What a user wants to run, checked and not yet resolved: an experiment, or a whole protocol.
+
+    `experiment` are the user's own settings; `settings` is the mapping that they were read from.
+    """
+
+    protocol: Protocol
+    preset: str
+    judges: tuple[ModelSpec, ...]
+    experiment: Experiment
+    settings: Mapping[str, Any]
+    folder: Path
+    gate: GateSpec | None = None
+    remedies: tuple[str, ...] = ()
+
+    def names_remedy(self, remedy: str) -> bool:
+        """Whether the user asked for this remedy, by itself or for a vote."""
+        return any(remedy in re.split("[:+]", text) for text in self.remedies)
+
+    @property
+    def title(self) -> str:
+        """`brittlebench, preset quick`; empty for a single run."""
+        return f"{self.protocol.name}, preset {self.preset}" if self.protocol.name else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgingPart:
+    """A part whose items are the answers of another: known once that one has run."""
+
+    part: Part
+    experiment: Experiment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedStudy:
+    """A study with every name turned into an object. `notes` say what was left out, and why."""
+
+    spec: StudySpec
+    parts: tuple[tuple[Part, Resolved], ...]
+    judging: tuple[JudgingPart, ...]
+    clients: tuple[Client, ...]
+    judges: tuple[Client, ...]
+    notes: tuple[str, ...] = ()
+
+
+def study_of(experiment: Experiment) -> StudySpec:
+    """An experiment as a study of one part."""
+    return StudySpec(
+        protocol=SINGLE_RUN, preset=SINGLE_RUN.presets[0], judges=(), experiment=experiment,
+        settings={}, folder=Path(),
+    )  # fmt: skip
+
+
+def read_study(
+    settings: Mapping[str, Any], *, folder: Path = Path(), needs_models: bool = True
+) -> StudySpec:
+    """Read the settings of an experiment, or of a protocol with those of an experiment."""
+    if isinstance(recipes := settings.get("recipes"), (list, tuple)) and not recipes:
+        raise InvalidValue(
+            "recipes", recipes, "at least one", hint="leave it out for the usual rule-made ones"
+        )
+    study, rest = read_study_settings(settings)
+    if study.protocol is None:
+        for key in ("preset", "judge", "remedies"):
+            if settings.get(key) is not None:
+                raise UsageError(
+                    f"'{key}' needs a protocol, and none is named",
+                    hint="for example --protocol brittlebench",
+                )
+        experiment = read_experiment(rest, folder=folder, needs_models=needs_models)
+        return replace(study_of(experiment), gate=study.gate)
+    protocol = protocols.get(study.protocol)
+    preset = study.preset or protocol.presets[0]
+    if preset not in protocol.presets:
+        raise UnknownName(f"preset of {protocol.name}", preset, protocol.presets)
+    if rest.get("budget") is not None:
+        raise UsageError(
+            f"The protocol {protocol.name} cannot be cut to a budget: its figures need every cell",
+            hint="leave 'budget' out, and set a 'limit' of items",
+        )
+    if rest.get("recipes") and not protocol.takes_recipes:
+        raise UsageError(
+            f"The protocol {protocol.name} has its own recipes",
+            hint="leave 'recipes' out, or run an experiment without a protocol",
+        )
+    if len(study.judges) > 1 and not protocol.takes_judges:
+        raise UsageError(
+            f"The protocol {protocol.name} takes one judge, and {len(study.judges)} are named",
+            hint=f"keep one of {', '.join(judge.name for judge in study.judges)}",
+        )
+    return StudySpec(
+        protocol=protocol,
+        preset=preset,
+        judges=study.judges,
+        experiment=read_experiment(
+            rest, folder=folder, needs_models=needs_models, needs_tasks=False
+        ),
+        settings=dict(settings),
+        folder=folder,
+        gate=study.gate,
+        remedies=study.remedies,
+    )
+
+
+def rewriting_experiments(spec: StudySpec) -> list[Experiment]:
+    """The experiments with recipes that need rewrites, without models."""
+    if not spec.protocol.name:
+        return [spec.experiment]
+    shelf = TaskCache(spec.experiment, spec.protocol.name)
+    settings = _user_settings(spec, (), shelf)
+    parts, _ = placed_parts(spec.protocol.parts(settings), settings)
+    experiments = [_experiment(spec, part, shelf) for part in parts if part.judges is None]
+    return [replace(e, models=()) for e in experiments if any(map(model_made, recipes_of(e)))]
+
+
+@contextlib.contextmanager
+def study_in(spec: StudySpec, path: Path) -> Iterator[ResolvedStudy]:
+    """The study resolved, with the store open for as long as rewrites may be read."""
+    with contextlib.ExitStack() as stack:
+        yield _Resolver(spec, path, stack).study()
+
+
+class _NothingLeft(Exception):
+    """Every recipe of a part needs rewrites that nobody wrote."""
+
+
+class _Resolver:
+    """Resolves the parts of one study with the same tasks, clients and open banks."""
+
+    def __init__(self, spec: StudySpec, path: Path, stack: contextlib.ExitStack) -> None:
+        self.spec, self.path, self.stack = spec, path, stack
+        self.clients = connect_all(spec.experiment)
+        self.judges = tuple(
+            connect_judge(judge, batch=spec.experiment.batch) for judge in spec.judges
+        )
+        labels = [judge.model.label for judge in self.judges]
+        distinct(labels, [judge.name for judge in spec.judges], what="judge")
+        self.shelf = TaskCache(spec.experiment, spec.protocol.name)
+
+    def study(self) -> ResolvedStudy:
+        spec = self.spec
+        settings = _user_settings(spec, self.clients, self.shelf, self.judges)
+        parts, unavailable = placed_parts(spec.protocol.parts(settings), settings)
+        if not parts:
+            raise UsageError(
+                f"No part of {spec.protocol.name} fits these tasks and models: "
+                + "; ".join(dict.fromkeys(part.reason for part in unavailable)),
+                hint="leave the task out to use the preset's own",
+            )
+        notes = [f"{part.title}: left out, {part.reason}." for part in unavailable]
+        notes += [f"{remark}." for task in self.shelf.own.values() for remark in task.remarks]
+        by_part: list[tuple[Part, Resolved]] = []
+        judging: list[JudgingPart] = []
+        notes += _unused(spec, parts)
+        parts_of_remark: dict[str, list[str]] = {}
+        for part in parts:
+            if part.judges is not None:
+                experiment = _experiment(spec, part, self.shelf)
+                judging.append(JudgingPart(part=part, experiment=experiment))
+                continue
+            try:
+                resolved, remarks = self._part(part)
+            except RemedyUnfit as error:
+                if spec.names_remedy(str(part.experiment.get("remedy"))):
+                    raise
+                notes.append(f"{part.title}: left out. {error.message}.")
+                continue
+            except _NothingLeft:
+                notes.append(
+                    f"{part.title}: left out, no rewrites are bundled for these texts and no "
+                    "rewriter is named ('falter rewrites prepare' with --rewriter makes them)."
+                )
+                continue
+            by_part.append((part, resolved))
+            for remark in (*remarks, *copied_answers(resolved)):
+                parts_of_remark.setdefault(remark, []).append(part.name)
+        notes += [
+            f"{' and '.join(names)}: {remark}." if spec.protocol.name else f"{remark}."
+            for remark, names in parts_of_remark.items()
+        ]
+        return ResolvedStudy(
+            spec=spec, parts=tuple(by_part), judging=tuple(judging), clients=self.clients,
+            judges=self.judges, notes=tuple(notes),
+        )  # fmt: skip
+
+    def _part(self, part: Part) -> tuple[Resolved, list[str]]:
+        """A part with remarks on it; recipes whose rewrites are all missing are left out.
+
+        If a rewriter is named, or the part insists, missing rewrites stay an error of the run.
+        """
+        experiment = _experiment(self.spec, part, self.shelf)
+        resolved = self._resolved(experiment)
+        needs, user = resolved.rewrites, self.spec.experiment
+        if part.insists or needs is None or not needs.missing or user.rewriter or user.rewrites:
+            return resolved, [] if needs is None or part.insists else needs.bundled()
+        recipes = recipes_of(experiment)[1:]
+        names = [recipe.label for recipe in recipes if model_made(recipe)]
+        kept = [n for n, recipe in enumerate(recipes) if not model_made(recipe)]
+        if not kept:
+            raise _NothingLeft
+        fewer = _experiment(self.spec, part, self.shelf, only=kept)
+        return self._resolved(fewer), [
+            f"{', '.join(names)} are left out, because no rewrites are bundled for these texts and "
+            "no rewriter is named ('falter rewrites prepare' with --rewriter makes them); averages "
+            "are over the other recipes"
+        ]
+
+    def _resolved(self, experiment: Experiment) -> Resolved:
+        bank = self.stack.enter_context(bank_in(experiment, self.path))
+        tasks = self.shelf.of(experiment)
+        return apply_budget(resolve(experiment, bank, loaded=tasks, clients=self.clients))
+
+
+def _unused(spec: StudySpec, parts: Sequence[Part]) -> list[str]:
+    """The user's settings that every part has in its own hands."""
+    default = Experiment()
+    given = {name: getattr(spec.experiment, name) for name in OF_A_PART if name != "limit"}
+    return [
+        f"{spec.protocol.name} sets '{name}' by itself, so yours is not used."
+        for name, value in given.items()
+        if spec.protocol.name
+        and value != getattr(default, name)
+        and all(part.experiment.get(name) != value for part in parts)
+    ]
+
+
+def _user_settings(
+    spec: StudySpec, clients: Sequence[Client], shelf: TaskCache, judges: Sequence[Client] = ()
+) -> UserSettings:
+    experiment = spec.experiment
+    sets_demonstrations = "demonstrations" in spec.settings
+    return UserSettings(
+        preset=spec.preset,
+        tasks=tuple((name, _kind(task)) for name, task in shelf.own.items()),
+        limit=experiment.limit,
+        demonstrations=experiment.demonstrations if sets_demonstrations else None,
+        repeats=experiment.repeats if "repeats" in spec.settings else None,
+        scorer=experiment.scorer,
+        recipes=listed(spec.settings.get("recipes")),
+        remedies=spec.remedies,
+        judge=bool(spec.judges),
+        judge_scores=all(judge.capabilities.scores for judge in judges),
+        generates=all(client.capabilities.generates for client in clients),
+        scores=all(client.capabilities.scores for client in clients),
+        lists=all(
+            any(template.lists_choices for template in task.templates.values())
+            for task in shelf.own.values()
+            if task.has_choices
+        ),
+    )
+
+
+def _kind(task: Task) -> TaskKind:
+    if task.has_choices:
+        return "choices"
+    kinds: dict[AnswerKind, TaskKind] = {"number": "numeric", "code": "code"}
+    return (
+        "open" if task.scorer is None else kinds.get(scorers.get(task.scorer).answer_kind, "open")
+    )
+
+
+def _experiment(
+    spec: StudySpec, part: Part, shelf: TaskCache, only: Sequence[int] = ()
+) -> Experiment:
+    """A part as an experiment: its own settings, and the user's where it has none."""
+    if not spec.protocol.name:
+        return spec.experiment
+    settings = {**dict.fromkeys(OF_A_PART), **part.experiment}
+    if part.judges is not None:  # its items come later
+        user = replace(spec.experiment, models=spec.judges, tasks=(), data=None, template=None)
+        return override(user, settings, folder=spec.folder, needs_tasks=False)
+    if not settings["demonstrations"]:
+        settings["perturb_demonstrations"] = None
+    if only:
+        settings["recipes"] = [settings["recipes"][n] for n in only]
+    if shelf.data and settings["tasks"] == shelf.data:
+        del settings["tasks"]
+    experiment = override(spec.experiment, settings, folder=spec.folder)
+    if "scorer" in part.experiment:
+        models = tuple(replace(model, scorer=None) for model in experiment.models)
+        experiment = replace(experiment, models=models)
+    return experiment
+
+
+def carry_out_study(
+    study: ResolvedStudy,
+    store: Store,
+    watch: Watch | None = None,
+    on_part: OnPart | None = None,
+    shard: Shard | None = None,
+    command: str = "",
+) -> StoredStudy:
+    """Run what is missing of every part, in order, and record which runs belong together.
+
+    `command` started it. Clients are opened once, not at all if every answer is stored. What can
+    be checked comes first. Of a `shard` all is planned, its own share sent.
+    """
+    if shard is not None and study.judging:
+        why = f"--shard {shard} cannot be judged: a judge needs the answers of all shards"
+        raise UsageError(why, hint="run shards without --judge, merge their stores, then judge")
+    for _, resolved in study.parts:
+        if resolved.rewrites is not None:
+            resolved.rewrites.require()
+        check_scorers(resolved)
+    done, left_out = run_async(lambda: _carry_out(study, store, watch, on_part, shard, command))
+    if not study.spec.protocol.name:
+        return single_run(store.find_run(done[0][1].id))
+    stored = StoredStudy(
+        protocol=study.spec.protocol.name,
+        preset=study.spec.preset,
+        version=__version__,
+        settings=study.spec.settings,
+        parts=tuple(
+            StoredPart(
+                name=part.name,
+                title=part.title,
+                experiment=dict(part.experiment),
+                judges=part.judges,
+                compares=part.compares,
+                run=run.id,
+            )
+            for part, run in done
+        ),
+        notes=(*study.notes, *left_out),
+    )
+    return put_study(store, stored)
+
+
+async def _carry_out(
+    study: ResolvedStudy,
+    store: Store,
+    watch: Watch | None,
+    on_part: OnPart | None,
+    shard: Shard | None,
+    command: str,
+) -> tuple[list[tuple[Part, Run]], list[str]]:
+    """The parts with their runs, and notes on those that had to be left out."""
+    done: list[tuple[Part, Run]] = []
+    notes: list[str] = []
+    count = len(study.parts) + len(study.judging)
+    async with contextlib.AsyncExitStack() as stack:
+        ready: set[int] = set()
+
+        async def run(part: Part, resolved: Resolved, clients: Sequence[Client]) -> None:
+            if on_part is not None and part.title:
+                on_part(len(done) + 1, count, part.title)
+            if not record_run(resolved, store, command):
+                for client in clients:
+                    if id(client) not in ready:
+                        await stack.enter_async_context(opened([client]))
+                        ready.add(id(client))
+                await carry_out(resolved, store, watch, shard)
+            done.append((part, resolved.run))
+
+        for part, resolved in study.parts:
+            await run(part, resolved, study.clients)
+        results: dict[str, PartResult] = {}
+        for judging in study.judging:
+            part = judging.part
+            for other, other_run in done:
+                if other.name not in results:
+                    results[other.name] = part_result(store, other, other_run)
+            try:
+                task = study.spec.protocol.judged(part, results)
+            except TaskError as error:
+                notes.append(f"{part.title}: left out. {error.message}.")
+                continue
+            resolved = resolve(
+                judging.experiment, loaded=[task], clients=study.judges, recipes=(BASELINE,)
+            )
+            await run(part, resolved, study.judges)
+    return done, notes

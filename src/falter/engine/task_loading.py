@@ -1,0 +1,128 @@
+"""The tasks of an experiment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from falter.core.errors import DuplicateName, TaskError, UsageError
+from falter.core.records import Run
+from falter.engine.config import Experiment, Prompts
+from falter.tasks import (
+    DataSpec,
+    Task,
+    Template,
+    in_memory,
+    items_from_rows,
+    read_hub,
+    rows_at,
+    source_name,
+    tasks,
+)
+
+MARK = " with "
+ROWS = "rows"
+"""The task's name where its items were in memory."""
+
+
+def load_tasks(experiment: Experiment) -> list[Task]:
+    """The experiment's tasks, or those made of the user's own data: one for each prompt."""
+    if experiment.data is not None:
+        return _own_tasks(experiment.data, experiment.template)
+    if len(set(experiment.tasks)) < len(experiment.tasks):
+        raise DuplicateName("A task is named twice", hint="each task counts once")
+    return [load_task(name) for name in experiment.tasks]
+
+
+def load_task(spec: str) -> Task:
+    """A task by its name, with what follows the colon as its argument."""
+    name, _, argument = spec.partition(":")
+    task = tasks.get(name)(argument or None)
+    if not task.items:
+        raise TaskError(f"The task '{spec}' has no items")
+    return task
+
+
+def _own_tasks(spec: DataSpec, source: Prompts | None) -> list[Task]:
+    """The user's own rows with each template; of several, all items have the fields of all.
+
+    Each of several templates is a task of its own, whose name ends in that of its prompt:
+    `tickets with short`.
+    """
+    if source is None:
+        raise UsageError(
+            "Your own data needs a template",
+            hint="give --template FILE, or 'template:' in the file",
+        )
+    if not isinstance(source, tuple):
+        return [_own_task(spec, Template.parse(source))]
+    named = [(name, Template.parse(text)) for name, text in source]
+    fields = tuple(sorted({field for _, template in named for field in template.fields}))
+    tasks = []
+    for prompt, template in named:
+        task = _own_task(spec, template, fields)
+        name = f"{task.name}{MARK}{prompt}"
+        items = tuple(replace(item, task=name) for item in task.items)
+        tasks.append(replace(task, name=name, items=items))
+    return tasks
+
+
+def prompt_of(run: Run, task: str) -> str:
+    """The prompt's name of a task that is one of several prompts; empty where the run has one."""
+    return _prompt(run.experiment.get("template"), task)
+
+
+def task_of(run: Run, task: str) -> str:
+    """The task's own name, without that of its prompt."""
+    return without_prompt(run.experiment.get("template"), task)
+
+
+def without_prompt(templates: Any, task: str) -> str:
+    """The same, for the templates of an experiment."""
+    prompt = _prompt(templates, task)
+    return task.removesuffix(f"{MARK}{prompt}") if prompt else task
+
+
+def _prompt(templates: Any, task: str) -> str:
+    several = templates if isinstance(templates, (list, tuple)) else ()
+    return next((name for name, _ in several if task.endswith(f"{MARK}{name}")), "")
+
+
+def _own_task(spec: DataSpec, template: Template, fields: tuple[str, ...] = ()) -> Task:
+    """A task from the user's own rows and a template, its items with `fields` besides."""
+    if template.lists_choices:
+        template = replace(template, answer_as="label")
+    hub = spec.path.removeprefix("hub:") if spec.path.startswith("hub:") else None
+    rows = rows_at(spec.path) if hub is None else read_hub(hub, spec.split)
+    name = source_name(hub or spec.path).partition(".")[0]
+    if in_memory(spec.path):
+        name, spec = ROWS, replace(spec, path="the rows in memory")
+    items = items_from_rows(rows, spec, template, name, fields)
+    dropped = len(rows) - len(items)
+    remark = f"{dropped:,} of {len(rows):,} rows of {name} were there before and are dropped"
+    style = "open" if not spec.choices else "letter" if template.lists_choices else "cloze"
+    remarks = (remark,) if dropped else ()
+    return Task(name=name, items=items, templates={style: template}, remarks=remarks)
+
+
+class TaskCache:
+    """Tasks by name, each read once. `data` names those of the user's own data, one a template."""
+
+    def __init__(self, asked: Experiment, protocol: str) -> None:
+        own = load_tasks(asked) if asked.tasks or asked.data is not None else []
+        names = asked.tasks or tuple(task.name for task in own)
+        self.own = dict(zip(names, own, strict=True)) if own else {}
+        self.data = [task.name for task in own] if asked.data is not None else []
+        if protocol and len(self.data) > 1:
+            raise UsageError(
+                f"The protocol {protocol} takes one template, not {len(self.data)}",
+                hint="give one, or run the templates without the protocol",
+            )
+        self._loaded: dict[str, Task] = dict(self.own)
+
+    def of(self, experiment: Experiment) -> list[Task]:
+        names = self.data if experiment.data is not None and self.data else experiment.tasks
+        for name in names:
+            if name not in self._loaded:
+                self._loaded[name] = load_task(name)
+        return [self._loaded[name] for name in names]
