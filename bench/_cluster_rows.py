@@ -15,7 +15,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.core.records import Estimate
 from falter.measures import (
     accuracy,
     accuracy_drop,
@@ -23,6 +22,7 @@ from falter.measures import (
     recipe_verdicts,
     variance_components,
 )
+from falter.records.types import Estimate
 from falter.stats import ProbitModel, SimulatedTruth, max_t, simulated_truth
 
 __all__ = ["DESIGNS", "NULL_STUDIES", "ROWS", "Design", "Outcome", "false_verdict", "plain_t"]

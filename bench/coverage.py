@@ -34,7 +34,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.core.records import Estimate
 from falter.measures import (
     accuracy,
     accuracy_drop,
@@ -44,6 +43,7 @@ from falter.measures import (
     micro_average,
     variance_components,
 )
+from falter.records.types import Estimate
 from falter.stats import ProbitModel, simulate_outcomes, simulated_truth
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))

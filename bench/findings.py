@@ -29,11 +29,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src")]
 
 import falter  # noqa: E402
-from falter.core.records import Estimate  # noqa: E402
 from falter.engine import Result  # noqa: E402
-from falter.figures import Breakdown, Forest, ForestRow, Grid, Unit  # noqa: E402
-from falter.figures.numbers import shown  # noqa: E402
 from falter.perturbations import NOISE_FLOOR, RECIPE_SETS  # noqa: E402
+from falter.records.figures import Breakdown, Forest, ForestRow, Grid, Unit  # noqa: E402
+from falter.records.numbers import shown  # noqa: E402
+from falter.records.types import Estimate  # noqa: E402
 from falter.report import picture  # noqa: E402
 from falter.stats import paired_difference  # noqa: E402
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import falter
-from falter.figures import Statement
+from falter.records.figures import Statement
 
 RECIPES = ["typos", "word_split", "space_sequences", "persona", "pad_spaces", "identity"]
 ITEMS = 600

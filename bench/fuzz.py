@@ -25,13 +25,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from falter.core.errors import FalterError  # noqa: E402
-from falter.core.interfaces import Case  # noqa: E402
-from falter.core.records import BASELINE, Prompt, Response, Section, Variant  # noqa: E402
-from falter.core.rng import Rng  # noqa: E402
 from falter.engine import read_experiment, read_settings  # noqa: E402
 from falter.perturbations import perturbations  # noqa: E402
 from falter.readers import read_results  # noqa: E402
+from falter.records.errors import FalterError  # noqa: E402
+from falter.records.interfaces import Case  # noqa: E402
+from falter.records.rng import Rng  # noqa: E402
+from falter.records.types import BASELINE, Prompt, Response, Section, Variant  # noqa: E402
 from falter.scorers import scorers  # noqa: E402
 from falter.store import Store, repair, verify  # noqa: E402
 from falter.tasks import read_rows  # noqa: E402

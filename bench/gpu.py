@@ -26,9 +26,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from falter.core.interfaces import Client
-from falter.core.records import Request
 from falter.engine import read_study, study_in
+from falter.records.interfaces import Client
+from falter.records.types import Request
 
 RECIPES = (
     "typos", "casing", "drop_stop_words", "word_split", "word_merge", "punctuation_spaces",

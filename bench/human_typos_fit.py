@@ -21,10 +21,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from falter.core.rng import Rng
 from falter.perturbations import spelling
 from falter.perturbations.spelling import PLACES, band_of, misspelt_by_model, place_of
 from falter.perturbations.vocabulary import keyboard
+from falter.records.rng import Rng
 from falter.text import common_words
 from falter.text.words import edit_costs
 

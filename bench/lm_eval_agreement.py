@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from falter.clients import ClientSettings
-from falter.core.records import Request, Sampling
 from falter.engine import read_experiment, variant_sets
 from falter.engine.planning import Target, plan
 from falter.integrations.hf_client import HuggingFace
+from falter.records.types import Request, Sampling
 
 DATA = Path(__file__).parents[1] / "tests" / "data" / "truthfulqa_mc_task.json.gz"
 Scored = list[list[tuple[float, bool]]]

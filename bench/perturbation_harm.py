@@ -32,10 +32,10 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from falter.core.ids import digest
-from falter.core.interfaces import Perturbation
-from falter.core.records import Demonstration, Item, Prompt, Recipe
 from falter.perturbations import SettingPerturbation, apply_recipe, perturbations, resolve_step
+from falter.records.ids import digest
+from falter.records.interfaces import Perturbation
+from falter.records.types import Demonstration, Item, Prompt, Recipe
 from falter.tasks import tasks
 from falter.text import MeaningFlag, meaning_flags
 

@@ -24,8 +24,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from _peers import PEERS, Damage, damage, texts_of
-from falter.core.interfaces import Perturbation
-from falter.core.records import Prompt, Recipe, Section
 from falter.perturbations import (
     SettingPerturbation,
     apply_recipe,
@@ -33,6 +31,8 @@ from falter.perturbations import (
     perturbations,
     resolve_step,
 )
+from falter.records.interfaces import Perturbation
+from falter.records.types import Prompt, Recipe, Section
 from falter.tasks import tasks
 from falter.testing.doubles import MadeUpRewrites
 

@@ -19,7 +19,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.core.records import Estimate
 from falter.measures import (
     Answers,
     compare_pair,
@@ -28,6 +27,7 @@ from falter.measures import (
     prompt_share,
     variance_components,
 )
+from falter.records.types import Estimate
 
 Floats = NDArray[np.float64]
 

@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from falter.clients import ClientSettings
-from falter.core.records import Request, Response
 from falter.engine.sending import ModelQueue, Progress, run_queues
 from falter.integrations.hf_client import HuggingFace
+from falter.records.types import Request, Response
 from lm_eval_agreement import by_harness, requests
 
 RECIPES = (

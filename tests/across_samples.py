@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from falter.analysis import Analysis, PanelCells, Settings, analyse_tables, table_of
-from falter.core.records import Estimate, Model, Panel
+from falter.records.types import Estimate, Model, Panel
 
 __all__ = ["across", "poisoned_across", "simulated"]
 

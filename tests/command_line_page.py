@@ -12,7 +12,7 @@ import click
 
 from falter.cli._late import LateCommand
 from falter.cli._main import cli
-from falter.core import errors
+from falter.records import errors
 
 __all__ = ["PAGE", "page"]
 

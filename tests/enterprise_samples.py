@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from falter.clients import ClientSettings, clients
-from falter.core.answers import AnswerSchema
-from falter.core.records import Request
+from falter.records.answers import AnswerSchema
+from falter.records.types import Request
 from falter.testing import Scripted
 
 Parts = dict[str, str]

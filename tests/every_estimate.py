@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 
-from falter.core.records import Estimate
+from falter.records.types import Estimate
 
 __all__ = ["every_estimate"]
 

@@ -7,8 +7,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
-from falter.core.records import Estimate, EstimateStatus
-from falter.figures import (
+from falter.records.figures import (
     Bar,
     Bars,
     Breakdown,
@@ -25,6 +24,7 @@ from falter.figures import (
     StudyPart,
     Unit,
 )
+from falter.records.types import Estimate, EstimateStatus
 
 __all__ = ["HOSTILE", "empty", "estimate", "hostile", "ordinary", "undefined"]
 

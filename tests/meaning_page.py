@@ -11,8 +11,8 @@ from pathlib import Path
 
 from falter.analysis import MEANING_CHECKS, Meaning, meaning
 from falter.engine import meaning_of, read_experiment, variant_sets
-from falter.figures import numbers as n
 from falter.perturbations import SettingPerturbation, perturbations
+from falter.records import numbers as n
 
 PAGE = Path(__file__).parents[1] / "docs" / "meaning.md"
 MARKS = "<!-- table -->\n", "<!-- end of table -->\n"

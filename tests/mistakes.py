@@ -14,9 +14,9 @@ import yaml
 
 from falter.cli._main import _run
 from falter.clients import clients
-from falter.core.errors import UnknownName
 from falter.perturbations import perturbations
 from falter.protocols import protocols
+from falter.records.errors import UnknownName
 from falter.scorers import scorers
 from falter.tasks import tasks
 

@@ -13,8 +13,10 @@ from numpy.typing import ArrayLike
 
 from falter.analysis import Analysis, Settings, Table, analyse_tables
 from falter.analysis.table import STATUSES, run_tables, score_cell
-from falter.core.interfaces import Case
-from falter.core.records import (
+from falter.engine import carry_out_study, open_result, read_study, study_in
+from falter.protocols.protocol import Part, PartResult, ScoredCell
+from falter.records.interfaces import Case
+from falter.records.types import (
     BASELINE,
     Item,
     Model,
@@ -28,8 +30,6 @@ from falter.core.records import (
     Variant,
     VariantStatus,
 )
-from falter.engine import carry_out_study, open_result, read_study, study_in
-from falter.protocols.protocol import Part, PartResult, ScoredCell
 from falter.scorers import scorers
 from falter.scorers.judging import DIMENSIONS
 from falter.store import Store, StoredCell

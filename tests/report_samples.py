@@ -15,9 +15,9 @@ from falter.analysis import (
     RecipeResult,
     Worst,
 )
-from falter.core.records import Estimate, EstimateStatus, Model, Panel
-from falter.figures import Example, Segment, Side, Verdict
 from falter.measures import Churn, DropParts, FlipRate, PromptShare
+from falter.records.figures import Example, Segment, Side, Verdict
+from falter.records.types import Estimate, EstimateStatus, Model, Panel
 
 __all__ = [
     "HOSTILE",

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from falter.clients import ClientSettings
-from falter.core.interfaces import Client
-from falter.core.records import Request, Response
 from falter.engine import Experiment, ModelSpec, read_experiment
+from falter.records.interfaces import Client
+from falter.records.types import Request, Response
 from falter.testing import Scripted
 
 __all__ = ["REWRITER", "WORDSMITH", "Wordsmith", "experiment_of", "write_data"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from falter.core.records import (
+from falter.engine.planning import Target, request
+from falter.records.types import (
     BASELINE,
     Item,
     Model,
@@ -19,7 +20,6 @@ from falter.core.records import (
     Step,
     Variant,
 )
-from falter.engine.planning import Target, request
 
 MODEL = Model(client="scripted", name="scripted")
 TARGET = Target(model=MODEL, asking="chat", sampling=Sampling())

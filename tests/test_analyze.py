@@ -23,12 +23,12 @@ from across_samples import across, poisoned_across, simulated
 from every_estimate import every_estimate
 from falter.analysis import Analysis
 from falter.cli._main import _run
-from falter.core.errors import FalterError, UnknownName, UsageError
 from falter.engine import analyze_files, shown_analysis
-from falter.figures import estimates
-from falter.figures import numbers as n
 from falter.measures import brittleness_by_task, output_consistency, recipe_verdicts
 from falter.readers import ColumnMap, LogChoice
+from falter.records import numbers as n
+from falter.records.errors import FalterError, UnknownName, UsageError
+from falter.records.figures import estimates
 from falter.stats import cochran_q
 from report_samples import HOSTILE
 from test_report import Page, as_csv, as_json, as_markdown, browser, dumped, hidden, html, printed

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from falter.analysis import Analysis, PanelResult, RecipeResult, analysis_figures, sentences
-from falter.core.records import Recipe, Step
 from falter.engine import shown_analysis
-from falter.figures import Statement, Verdict
 from falter.perturbations import everyday_name, perturbations
+from falter.records.figures import Statement, Verdict
+from falter.records.types import Recipe, Step
 from falter.report import as_csv, as_json, as_latex, as_markdown, html, terminal
 from report_samples import (
     analysis,

@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 import falter
 from falter.cli._main import cli
 from falter.clients import clients
-from falter.core.errors import UnknownName
-from falter.core.records import Request, Response
 from falter.engine import PickedAnswers, pick_answers
+from falter.records.errors import UnknownName
+from falter.records.types import Request, Response
 from falter.testing import Scripted
 
 HOSTILE = "\x1b[m\u202eno number here"

@@ -178,7 +178,7 @@ def test_imports_are_absolute() -> None:
 def test_core_needs_the_standard_library_and_orjson() -> None:
     """Identities are hashed for every request, and orjson writes them ten times faster."""
     for path in modules():
-        if room_of(path) == "core":
+        if room_of(path) == "records":
             outside = {n.split(".")[0] for n in imports(path)} - {"falter"}
             assert outside <= {*sys.stdlib_module_names, "orjson"}, path
 
@@ -246,7 +246,7 @@ def test_a_start_imports_what_it_needs() -> None:
     assert {name for name in first if name.startswith("falter")} == {"falter"}
     for talk in talks:
         rooms = {".".join(n.split(".")[:2]) for n in talk if n.startswith("falter.")}
-        assert rooms == {"falter.cli", "falter.core"}
+        assert rooms == {"falter.cli", "falter.records"}
         assert not talk & {"numpy", "rich", "yaml"}
     assert "scipy.special" in whole
     assert not whole & {"aiohttp", "pandas", "pyarrow", "scipy.optimize", "scipy.stats"}

@@ -15,9 +15,9 @@ import pytest
 
 from batch_server import KEY, BatchServer
 from falter.cli._main import _run
-from falter.core.errors import FalterError
 from falter.engine import batch_sending as loop
 from falter.engine import carry_out_study, read_study, study_in
+from falter.records.errors import FalterError
 from falter.store import Batches, Store, merge, verify
 from falter_process import WEIGHTLESS, FalterProcess
 

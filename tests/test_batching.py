@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import pytest
 
 from falter.clients import Answer, BatchClient, Batcher
-from falter.core.errors import EndpointError, PreflightError
-from falter.core.interfaces import Capabilities
-from falter.core.records import BASELINE, Item, Model, Prompt, Request, Response, Sampling, Variant
+from falter.records.errors import EndpointError, PreflightError
+from falter.records.interfaces import Capabilities
+from falter.records.types import BASELINE, Item, Model, Prompt, Request, Response, Sampling, Variant
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ import pytest
 
 import falter
 from falter.clients import ClientSettings, OptionTable, clients
-from falter.core.errors import AuthenticationError, InvalidValue, PreflightError, UnknownName
 from falter.engine import ModelSpec, connect, run_async
+from falter.records.errors import AuthenticationError, InvalidValue, PreflightError, UnknownName
 
 sys.path.insert(0, str(Path(__file__).parent))
 from local_server import Asked, LocalServer, Reply

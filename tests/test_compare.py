@@ -15,10 +15,10 @@ from click.testing import CliRunner, Result
 import falter
 from every_estimate import every_estimate
 from falter.cli._main import _run, cli
-from falter.core.errors import FalterError, StoreError
-from falter.core.ids import short
-from falter.core.records import Estimate
-from falter.figures import estimates
+from falter.records.errors import FalterError, StoreError
+from falter.records.figures import estimates
+from falter.records.ids import short
+from falter.records.types import Estimate
 from falter.store import Store
 
 QUEUES = ("billing", "delivery", "returns")

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from falter.core.errors import FalterError, UsageError
-from falter.core.records import Sampling
 from falter.engine import read_experiment, recipe_from, resolve, variant_sets
 from falter.engine.planning import plan
 from falter.perturbations import perturb
+from falter.records.errors import FalterError, UsageError
+from falter.records.types import Sampling
 
 
 def experiment(**settings: Any) -> Any:

@@ -14,9 +14,9 @@ import pytest
 import falter
 from falter.cli._main import _run
 from falter.clients.settings import asks_for_reasoning
-from falter.core.errors import RunStopped, UsageError
 from falter.engine import run_async
 from falter.integrations import vllm_client
+from falter.records.errors import RunStopped, UsageError
 from local_server import Asked, LocalServer, Reply
 
 SETTINGS: dict[str, Any] = {"task": "basics", "recipes": ["typos"], "limit": 6}

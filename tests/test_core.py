@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from falter.core import ids, render
-from falter.core.codec import from_json, to_json
-from falter.core.errors import DuplicateName, FalterError, InvalidValue, RunError, UnknownName
-from falter.core.records import (
+from falter.records import ids, render
+from falter.records.codec import from_json, to_json
+from falter.records.errors import DuplicateName, FalterError, InvalidValue, RunError, UnknownName
+from falter.records.registry import Registry
+from falter.records.rng import Rng
+from falter.records.types import (
     BASELINE,
     Demonstration,
     Edit,
@@ -28,8 +30,6 @@ from falter.core.records import (
     Section,
     Step,
 )
-from falter.core.registry import Registry
-from falter.core.rng import Rng
 
 ITEM = Item(task="t", key="1", fields={"q": "é"}, choices=("a", "b"), target=1, tags=("x",))
 PROMPT = Prompt(

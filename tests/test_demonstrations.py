@@ -8,9 +8,6 @@ from typing import Any
 import pytest
 
 import falter
-from falter.core.errors import InvalidValue, PreflightError, UsageError
-from falter.core.records import Demonstration, Program, Prompt, Recipe, Section, Variant
-from falter.core.render import messages, plain
 from falter.engine import (
     Experiment,
     Resolved,
@@ -28,6 +25,9 @@ from falter.perturbations import (
     perturbations,
     reaches_demonstrations,
 )
+from falter.records.errors import InvalidValue, PreflightError, UsageError
+from falter.records.render import messages, plain
+from falter.records.types import Demonstration, Program, Prompt, Recipe, Section, Variant
 from falter.report import html
 from falter.rewrites import MemoryBank, bundled_rewrites, hand_written
 from falter.store import Store

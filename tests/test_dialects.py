@@ -14,9 +14,9 @@ from falter.cli._main import _run
 from falter.clients import ClientSettings
 from falter.clients.openai import OpenAI
 from falter.clients.retry import RetryPolicy
-from falter.core.errors import RunStopped
-from falter.core.records import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
 from falter.engine import run_async
+from falter.records.errors import RunStopped
+from falter.records.types import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
 
 sys.path.insert(0, str(Path(__file__).parent))
 from local_server import Asked, LocalServer, Reply

@@ -16,8 +16,6 @@ from typing import Any
 
 import pytest
 
-from falter.core.codec import to_json
-from falter.core.records import Estimate
 from falter.engine import (
     carry_out_study,
     open_result,
@@ -27,6 +25,8 @@ from falter.engine import (
     study_of,
 )
 from falter.perturbations import perturbations
+from falter.records.codec import to_json
+from falter.records.types import Estimate
 from falter.store import Store, verify
 
 DATA = Path(__file__).parent / "data"

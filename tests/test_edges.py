@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import falter
-from falter.core.errors import PluginError, UsageError
-from falter.core.registry import Registry
 from falter.engine import open_result, read_settings
-from falter.figures import Column, Grid
 from falter.measures import item_std
 from falter.readers import ColumnMap, read_results
+from falter.records.errors import PluginError, UsageError
+from falter.records.figures import Column, Grid
+from falter.records.registry import Registry
 from falter.report import figure_table
 from falter.store import Store
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from falter.core.errors import WeightsError
 from falter.embedding import minilm
+from falter.records.errors import WeightsError
 
 PAIRS = (
     ("A man is playing a guitar.", "Someone plays an instrument."),

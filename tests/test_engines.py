@@ -15,11 +15,11 @@ import pytest
 from falter.cli._main import _run
 from falter.clients.base import BatchClient
 from falter.clients.engines import MOST, EngineClient, answer_chunk, next_chunk
-from falter.core.errors import EngineLost, PreflightError, RunStopped
-from falter.core.interfaces import Capabilities, ChunkClient
-from falter.core.records import Request, Response
 from falter.engine.sending import ModelQueue, Progress, run_queues
 from falter.integrations import ray_host as ray_engines
+from falter.records.errors import EngineLost, PreflightError, RunStopped
+from falter.records.interfaces import Capabilities, ChunkClient
+from falter.records.types import Request, Response
 from falter.store import Store
 from falter.testing import Scripted
 from samples import MODEL, RUN, answer, requests

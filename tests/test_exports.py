@@ -16,11 +16,11 @@ from click.testing import CliRunner
 
 import falter
 from falter.cli._main import cli
-from falter.core.errors import MissingExtra, UnknownName, UsageError
-from falter.core.records import Model
 from falter.engine import analyze_files
 from falter.engine.findings import _cells, export_result
-from falter.figures import Statement
+from falter.records.errors import MissingExtra, UnknownName, UsageError
+from falter.records.figures import Statement
+from falter.records.types import Model
 from falter.report.exports import ExportedPart, ExportedResult, export_forms, write_export
 from falter.report.exports._records import address, safe_name
 from falter.store import Store

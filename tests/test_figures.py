@@ -23,9 +23,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from browser_page import NAMES, opened_page
-from falter.core.records import Estimate
 from falter.engine import shown_analysis
-from falter.figures import (
+from falter.records import numbers as n
+from falter.records.figures import (
     Bars,
     Breakdown,
     Column,
@@ -38,7 +38,7 @@ from falter.figures import (
     estimates,
     without_shared_labels,
 )
-from falter.figures import numbers as n
+from falter.records.types import Estimate
 from falter.report import (
     COLUMNS,
     as_csv,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from falter.core.records import Estimate
-from falter.figures import Breakdown, BreakdownRow, Forest, ForestRow
+from falter.records.figures import Breakdown, BreakdownRow, Forest, ForestRow
+from falter.records.types import Estimate
 from falter.report import picture
 
 ROOT = Path(__file__).parents[1]

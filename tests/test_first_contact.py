@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from falter.cli._main import _run
-from falter.core.errors import DuplicateName
+from falter.records.errors import DuplicateName
 from falter.tasks import DataSpec, Template, items_from_rows, pick, read_rows, tasks
 
 ROWS = [{"q": "café; bar", "t": "x"}, {"q": "b", "t": "y"}]

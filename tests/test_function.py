@@ -12,8 +12,8 @@ import pytest
 
 import falter
 from falter.cli._main import _run
-from falter.core.errors import InvalidValue, PreflightError, UsageError
 from falter.engine import ModelSpec, connect
+from falter.records.errors import InvalidValue, PreflightError, UsageError
 from falter.store import Store
 
 SPARE: dict[str, Any] = {

@@ -16,12 +16,12 @@ import pytest
 import yaml
 
 from falter.cli._main import _run
-from falter.core.errors import UsageError
 from falter.gate.baseline import read_baseline, save_baseline, write_baseline
 from falter.gate.build_servers import junit
 from falter.gate.figures import gate_study
 from falter.gate.preparation import Infeasible, keyword_gate, read_gate
 from falter.gate.run import run_gate
+from falter.records.errors import UsageError
 from falter.report import as_csv, as_latex, as_markdown, html
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "router"

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from falter.core.errors import InvalidValue
 from falter.gate.decision import Criterion, CriterionResult, decide, gate_verdict, schedule
 from falter.gate.feasibility import PlannedCriterion, plan_gate
+from falter.records.errors import InvalidValue
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
 import gate as bench_gate

@@ -14,9 +14,9 @@ import yaml
 import falter
 from enterprise_samples import scripted
 from falter.cli._main import _run
-from falter.core.errors import TaskError
-from falter.core.records import Request, Response
 from falter.engine import ModelSpec, apply_sheet, generate_items, items_in, write_sheet
+from falter.records.errors import TaskError
+from falter.records.types import Request, Response
 from falter.store import Store
 from falter.tasks import read_domain, read_issues, rule_faults, tasks
 

@@ -15,8 +15,8 @@ import pytest
 
 import falter
 from falter.clients.quantize import content_hash
-from falter.core.errors import InvalidValue, PreflightError
 from falter.engine import ModelSpec, connect
+from falter.records.errors import InvalidValue, PreflightError
 from falter.weights import SMOLLM2, find_weights
 
 REAL = Path(__file__).parents[1] / "bench" / "real_models.py"

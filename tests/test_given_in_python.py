@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import falter
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 
 SETTINGS: dict[str, Any] = {"task": "basics", "models": ["simulated"], "limit": 2}
 

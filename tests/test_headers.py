@@ -13,8 +13,8 @@ import pytest
 from falter.cli._env_file import read_env_file
 from falter.cli._main import _run
 from falter.clients import ClientSettings
-from falter.core.errors import InvalidValue, UsageError
 from falter.engine import ModelSpec, connect, read_experiment, run_async
+from falter.records.errors import InvalidValue, UsageError
 
 sys.path.insert(0, str(Path(__file__).parent))
 from local_server import Asked, LocalServer, Reply

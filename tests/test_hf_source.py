@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from falter.clients import ClientSettings
-from falter.core.errors import InvalidValue, MissingExtra, PreflightError, UnknownName
 from falter.integrations.hf_client import Source, connect, find_source
+from falter.records.errors import InvalidValue, MissingExtra, PreflightError, UnknownName
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Prompt, Recipe, Section
-from falter.core.rng import Rng
 from falter.perturbations import apply_recipe, parse_step, perturb
 from falter.perturbations.spelling import misspelt_by_model, mistyped
 from falter.perturbations.vocabulary import never_produced
+from falter.records.errors import InvalidValue
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Recipe, Section
 
 ROOT = Path(__file__).parents[1]
 HELD_OUT = json.loads((ROOT / "tests" / "data" / "human_typos_held_out.json").read_text("utf-8"))

@@ -12,8 +12,6 @@ import pytest
 
 from enterprise_samples import scripted
 from falter.cli._main import _run
-from falter.core.errors import TaskError
-from falter.core.records import Request
 from falter.engine import (
     BUNDLED_RATINGS,
     JudgeCalibration,
@@ -21,6 +19,8 @@ from falter.engine import (
     RatedTexts,
     calibrate_judge,
 )
+from falter.records.errors import TaskError
+from falter.records.types import Request
 from falter.stats import weighted_kappa
 from falter.store import Store
 

@@ -15,9 +15,9 @@ from falter.analysis import KnownCosines, drop_parts, run_tables, scored_cells
 from falter.analysis import cache as cache_module
 from falter.analysis.cache import SCORES_FILE, KnownScores, scorer_signature
 from falter.clients import clients
-from falter.core.interfaces import Case
-from falter.core.records import Run, Score
 from falter.engine import run_scorers
+from falter.records.interfaces import Case
+from falter.records.types import Run, Score
 from falter.scorers import TextScorer, scorers
 from falter.scorers.answers import Numeric
 from falter.store import Store

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import falter
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.text import KEPT_LANGUAGES, kept_words, negations, number_words, quantifiers
 
 SOURCE = Path(falter.__file__).parent

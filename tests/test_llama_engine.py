@@ -20,7 +20,7 @@ import numpy
 import pytest
 
 from falter.clients.llama_engine import LlamaEngine
-from falter.core.records import ContinuationScore
+from falter.records.types import ContinuationScore
 from falter.weights import find_weights
 
 QUESTION = "Question: What is the capital of France?\nAnswer:"

@@ -17,7 +17,6 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import accuracy_score
 from statsmodels.formula.api import ols
 
-from falter.core.errors import InvalidValue, UnknownName
 from falter.measures import (
     accuracy,
     accuracy_drop,
@@ -27,6 +26,7 @@ from falter.measures import (
     noise_floor,
     variance_components,
 )
+from falter.records.errors import InvalidValue, UnknownName
 from falter.stats import bootstrap, wilson_interval
 
 NAN = float("nan")

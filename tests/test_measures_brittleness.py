@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from falter.core.errors import InvalidValue
 from falter.measures import (
     brittleness_by_model,
     brittleness_by_task,
@@ -17,6 +16,7 @@ from falter.measures import (
     random_conditions_average,
     variance_components,
 )
+from falter.records.errors import InvalidValue
 from falter.stats import ProbitModel, simulate_outcomes, simulated_truth
 
 NAN = float("nan")

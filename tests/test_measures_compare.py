@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from falter.core.errors import InvalidValue
 from falter.measures import (
     Answers,
     accuracy_drop,
@@ -15,6 +14,7 @@ from falter.measures import (
     micro_average,
     prompt_share,
 )
+from falter.records.errors import InvalidValue
 
 NAN = float("nan")
 

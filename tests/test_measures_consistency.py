@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import betabinom, binomtest, f_oneway
 
-from falter.core.errors import InvalidValue, UnknownName
 from falter.measures import (
     accuracy,
     capability,
@@ -26,6 +25,7 @@ from falter.measures import (
     random_baseline,
     robustness_regression,
 )
+from falter.records.errors import InvalidValue, UnknownName
 from falter.stats import bootstrap
 
 NAN = float("nan")

@@ -11,7 +11,6 @@ import scipy.stats
 from scipy.integrate import trapezoid
 from scipy.stats import binomtest
 
-from falter.core.errors import InvalidValue
 from falter.measures import (
     accuracy,
     accuracy_drop,
@@ -24,6 +23,7 @@ from falter.measures import (
     noise_floor,
     paired_drops,
 )
+from falter.records.errors import InvalidValue
 from falter.stats import (
     ProbitModel,
     bootstrap,

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from falter.core.errors import InvalidValue
 from falter.measures import (
     RatedPairs,
     accuracy,
@@ -21,6 +20,7 @@ from falter.measures import (
     spread,
     table_summary,
 )
+from falter.records.errors import InvalidValue
 
 NAN = float("nan")
 

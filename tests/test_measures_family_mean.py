@@ -17,9 +17,9 @@ from statsmodels.stats.proportion import proportion_confint
 
 import falter
 from falter.analysis import Table, run_tables
-from falter.core.errors import InvalidValue
 from falter.engine import Result, read_experiment
 from falter.measures import accuracy, family_mean
+from falter.records.errors import InvalidValue
 from falter.report import as_json, as_markdown, html
 from falter.scorers import scorers
 from falter.store import Store

@@ -9,9 +9,9 @@ import pytest
 from scipy.stats import binomtest, norm, t, ttest_1samp
 from statsmodels.stats.proportion import confint_proportions_2indep
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Estimate
 from falter.measures import accuracy, accuracy_drop, mean_over_tasks
+from falter.records.errors import InvalidValue
+from falter.records.types import Estimate
 from falter.stats import wilson_interval
 
 NAN = float("nan")

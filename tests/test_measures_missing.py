@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from falter.core.errors import InvalidValue
 from falter.measures import accuracy_drop, micro_average, missing_bounds, missingness
+from falter.records.errors import InvalidValue
 
 NAN = float("nan")
 

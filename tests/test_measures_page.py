@@ -11,7 +11,7 @@ import pytest
 
 import falter.measures
 import falter.stats
-from falter.core.records import EstimateStatus, Outcome, VariantStatus
+from falter.records.types import EstimateStatus, Outcome, VariantStatus
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [DOCS / "measures.md", DOCS / "statistics.md"]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Estimate
 from falter.measures import DropParts, accuracy_drop, churn, drop_parts
+from falter.records.errors import InvalidValue
+from falter.records.types import Estimate
 
 NAN = float("nan")
 Floats = NDArray[np.float64]

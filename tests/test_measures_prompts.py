@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from falter.core.errors import InvalidValue
 from falter.measures import (
     flip_rate,
     noise_floor,
     prompt_share,
     variance_components,
 )
+from falter.records.errors import InvalidValue
 
 NAN = float("nan")
 

@@ -13,9 +13,9 @@ from hypothesis.extra.numpy import arrays
 from scipy.special import ndtr
 from scipy.stats import binomtest, rankdata, spearmanr
 
-from falter.core.errors import InvalidValue
 from falter.measures import rank_agreement, rank_sets, ranking_changed, ranking_survival
 from falter.measures.rankings import average_ranks, rank_correlation
+from falter.records.errors import InvalidValue
 from falter.stats import clopper_pearson, mcnemar, spearman
 
 NAN = float("nan")

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import binomtest, wasserstein_distance
 
-from falter.core.errors import InvalidValue
 from falter.measures import (
     accuracy,
     geval_score,
@@ -20,6 +19,7 @@ from falter.measures import (
     relative_change,
 )
 from falter.measures.relevance import best_arms
+from falter.records.errors import InvalidValue
 from falter.stats import bootstrap
 
 NAN = float("nan")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from falter.core.errors import InvalidValue
 from falter.measures import (
     RatedPairs,
     composition,
@@ -21,6 +20,7 @@ from falter.measures import (
     robustness_score,
 )
 from falter.measures.resample import GROUPS, bca_interval, resampled_sums, signed_sums, unit_sums
+from falter.records.errors import InvalidValue
 from falter.stats import bootstrap
 
 NAN = float("nan")

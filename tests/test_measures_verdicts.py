@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from falter.core.errors import DuplicateName, InvalidValue
 from falter.measures import recipe_verdicts
+from falter.records.errors import DuplicateName, InvalidValue
 from falter.stats import equivalence_p, holm, item_mean, paired_proportions_interval
 
 NAN = float("nan")

@@ -11,7 +11,7 @@ import pytest
 
 import falter
 from falter.cli._main import _run
-from falter.core.errors import FalterError
+from falter.records.errors import FalterError
 from falter.store import Store
 from falter.tasks import offer_rows, rows_at
 

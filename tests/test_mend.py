@@ -10,12 +10,12 @@ import pytest
 
 import falter
 from falter.cli._main import _run
-from falter.core.errors import DuplicateName, InvalidValue, UnknownName, UsageError
-from falter.core.records import Prompt, Section
-from falter.core.render import plain
 from falter.engine import read_experiment, resolve
-from falter.figures import estimates
 from falter.measures import RemedyScores, confirmed_remedy
+from falter.records.errors import DuplicateName, InvalidValue, UnknownName, UsageError
+from falter.records.figures import estimates
+from falter.records.render import plain
+from falter.records.types import Prompt, Section
 from falter.remedies import Remedy, remedies, remedy_from
 
 Capture = pytest.CaptureFixture[str]

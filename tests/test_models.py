@@ -12,9 +12,9 @@ from statistics import NormalDist
 import pytest
 
 import falter
-from falter.core.errors import UsageError
 from falter.engine import ModelSpec, connect, read_experiment, resolve
 from falter.engine.planning import plan
+from falter.records.errors import UsageError
 
 
 def responses(path: Path) -> int:

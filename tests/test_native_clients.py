@@ -12,9 +12,9 @@ import pytest
 
 import falter
 from falter.clients import ClientSettings, clients
-from falter.core.errors import AuthenticationError, InvalidValue, PreflightError
-from falter.core.records import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
 from falter.engine import run_async
+from falter.records.errors import AuthenticationError, InvalidValue, PreflightError
+from falter.records.types import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
 
 sys.path.insert(0, str(Path(__file__).parent))
 from local_server import Asked, LocalServer, Reply

@@ -34,8 +34,8 @@ from falter.clients.openai import OpenAI, connect
 from falter.clients.openai_replies import Scoring, _spell, read_chat, read_completion
 from falter.clients.retry import asked_wait, read_error
 from falter.clients.transport import listed_models
-from falter.core.codec import to_json
-from falter.core.errors import (
+from falter.records.codec import to_json
+from falter.records.errors import (
     AuthenticationError,
     EndpointError,
     FalterError,
@@ -43,7 +43,7 @@ from falter.core.errors import (
     PreflightError,
     RunStopped,
 )
-from falter.core.records import (
+from falter.records.types import (
     BASELINE,
     Item,
     Message,

@@ -14,10 +14,10 @@ import pytest
 import falter
 from falter.analysis.table import cut_prompts
 from falter.clients.answers import split_reasoning
-from falter.core.errors import RunStopped
-from falter.core.interfaces import Case
-from falter.core.records import BASELINE, Item, Prompt, Response, Variant
 from falter.engine import run_async
+from falter.records.errors import RunStopped
+from falter.records.interfaces import Case
+from falter.records.types import BASELINE, Item, Prompt, Response, Variant
 from falter.scorers import scorers
 from falter.store import PromptSize, Store
 

@@ -12,9 +12,6 @@ import pytest
 
 import falter
 from falter.clients import clients
-from falter.core.errors import DuplicateName, InvalidValue, PreflightError, UnknownName
-from falter.core.interfaces import Case
-from falter.core.records import BASELINE, Request, Response, Score
 from falter.engine import (
     Experiment,
     Result,
@@ -27,6 +24,9 @@ from falter.engine import (
     study_of,
     variant_sets,
 )
+from falter.records.errors import DuplicateName, InvalidValue, PreflightError, UnknownName
+from falter.records.interfaces import Case
+from falter.records.types import BASELINE, Request, Response, Score
 from falter.scorers import TextScorer, named_scorers, scorers, usual_scorer
 from falter.store import Store
 from falter.testing import Scripted

@@ -15,7 +15,7 @@ import pytest
 
 from browser_page import NAMES, BrowserPage, opened_page
 from falter.engine import shown_analysis
-from falter.figures import Study
+from falter.records.figures import Study
 from falter.report import html
 from figure_samples import ordinary
 from report_samples import one_panel, two_by_two

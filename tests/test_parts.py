@@ -15,11 +15,11 @@ from every_estimate import every_estimate
 from falter.analysis import PanelResult, RecipeParts
 from falter.cli._main import _run
 from falter.clients import clients
-from falter.core.records import Request, Response
-from falter.core.rng import Rng
 from falter.engine import Result, read_experiment
-from falter.figures import Breakdown, Statement
 from falter.perturbations import perturbations, site_perturbation
+from falter.records.figures import Breakdown, Statement
+from falter.records.rng import Rng
+from falter.records.types import Request, Response
 from falter.testing import Scripted
 
 QUEUES = ["billing", "delivery", "returns", "account", "technical", "sales"]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from falter.core.records import Prompt, Section
 from falter.perturbations import SettingPerturbation, perturbations
+from falter.records.types import Prompt, Section
 from falter.testing.properties import check_perturbation, check_prompt
 
 NAMES = [p.name for p in perturbations if not isinstance(p, SettingPerturbation)]

@@ -8,12 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from falter.core.errors import DuplicateName, InvalidValue, UnknownName
-from falter.core.ids import step_seed
-from falter.core.records import Demonstration, Prompt, Recipe, Section, Span, Step
-from falter.core.registry import Registry
-from falter.core.render import plain
-from falter.core.rng import Rng
 from falter.perturbations import (
     apply_recipe,
     parse_step,
@@ -22,6 +16,12 @@ from falter.perturbations import (
     resolve_step,
     site_perturbation,
 )
+from falter.records.errors import DuplicateName, InvalidValue, UnknownName
+from falter.records.ids import step_seed
+from falter.records.registry import Registry
+from falter.records.render import plain
+from falter.records.rng import Rng
+from falter.records.types import Demonstration, Prompt, Recipe, Section, Span, Step
 from falter.text import natural_words
 
 DOCS = Path(__file__).parents[1] / "docs" / "perturbations"

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from falter.core.records import Program, Prompt, Recipe, Section
-from falter.core.render import plain
 from falter.perturbations import Applied, apply_recipe, parse_step, perturb, perturbations
 from falter.perturbations.python_source import camel
+from falter.records.render import plain
+from falter.records.types import Program, Prompt, Recipe, Section
 from falter.scorers._sandbox import Job, Sandbox, Verdict
 from falter.scorers.code import complete
 from falter.tasks.data_sets import humaneval

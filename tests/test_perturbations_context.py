@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from falter.analysis import Rewording, meaning
-from falter.core.errors import InvalidValue
-from falter.core.records import Demonstration, Item, Prompt, Recipe, Section
-from falter.core.render import messages, plain
 from falter.perturbations import Applied, apply_recipe, parse_step, perturb
 from falter.perturbations.augmentation import tells
 from falter.perturbations.vocabulary import lines
+from falter.records.errors import InvalidValue
+from falter.records.render import messages, plain
+from falter.records.types import Demonstration, Item, Prompt, Recipe, Section
 from falter.tasks import Template, tasks
 from falter.text import meaning_flags
 

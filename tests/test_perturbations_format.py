@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from falter.core.interfaces import Case
-from falter.core.records import Demonstration, Item, Prompt, Recipe, Response, Variant
-from falter.core.render import messages, plain
 from falter.perturbations import Applied, apply_recipe, parse_step, perturb, perturbations
+from falter.records.interfaces import Case
+from falter.records.render import messages, plain
+from falter.records.types import Demonstration, Item, Prompt, Recipe, Response, Variant
 from falter.scorers import scorers
 from falter.tasks import Template
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from falter.core.records import Prompt, Recipe, Section
 from falter.perturbations import apply_recipe, parse_step, perturb, resolve_step
+from falter.records.types import Prompt, Recipe, Section
 
 NAMES = ("symmetric_addition", "symmetric_multiplication", "latexify")
 GSM8K = Path(__file__).parent / "data" / "gsm8k_test.jsonl.gz"

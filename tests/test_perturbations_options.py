@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from falter.core.records import Demonstration, Prompt, Recipe, Section
-from falter.core.render import choice_block, continuations, messages, plain
-from falter.core.rng import Rng
 from falter.perturbations import Applied, apply_recipe, parse_step, perturb, perturbations
 from falter.perturbations.options import movable, refers
+from falter.records.render import choice_block, continuations, messages, plain
+from falter.records.rng import Rng
+from falter.records.types import Demonstration, Prompt, Recipe, Section
 
 DATA = Path(__file__).parent / "data"
 LABELS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")

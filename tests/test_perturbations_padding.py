@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Demonstration, Prompt, Recipe, Section
-from falter.core.render import plain
 from falter.perturbations import apply_recipe, parse_step, perturb, perturbations, resolve_step
+from falter.records.errors import InvalidValue
+from falter.records.render import plain
+from falter.records.types import Demonstration, Prompt, Recipe, Section
 
 SHOWN = Demonstration(
     sections=(Section(name="input", kind="input", text="How high is it?\n"),), answer="Very high"

@@ -8,10 +8,6 @@ from typing import Any
 
 import pytest
 
-from falter.core.errors import InvalidValue, UsageError
-from falter.core.records import Demonstration, Prompt, Recipe, Rewrite, Section
-from falter.core.render import plain
-from falter.core.rng import Rng
 from falter.perturbations import (
     RewritePerturbation,
     apply_recipe,
@@ -21,6 +17,10 @@ from falter.perturbations import (
 )
 from falter.perturbations.language import LANGUAGES, language_name
 from falter.perturbations.paraphrase import TONES
+from falter.records.errors import InvalidValue, UsageError
+from falter.records.render import plain
+from falter.records.rng import Rng
+from falter.records.types import Demonstration, Prompt, Recipe, Rewrite, Section
 
 TASK = (
     ("instruction", "instruction", "Choose the right answer.\n\nQuestion: "),

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from falter.core.records import Demonstration, Item, Prompt, Recipe, Section
-from falter.core.render import messages, plain
 from falter.perturbations import Applied, apply_recipe, parse_step, perturb
 from falter.perturbations.position import bullet_lists, documents
+from falter.records.render import messages, plain
+from falter.records.types import Demonstration, Item, Prompt, Recipe, Section
 from falter.tasks import Template
 
 ITEM = Item(

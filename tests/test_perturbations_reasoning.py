@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from falter.core.records import Demonstration, Item, Prompt, Recipe
-from falter.core.render import choice_block, messages, plain
 from falter.perturbations import Applied, apply_recipe, parse_step, perturb, perturbations
+from falter.records.render import choice_block, messages, plain
+from falter.records.types import Demonstration, Item, Prompt, Recipe
 from falter.tasks import Template
 
 LETTER = Template.parse(

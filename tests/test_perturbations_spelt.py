@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import falter
-from falter.core.errors import InvalidValue
-from falter.core.records import Prompt, Recipe, Section
 from falter.perturbations import apply_recipe, parse_step, perturb, perturbations
 from falter.perturbations.vocabulary import never_written
+from falter.records.errors import InvalidValue
+from falter.records.types import Prompt, Recipe, Section
 from falter.text import common_words, edit_distance, mentioned_words, names
 
 LETTERS = (

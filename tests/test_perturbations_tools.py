@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from falter.core.records import Demonstration, Prompt, Recipe, Section
-from falter.core.render import plain
 from falter.perturbations import apply_recipe, parse_step, perturbations
+from falter.records.render import plain
+from falter.records.types import Demonstration, Prompt, Recipe, Section
 from falter.testing.properties import Sample, check_perturbation
 
 WEATHER = {

@@ -8,12 +8,12 @@ from itertools import permutations
 
 import pytest
 
-from falter.core.errors import InvalidValue
-from falter.core.ids import step_seed
-from falter.core.interfaces import Perturbation
-from falter.core.records import Prompt, Recipe, Section
-from falter.core.rng import Rng
 from falter.perturbations import apply_recipe, parse_step, perturb, perturbations, resolve_step
+from falter.records.errors import InvalidValue
+from falter.records.ids import step_seed
+from falter.records.interfaces import Perturbation
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Recipe, Section
 from falter.testing.samples import SAMPLES
 from falter.text import diff_spans, kept_words
 

@@ -10,8 +10,8 @@ import pytest
 
 from across_samples import simulated
 from falter.cli._main import _run
-from falter.core.errors import FalterError, UsageError
 from falter.engine import Assumptions, analyze_files, assumptions_of, plan_goals
+from falter.records.errors import FalterError, UsageError
 from falter.stats import BrittlenessPrecision, DropPrecision, RankingPower, sample_size
 
 DATA = Path(__file__).parent / "data"

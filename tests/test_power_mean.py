@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from falter.cli._main import _run
-from falter.core.errors import FalterError, InvalidValue, UnknownName, UsageError
 from falter.engine import analyze_files, components_in, components_of, design_errors
+from falter.records.errors import FalterError, InvalidValue, UnknownName, UsageError
 from falter.stats import Design, VarianceParts, components, mean_error
 
 DATA = Path(__file__).parent / "data"

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from falter.cli._main import _run
-from falter.core.errors import InvalidValue, UnknownName, UsageError
 from falter.engine import (
     PriceList,
     price_lists,
@@ -18,6 +17,7 @@ from falter.engine import (
     with_prices,
 )
 from falter.engine.planning import Price
+from falter.records.errors import InvalidValue, UnknownName, UsageError
 
 MINE = "currency: EUR\nmodels:\n  mine: {input: 1, output: 2}\n  a/b: {input: 3, output: 4}\n"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from falter.core.records import Span
+from falter.records.types import Span
 from falter.text import fences, merged, natural_words, protect, uncovered
 from falter.text.code import python_code
 

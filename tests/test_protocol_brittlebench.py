@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 
 import falter
-from falter.core.errors import FalterError, UnknownName, UsageError
-from falter.core.records import Estimate
 from falter.engine import (
     Result,
     carry_out_study,
@@ -23,10 +21,12 @@ from falter.engine import (
     read_study,
     study_in,
 )
-from falter.figures import Bars, Curves, Grid, HeatMap, Statement, Strips, estimates
 from falter.measures import intensity_curve
 from falter.protocols import Part, Unavailable, UserSettings, placed_parts, protocols
 from falter.protocols.brittlebench.accuracies import _lost
+from falter.records.errors import FalterError, UnknownName, UsageError
+from falter.records.figures import Bars, Curves, Grid, HeatMap, Statement, Strips, estimates
+from falter.records.types import Estimate
 from falter.report.words import colour
 from falter.store import Store, find_study, studies, verify
 

@@ -10,13 +10,13 @@ import pytest
 from scipy.stats import norm
 
 import falter
-from falter.core.errors import InvalidValue, TaskError, UsageError
-from falter.core.records import Estimate, Item
 from falter.engine import Result, read_experiment, read_study, study_in
-from falter.figures import Grid
 from falter.measures import random_baseline
 from falter.protocols import UserSettings, protocols
 from falter.protocols.consistency import PRESETS
+from falter.records.errors import InvalidValue, TaskError, UsageError
+from falter.records.figures import Grid
+from falter.records.types import Estimate, Item
 from falter.tasks import tasks
 
 PAPER_GRID = {

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from falter.clients.simulated import RATINGS
-from falter.core.errors import TaskError
-from falter.core.records import BASELINE, Estimate
-from falter.core.render import plain
-from falter.figures import Grid, HeatMap
 from falter.protocols.brittlebench import arms
 from falter.protocols.brittlebench.arms import quality_task
 from falter.protocols.brittlebench.judged_quality import quality_figures
 from falter.protocols.judging import quoted
 from falter.protocols.protocol import ScoredCell
+from falter.records.errors import TaskError
+from falter.records.figures import Grid, HeatMap
+from falter.records.render import plain
+from falter.records.types import BASELINE, Estimate
 from falter.scorers.judging import DIMENSIONS, read_ratings
 from falter.tasks import tasks as registry
 from reasoning_samples import (

@@ -18,12 +18,12 @@ from scipy.special import expit
 from statsmodels.regression.mixed_linear_model import MixedLM
 from statsmodels.stats.contingency_tables import mcnemar
 
-from falter.core.records import BASELINE, Estimate
-from falter.figures import Figure, Grid, HeatMap, estimates
 from falter.protocols.brittlebench.arms import Signer, arms_of, pairs_of
 from falter.protocols.brittlebench.mixed_models import _sample, mixed_effects_grid
 from falter.protocols.brittlebench.reasoning import _Study, reasoning_figures
 from falter.protocols.protocol import PartResult
+from falter.records.figures import Figure, Grid, HeatMap, estimates
+from falter.records.types import BASELINE, Estimate
 from reasoning_samples import IDENTITY, found_of, ran, recipe, recipes, table
 
 NAMES = ("chain-of-thought", "mitigation", "mixed-effects", "extraction-failures")

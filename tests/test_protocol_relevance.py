@@ -17,10 +17,15 @@ from click.testing import CliRunner
 import falter
 from falter.cli._main import cli
 from falter.clients import clients
-from falter.core.errors import UsageError
-from falter.core.ids import digest
-from falter.core.interfaces import Case
-from falter.core.records import (
+from falter.engine import summary_ratings, summary_sheet
+from falter.measures import geval_score
+from falter.perturbations import RewritePerturbation, perturbations
+from falter.protocols import UserSettings, placed_parts, protocols
+from falter.protocols.relevance.summaries import changes_between, place_in_original
+from falter.records.errors import UsageError
+from falter.records.ids import digest
+from falter.records.interfaces import Case
+from falter.records.types import (
     BASELINE,
     ContinuationScore,
     Item,
@@ -30,11 +35,6 @@ from falter.core.records import (
     Rewrite,
     Variant,
 )
-from falter.engine import summary_ratings, summary_sheet
-from falter.measures import geval_score
-from falter.perturbations import RewritePerturbation, perturbations
-from falter.protocols import UserSettings, placed_parts, protocols
-from falter.protocols.relevance.summaries import changes_between, place_in_original
 from falter.rewrites import hand_written
 from falter.scorers import scorers
 from falter.scorers.summary_rating import ENTAILMENT, RATINGS, option_chances

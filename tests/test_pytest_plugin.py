@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import falter
-from falter.core.errors import FalterError
 from falter.gate.robust import Robust, source_version
+from falter.records.errors import FalterError
 
 pytest_plugins = ["pytester"]
 

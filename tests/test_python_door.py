@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import falter
-from falter.core.errors import FalterError, StoreError, UsageError
+from falter.records.errors import FalterError, StoreError, UsageError
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from falter.core.errors import DuplicateName, FalterError, TaskError, UnknownName, UsageError
 from falter.readers import Cells, Coded, ColumnMap, read_results, tables
+from falter.records.errors import DuplicateName, FalterError, TaskError, UnknownName, UsageError
 
 DATA = Path(__file__).parent / "data"
 LLMBAR = DATA / "llmbar_long.csv.gz"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from falter.core.errors import DuplicateName, TaskError
 from falter.engine import analyze_files
 from falter.readers import Cells, LogChoice, read_results
 from falter.readers.cells import MISSING, SCORED
+from falter.records.errors import DuplicateName, TaskError
 
 ENUMERATORS = ("capitals", "numbers")
 SEPARATORS = ("\n", ", ")

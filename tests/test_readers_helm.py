@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from falter.core.errors import TaskError, UnknownName
 from falter.engine import analyze_files
 from falter.readers import Cells, ColumnMap, LogChoice, read_results
 from falter.readers.cells import MISSING, SCORED
+from falter.records.errors import TaskError, UnknownName
 
 TYPOS = {"name": "typos", "robustness": True, "computed_on": "perturbed", "prob": 0.05}
 DIALECT = {"name": "dialect", "fairness": True, "prob": 1.0, "source_class": "SAE"}

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from falter.core.errors import DuplicateName, FalterError, MissingExtra, TaskError, UnknownName
 from falter.integrations import inspect_results as archives
 from falter.readers import Cells, ColumnMap, LogChoice, Scale, read_results
+from falter.records.errors import DuplicateName, FalterError, MissingExtra, TaskError, UnknownName
 
 LOGS = Path(__file__).parent / "data" / "logs"
 LM_EVAL, INSPECT = LOGS / "lm_eval", LOGS / "inspect"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from falter.cli._main import _run
-from falter.core.errors import InvalidValue, TaskError
 from falter.engine import analyze_files
 from falter.readers import Scale, read_results, scale_of
 from falter.readers.cells import MISSING, SCORED
+from falter.records.errors import InvalidValue, TaskError
 
 Capture = pytest.CaptureFixture[str]
 

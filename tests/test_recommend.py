@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 from falter.analysis import MEANING_CHECKS, Rewording, meaning
 from falter.cli._main import cli
-from falter.core.records import Prompt, Section
-from falter.core.rng import Rng
 from falter.engine import proposals, read_experiment
 from falter.perturbations import ADVICE, perturbations, traits_of
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Section
 from falter.testing.samples import SAMPLES
 
 TRAITS = {sample.name: traits_of(sample.prompt) for sample in SAMPLES}

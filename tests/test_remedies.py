@@ -11,13 +11,13 @@ import pytest
 
 import falter
 from falter.cli._main import _run
-from falter.core.errors import DuplicateName, InvalidValue, UsageError
-from falter.core.records import Item, Program, Prompt, Score, Section
-from falter.core.render import plain
 from falter.engine import read_experiment, resolve
 from falter.measures import RemedyScores, confirmed_remedy
 from falter.protocols import voters_of
 from falter.protocols.mend.remedies import voted
+from falter.records.errors import DuplicateName, InvalidValue, UsageError
+from falter.records.render import plain
+from falter.records.types import Item, Program, Prompt, Score, Section
 from falter.remedies import remedies, remedy_from
 
 SOME = {"task": "basics:core", "limit": 8, "recipes": ["typos", "pad_newlines"]}
@@ -231,7 +231,7 @@ def test_a_vote_is_counted_from_the_voters_answers_with_what_it_costs(tmp_path: 
     table = {row["remedy"]: row for row in result.table("remedies")}
     assert list(table) == ["delimiters", "restate", "vote"]
     grid = result.figure("remedies")
-    assert isinstance(grid, falter.figures.Grid)
+    assert isinstance(grid, falter.records.figures.Grid)
     vote = dict(zip([c.name for c in grid.columns], grid.rows[2], strict=True))
     assert (vote["Gain"].value, vote["Clean prompts"].value, vote["Calls"]) == (1.0, 0.0, 3)
     assert vote["characters more"] > 50

@@ -27,10 +27,10 @@ from browser_page import dumped_page
 from every_estimate import every_estimate
 from falter import report
 from falter.analysis import Analysis, PanelResult
-from falter.core.records import Estimate
 from falter.engine import shown_analysis
-from falter.figures import Column, Figure, Forest, ForestRow, Grid, Unit, estimates
-from falter.figures import numbers as n
+from falter.records import numbers as n
+from falter.records.figures import Column, Figure, Forest, ForestRow, Grid, Unit, estimates
+from falter.records.types import Estimate
 from falter.report.drawing import scales_of
 from falter.report.escape import LIMIT, edited, escape, line, text_only
 from falter.report.forms.latex import words

@@ -16,7 +16,16 @@ from falter.clients import ClientSettings, RequestRefused
 from falter.clients.dialect import Dialect
 from falter.clients.openai import OpenAI
 from falter.clients.retry import read_error
-from falter.core.records import BASELINE, Item, Prompt, Recipe, Request, Response, Sampling, Variant
+from falter.records.types import (
+    BASELINE,
+    Item,
+    Prompt,
+    Recipe,
+    Request,
+    Response,
+    Sampling,
+    Variant,
+)
 
 sys.path.insert(0, str(Path(__file__).parent))
 from local_server import Asked, LocalServer, Reply

@@ -13,7 +13,7 @@ from batch_server import answer, letter, prompt_of
 from falter.cli._main import _run
 from falter.clients.request_files import is_named, read_result
 from falter.clients.settings import FORMS
-from falter.core.ids import short
+from falter.records.ids import short
 from falter.store import Store, verify
 
 CELLS = 18

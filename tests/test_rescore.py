@@ -12,10 +12,10 @@ import falter
 from every_estimate import every_estimate
 from falter.analysis import Settings, rescored_panels
 from falter.cli._main import cli
-from falter.core.errors import StoreError, UnknownName, UsageError
-from falter.core.records import Estimate
 from falter.engine import rescored_study
-from falter.figures import estimates
+from falter.records.errors import StoreError, UnknownName, UsageError
+from falter.records.figures import estimates
+from falter.records.types import Estimate
 from falter.report import figure_table
 from falter.scorers import scorers
 from falter.scorers.answers import Label

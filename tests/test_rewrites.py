@@ -13,9 +13,6 @@ import pytest
 import falter
 from falter.cli._main import _run
 from falter.clients import clients
-from falter.core.errors import InvalidValue, PreflightError, RunStopped, UsageError
-from falter.core.records import Rewrite
-from falter.core.reviews import Review
 from falter.engine import (
     ModelSpec,
     bank_for,
@@ -26,6 +23,9 @@ from falter.engine import (
     rewrite_status,
 )
 from falter.perturbations import Ledger, perturbations
+from falter.records.errors import InvalidValue, PreflightError, RunStopped, UsageError
+from falter.records.reviews import Review
+from falter.records.types import Rewrite
 from falter.rewrites import MemoryBank, bank_lines, read_bank, sample_of
 from falter.store import (
     Store,
@@ -325,8 +325,8 @@ def test_a_chain_of_two_rewrites_is_prepared_in_turn(
 
 def test_a_ledger_sees_everything_at_once() -> None:
     """Texts after one that was refused are wanted too; once closed it only answers."""
-    from falter.core.records import Prompt, Section
-    from falter.core.rng import Rng
+    from falter.records.rng import Rng
+    from falter.records.types import Prompt, Section
 
     tone = perturbations.get("tone")
     sections = tuple(Section(name=n, kind="input", text=f"Is it {n}?") for n in "abc")
@@ -415,8 +415,8 @@ def test_a_damaged_rewrite_is_found(smith: Wordsmith, data: Path, store: Path) -
 def test_a_rewriter_that_completes_is_led(data: Path, store: Path) -> None:
     """A model without turns gets a cue at the end; one with turns does not."""
     from falter.clients.simulated import Simulated
-    from falter.core.interfaces import Capabilities
     from falter.engine._rewrites import _request, writing_target
+    from falter.records.interfaces import Capabilities
 
     tone = perturbations.get("tone")
     wanted = tone.wanted("Is it so?", 0)  # type: ignore[attr-defined]

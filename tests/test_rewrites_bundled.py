@@ -11,10 +11,6 @@ import pytest
 
 import falter
 from falter.cli._main import _run
-from falter.core.errors import PreflightError
-from falter.core.records import Response, Rewrite
-from falter.core.reviews import Review
-from falter.core.rng import Rng
 from falter.engine import (
     Experiment,
     bank_for,
@@ -25,6 +21,10 @@ from falter.engine import (
     rewrite_status,
 )
 from falter.perturbations import RewritePerturbation, perturbations
+from falter.records.errors import PreflightError
+from falter.records.reviews import Review
+from falter.records.rng import Rng
+from falter.records.types import Response, Rewrite
 from falter.report import html
 from falter.rewrites import (
     HAND_WRITTEN,

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from browser_page import NAMES, BrowserPage, opened_page
-from falter.core.records import Rewrite
-from falter.core.reviews import Review, Sample
 from falter.perturbations import rewrite_key
+from falter.records.reviews import Review, Sample
+from falter.records.types import Rewrite
 from falter.rewrites import make_sheet, read_reviews, rows_of, sheet_csv, sheet_page
 
 HOSTILE = (

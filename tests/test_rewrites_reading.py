@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from falter.core.records import Response
 from falter.perturbations import RewritePerturbation, Wanted, perturbations
+from falter.records.types import Response
 from falter.rewrites import Reading, read_reply, read_rewrite
 
 SOURCE = "Which river flows through Vienna, and where does it end?"

@@ -15,10 +15,6 @@ from hypothesis import strategies as st
 
 from falter.cli._main import _run
 from falter.clients import clients
-from falter.core.errors import DuplicateName, InvalidValue, UsageError
-from falter.core.records import Rewrite
-from falter.core.reviews import Review, Sample
-from falter.core.rng import Rng
 from falter.engine import (
     ModelSpec,
     export_sheet,
@@ -28,6 +24,10 @@ from falter.engine import (
     pick_rewrites,
 )
 from falter.perturbations import rewrite_key
+from falter.records.errors import DuplicateName, InvalidValue, UsageError
+from falter.records.reviews import Review, Sample
+from falter.records.rng import Rng
+from falter.records.types import Rewrite
 from falter.rewrites import (
     agreement,
     calibrations,

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from falter.core.errors import AuthenticationError, RunStopped
-from falter.core.records import Request, Response
 from falter.engine.planning import batched
 from falter.engine.sending import MAX_BUFFER_SECONDS, ModelQueue, Progress, run_queues
+from falter.records.errors import AuthenticationError, RunStopped
+from falter.records.types import Request, Response
 from falter.store import Store
 from falter.testing import Scripted
 from samples import MODEL, answer, requests

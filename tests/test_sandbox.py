@@ -283,7 +283,7 @@ held = ctypes.create_string_buffer(code, len(code))
 head = ctypes.create_string_buffer(struct.pack("@HP", 4, ctypes.addressof(held)))
 locks._prctl(38, 1)
 locks._prctl(22, 2, ctypes.addressof(head))
-from falter.core.errors import FalterError
+from falter.records.errors import FalterError
 from falter.scorers._sandbox import Job, Sandbox
 made = Sandbox(timeout=60)
 try:

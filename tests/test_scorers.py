@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from falter.core.interfaces import Case
-from falter.core.records import (
+from falter.records.interfaces import Case
+from falter.records.types import (
     BASELINE,
     ContinuationScore,
     Item,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from falter.core.interfaces import Case
-from falter.core.records import BASELINE, Item, Program, Prompt, Response, Section, Variant
+from falter.records.interfaces import Case
+from falter.records.types import BASELINE, Item, Program, Prompt, Response, Section, Variant
 from falter.scorers import scorers
 from falter.scorers._sandbox import Job, Sandbox, Verdict
 from falter.scorers._verdicts import Verdicts

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Response, Step
+from falter.records.errors import InvalidValue
+from falter.records.types import Response, Step
 from falter.scorers import entity_match, scorers
 from falter.scorers.comparison import Entities
 from test_scorers import case

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from falter.core.errors import UnknownName
+from falter.records.errors import UnknownName
 from falter.scorers import json_rouge, json_similarity, semantic_similarity
 
 WORDS = st.lists(st.sampled_from(("a", "b", "c", "d")), min_size=1, max_size=6).map(" ".join)

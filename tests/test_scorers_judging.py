@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from falter.core.interfaces import Case
-from falter.core.records import Response, Score
+from falter.records.interfaces import Case
+from falter.records.types import Response, Score
 from falter.scorers import scorers
 from falter.scorers.judging import DIMENSIONS, read_ratings
 from samples import variant

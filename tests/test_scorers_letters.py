@@ -9,12 +9,12 @@ import pytest
 
 import falter
 from falter.clients.llama_engine import LlamaEngine
-from falter.core import render
-from falter.core.errors import UsageError
-from falter.core.interfaces import Case
-from falter.core.records import ContinuationScore, Request, Response, Score
 from falter.engine import Experiment, read_experiment, resolve
 from falter.engine.planning import plan
+from falter.records import render
+from falter.records.errors import UsageError
+from falter.records.interfaces import Case
+from falter.records.types import ContinuationScore, Request, Response, Score
 from falter.scorers import scorers
 from falter.store import Store
 from falter.weights import find_weights

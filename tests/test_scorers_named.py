@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from falter.core.interfaces import Case
-from falter.core.records import BASELINE, Item, Prompt, Response, Score, Section, Variant
+from falter.records.interfaces import Case
+from falter.records.types import BASELINE, Item, Prompt, Response, Score, Section, Variant
 from falter.scorers import scorers, second_reader
 from falter.scorers.answers import named_choices
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from falter.core.errors import DuplicateName, InvalidValue, UnknownName
-from falter.core.records import Response, Step
+from falter.records.errors import DuplicateName, InvalidValue, UnknownName
+from falter.records.types import Response, Step
 from falter.scorers import Overlap, rouge, rouge_tokens, scorers
 from falter.scorers.comparison import Rouge
 from test_scorers import case

@@ -13,9 +13,9 @@ import pytest
 
 import falter.scorers
 import falter.text
-from falter.core.errors import InvalidValue, WeightsError
-from falter.core.records import Response
 from falter.embedding import minilm
+from falter.records.errors import InvalidValue, WeightsError
+from falter.records.types import Response
 from falter.scorers import bertscore, scorers, semantic_similarities, semantic_similarity
 from test_scorers import case
 

@@ -17,8 +17,6 @@ from experiment_schema import experiment_schema
 from falter.cli._late import LateCommand
 from falter.cli._main import cli
 from falter.clients import ClientSettings
-from falter.core.errors import FalterError, InvalidValue, UnknownName, UsageError
-from falter.core.records import Sampling
 from falter.engine import (
     EXAMPLE,
     EXPERIMENT,
@@ -41,6 +39,8 @@ from falter.engine.config import DATA, MODEL, SAMPLING
 from falter.engine.file_schema import _block, _lines
 from falter.engine.setting_types import Place, Value
 from falter.engine.settings import setting
+from falter.records.errors import FalterError, InvalidValue, UnknownName, UsageError
+from falter.records.types import Sampling
 from falter.tasks import DataSpec
 
 PLAIN: dict[str, Any] = {"task": "basics", "models": ["simulated"]}

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from falter.core.errors import RunStopped, StoreBusy, StoreError, StoreGone
-from falter.core.records import Request
 from falter.engine import sending
 from falter.engine.sending import ModelQueue, Progress, run_queues
+from falter.records.errors import RunStopped, StoreBusy, StoreError, StoreGone
+from falter.records.types import Request
 from falter.store import Store, verify
 from falter.testing import Scripted
 from falter_process import FalterProcess

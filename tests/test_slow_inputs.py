@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from falter import perturb
-from falter.core.errors import TaskError
-from falter.core.records import Prompt, Section
-from falter.core.rng import Rng
 from falter.perturbations import perturbations, spacing
 from falter.perturbations.template_parts import units
+from falter.records.errors import TaskError
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Section
 from falter.scorers.reading import read_key, read_label, read_letter, read_number, read_yes_no
 from falter.tasks import read_rows
 

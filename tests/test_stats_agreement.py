@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binomtest
 from sklearn.metrics import cohen_kappa_score
 
-from falter.core.errors import DuplicateName, InvalidValue, UnknownName
+from falter.records.errors import DuplicateName, InvalidValue, UnknownName
 from falter.stats import (
     exact_agreement,
     krippendorff_alpha,

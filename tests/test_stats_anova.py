@@ -9,7 +9,7 @@ import statsmodels.formula.api as smf
 from scipy.stats import binomtest, f_oneway, ttest_ind, ttest_rel
 from statsmodels.stats.anova import anova_lm
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.stats import ProbitModel, anova, simulate_outcomes
 
 NAN = float("nan")

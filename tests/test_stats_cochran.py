@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binomtest
 from statsmodels.stats.contingency_tables import cochrans_q
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.stats import ProbitModel, cochran_q, mcnemar, simulate_outcomes
 
 NAN = float("nan")

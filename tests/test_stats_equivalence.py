@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binomtest, multinomial
 from statsmodels.stats.weightstats import ttost_paired
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.stats import (
     equivalence_p,
     item_mean,

@@ -16,7 +16,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 import falter.measures
 import falter.stats
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.stats import (
     agresti_coull,
     bonett_price,

@@ -14,7 +14,7 @@ from scipy.special import expit
 from scipy.stats import binomtest
 from statsmodels.discrete.conditional_models import ConditionalLogit
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.stats import logistic_mixed
 
 NAN = float("nan")

@@ -10,7 +10,7 @@ import scipy.optimize
 import statsmodels.api as sm
 from scipy.stats import binomtest
 
-from falter.core.errors import InvalidValue, MissingExtra
+from falter.records.errors import InvalidValue, MissingExtra
 from falter.stats import difference_in_drops, mixed_effects, paired_difference
 
 NAN = float("nan")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.stats import agresti_coull, item_mean, mean_rate
 
 # How likely an item's answers are right: its distribution over items, by Beta(a, b).

@@ -11,7 +11,7 @@ from scipy.stats import betabinom, binomtest, norm
 from statsmodels.stats.power import NormalIndPower
 from statsmodels.stats.proportion import power_ztost_prop
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.stats import (
     BrittlenessPrecision,
     DropPrecision,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, multivariate_normal, norm
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.stats import sequential_boundaries
 
 

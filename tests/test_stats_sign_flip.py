@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 from scipy.stats import binomtest
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.stats import (
     ProbitModel,
     item_mean,

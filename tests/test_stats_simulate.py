@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.stats import ProbitModel, components, simulate_outcomes, simulated_truth
 
 MODEL = ProbitModel(ability=0.6, effects=(0.0, 0.0, 0.3, 0.7), interaction=0.6, noise=0.4)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.stats import (
     ProbitModel,
     balanced_mask,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from falter.core.errors import StoreError, UnknownName
-from falter.core.ids import short
+from falter.records.errors import StoreError, UnknownName
+from falter.records.ids import short
 from falter.store import PlannedCell, Store, verify
 from falter.store.migrations import MIGRATIONS
 from samples import RUN, answer, requests

@@ -13,7 +13,7 @@ import pytest
 
 from every_estimate import every_estimate
 from falter.engine import Result, open_result
-from falter.figures import estimates
+from falter.records.figures import estimates
 from falter.store import Store, verify
 
 DATA = Path(__file__).parent / "data" / "store_0_1"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from falter.cli._main import _run
-from falter.core.errors import StoreError, UnknownName, UsageError
-from falter.core.ids import short
+from falter.records.errors import StoreError, UnknownName, UsageError
+from falter.records.ids import short
 from falter.store import Batches, Store, prune, studies, verify
 from falter.store.encoding import blob
 from samples import RUN, answer, requests

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from falter.cli._main import _run
-from falter.core.errors import FalterError, StoreError
+from falter.records.errors import FalterError, StoreError
 from falter.store import PlannedCell, Store, repair, verify
 from samples import RUN, answer, requests
 from test_store import fill

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from falter.cli._main import _run
-from falter.core.errors import FalterError, TaskError, UsageError, printable
 from falter.engine import read_experiment, read_settings
 from falter.engine.experiment_file import check_permits
+from falter.records.errors import FalterError, TaskError, UsageError, printable
 from falter.tasks import read_rows
 from falter.tasks import rows as files
 

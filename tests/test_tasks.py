@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from falter.core import render
-from falter.core.errors import FalterError, TaskError, TemplateError
+from falter.records import render
+from falter.records.errors import FalterError, TaskError, TemplateError
 from falter.tasks import DataSpec, Template, items_from_rows, pick, read_rows, tasks
 
 DATA = Path(__file__).parent / "data"

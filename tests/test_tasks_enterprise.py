@@ -10,13 +10,13 @@ import pytest
 import yaml
 
 import falter
-from falter.core.answers import AnswerKey, AnswerSchema
-from falter.core.errors import TaskError, UnknownName
-from falter.core.interfaces import Case
-from falter.core.records import BASELINE, Item, Prompt, Recipe, Response, Variant
-from falter.core.render import plain
 from falter.engine import bank_for, read_experiment, variant_sets
 from falter.perturbations import apply_recipe, parse_step
+from falter.records.answers import AnswerKey, AnswerSchema
+from falter.records.errors import TaskError, UnknownName
+from falter.records.interfaces import Case
+from falter.records.render import plain
+from falter.records.types import BASELINE, Item, Prompt, Recipe, Response, Variant
 from falter.scorers import scorers
 from falter.scorers._keyed import answer_parts
 from falter.tasks import Task, tasks

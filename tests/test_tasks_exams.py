@@ -13,8 +13,8 @@ import pyarrow.parquet
 import pytest
 
 import falter
-from falter.core import render
-from falter.core.errors import FalterError, MissingExtra, TaskError
+from falter.records import render
+from falter.records.errors import FalterError, MissingExtra, TaskError
 from falter.tasks import Task, tasks
 
 STEM = "Which of these floats on water?"

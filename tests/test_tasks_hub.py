@@ -17,7 +17,7 @@ import pyarrow.parquet
 import pytest
 
 import falter
-from falter.core.errors import FalterError, MissingExtra, TaskError
+from falter.records.errors import FalterError, MissingExtra, TaskError
 from falter.tasks import Task, tasks
 
 DATA = Path(__file__).parent / "data"

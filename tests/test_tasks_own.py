@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 import falter
-from falter.core import render
-from falter.core.errors import TaskError
-from falter.core.records import Prompt, Recipe
 from falter.engine import planned_cost, read_experiment, resolved_in
 from falter.perturbations import Applied, apply_recipe, parse_step
+from falter.records import render
+from falter.records.errors import TaskError
+from falter.records.types import Prompt, Recipe
 from falter.rewrites import bundled_rewrites
 from falter.scorers._sandbox import Job, Sandbox
 from falter.scorers.code import complete

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from falter.cli._main import cli
-from falter.core.errors import FalterError, TaskError
+from falter.records.errors import FalterError, TaskError
 from falter.tasks import data_sets, sized_by_description, sizes, tasks
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from falter.core.errors import TaskError
-from falter.core.interfaces import Case
-from falter.core.records import BASELINE, Response, Variant
-from falter.core.render import plain
 from falter.perturbations import RewritePerturbation, perturbations
+from falter.records.errors import TaskError
+from falter.records.interfaces import Case
+from falter.records.render import plain
+from falter.records.types import BASELINE, Response, Variant
 from falter.rewrites import bundled_bank
 from falter.scorers import bertscore, rouge, scorers
 from falter.scorers.summaries import cut_summary, summary_sentences

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Edit, Section
+from falter.records.errors import InvalidValue
+from falter.records.types import Edit, Section
 from falter.text import (
     Segment,
     blocked,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.text import KEPT_LANGUAGES, MeaningFlag, meaning_flags
 
 

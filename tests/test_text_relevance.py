@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.text import relevance_map, relevant_sentences
 
 SOURCE = [

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import falter
 from every_estimate import every_estimate
 from falter.cli._main import main
-from falter.core.errors import FalterError, InvalidValue, UsageError
 from falter.measures import flip_rate, micro_average, prompt_share
+from falter.records.errors import FalterError, InvalidValue, UsageError
 from falter.stats import (
     ProbitModel,
     budget_layout,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from falter.core.interfaces import Case
-from falter.core.records import BASELINE, Item, Prompt, Response, Score, Section, Variant
+from falter.records.interfaces import Case
+from falter.records.types import BASELINE, Item, Prompt, Response, Score, Section, Variant
 from falter.scorers import scorers
 from falter.scorers.answers import Label
 

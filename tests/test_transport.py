@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import pytest
 
 from falter.clients import Answer, ClientSettings, Transport, UnusableAnswer
-from falter.core.errors import AuthenticationError, FalterError, InvalidValue, PreflightError
-from falter.core.records import BASELINE, Item, Model, Prompt, Request, Response, Sampling, Variant
+from falter.records.errors import AuthenticationError, FalterError, InvalidValue, PreflightError
+from falter.records.types import BASELINE, Item, Model, Prompt, Request, Response, Sampling, Variant
 
 sys.path.insert(0, str(Path(__file__).parent))
 from local_server import Asked, LocalServer, Reply

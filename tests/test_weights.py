@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from falter import weights as _weights
-from falter.core.errors import WeightsError
+from falter.records.errors import WeightsError
 from falter.weights import SMOLLM2, Weights, cache_dir, find_weights, pull_weights
 
 CONTENT = b"GGUF tiny weights" * 100

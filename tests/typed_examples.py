@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import falter
-from falter.core.errors import FalterError
-from falter.core.interfaces import Case
-from falter.core.records import Prompt, Score, Span
-from falter.core.rng import Rng
 from falter.engine import Experiment, ExperimentSettings, Result, read_experiment
 from falter.measures import accuracy_drop, variance_components
 from falter.perturbations import prompt_perturbation, site_perturbation
+from falter.records.errors import FalterError
+from falter.records.interfaces import Case
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Score, Span
 from falter.scorers import TextScorer, scorers
 from falter.testing import Scripted
 from falter.text import natural_words

@@ -11,7 +11,7 @@ import numpy as np
 
 import falter
 from falter.clients import clients
-from falter.core.records import Request, Response
+from falter.records.types import Request, Response
 from falter.testing import Scripted
 from falter.viewer import CODES, Arrivals, ViewColumn, ViewPanel
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from falter.core.scored import Scored
     from falter.engine import Comparison, Plan, Result, compare, plan, run
     from falter.engine import open_store as open
     from falter.gate.robust import Case, cases, robust
     from falter.perturbations import perturb
+    from falter.records.answers import Scored
 
 __all__ = [
     "Case",
@@ -43,7 +43,7 @@ _HOMES = {
     "Comparison": ("falter.engine", "Comparison"),
     "Plan": ("falter.engine", "Plan"),
     "Result": ("falter.engine", "Result"),
-    "Scored": ("falter.core.scored", "Scored"),
+    "Scored": ("falter.records.answers", "Scored"),
     "cases": ("falter.gate.robust", "cases"),
     "compare": ("falter.engine", "compare"),
     "open": ("falter.engine", "open_store"),

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 
 import platformdirs
 
-from falter.core.errors import WeightsError
+from falter.records.errors import WeightsError
 
 __all__ = ["MINILM", "SMOLLM2", "Weights", "cache_dir", "find_weights", "pull_weights"]
 

@@ -21,10 +21,10 @@ from transformers.utils import logging
 
 import falter
 from falter.clients import ClientSettings
-from falter.core.errors import PreflightError
-from falter.core.ids import digest
-from falter.core.records import Request, Response, Sampling
 from falter.integrations.hf_client import HuggingFace
+from falter.records.errors import PreflightError
+from falter.records.ids import digest
+from falter.records.types import Request, Response, Sampling
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 

@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 
-from falter.core.errors import TaskError
+from falter.records.errors import TaskError
 from falter.tasks import Task, tasks
 
 Row = dict[str, Any]

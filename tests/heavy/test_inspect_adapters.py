@@ -15,8 +15,11 @@ from inspect_ai.model._providers.mockllm import MockLLM
 
 import falter
 from falter.clients import ClientSettings, clients
-from falter.core import render
-from falter.core.errors import (
+from falter.engine import read_experiment, resolve
+from falter.integrations.inspect_client import Inspect
+from falter.integrations.inspect_task import load
+from falter.records import render
+from falter.records.errors import (
     AuthenticationError,
     FalterError,
     InvalidValue,
@@ -25,10 +28,7 @@ from falter.core.errors import (
     TaskError,
     UnknownName,
 )
-from falter.core.records import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
-from falter.engine import read_experiment, resolve
-from falter.integrations.inspect_client import Inspect
-from falter.integrations.inspect_task import load
+from falter.records.types import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
 
 # Inspect passes tenacity, its retry library, a parameter that newer ones have renamed.
 pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is:DeprecationWarning")

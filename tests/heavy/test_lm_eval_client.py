@@ -16,9 +16,9 @@ from lm_eval.api.registry import register_model
 
 import falter
 from falter.clients import ClientSettings, clients
-from falter.core.errors import InvalidValue, MissingExtra, PreflightError, UnknownName
-from falter.core.records import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
 from falter.integrations.lm_eval_client import LmEval
+from falter.records.errors import InvalidValue, MissingExtra, PreflightError, UnknownName
+from falter.records.types import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
 from falter.tasks import tasks
 
 

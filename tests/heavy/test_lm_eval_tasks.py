@@ -13,11 +13,11 @@ import yaml
 from lm_eval.tasks import TaskManager
 
 import falter
-from falter.core import render
-from falter.core.errors import FalterError, TaskError, UnknownName
 from falter.engine import read_experiment, resolve
 from falter.integrations.lm_eval_task import load
 from falter.integrations.prompt_pieces import cut
+from falter.records import render
+from falter.records.errors import FalterError, TaskError, UnknownName
 from falter.tasks import Task
 
 QUESTIONS = [

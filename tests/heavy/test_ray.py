@@ -28,9 +28,9 @@ import ray
 import falter
 from falter.clients import ClientSettings, clients
 from falter.clients.engines import EngineClient
-from falter.core.errors import EngineLost, PreflightError
-from falter.core.records import Request, Response
 from falter.integrations.ray_host import _SESSION, RayHost
+from falter.records.errors import EngineLost, PreflightError
+from falter.records.types import Request, Response
 from falter.store import Store, verify
 
 # Ray leaves its own files and processes to the garbage collector.

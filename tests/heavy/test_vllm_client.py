@@ -16,9 +16,9 @@ import pytest
 
 import falter
 from falter.clients import ClientSettings, clients
-from falter.core.errors import InvalidValue, MissingExtra, PreflightError
-from falter.core.records import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
 from falter.integrations.vllm_client import Vllm
+from falter.records.errors import InvalidValue, MissingExtra, PreflightError
+from falter.records.types import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
 
 STAND_IN = """
 from dataclasses import dataclass, field

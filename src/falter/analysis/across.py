@@ -23,7 +23,6 @@ from falter.analysis.results import (
     map_estimates,
 )
 from falter.analysis.table import FAILED, MISSING, SCORED, UNREADABLE, Table
-from falter.core.records import Estimate
 from falter.measures import (
     Answers,
     PooledBrittleness,
@@ -39,6 +38,7 @@ from falter.measures import (
     ranking_changed,
     ranking_survival,
 )
+from falter.records.types import Estimate
 from falter.stats import cochran_q, kendall_w
 
 # What the recipes do to the order of the models.

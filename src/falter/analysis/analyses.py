@@ -16,11 +16,11 @@ from falter.analysis.panel import panel_of
 from falter.analysis.results import MARGIN, Analysis, Settings
 from falter.analysis.sentences import sentence
 from falter.analysis.table import FAILED, MISSING, OUTCOMES, Table, run_tables
-from falter.core.errors import StoreError
-from falter.core.ids import short
-from falter.core.interfaces import ConstrainedScorer, Scorer
-from falter.core.records import Estimate, Recipe, Run
 from falter.measures import paired_drops
+from falter.records.errors import StoreError
+from falter.records.ids import short
+from falter.records.interfaces import ConstrainedScorer, Scorer
+from falter.records.types import Estimate, Recipe, Run
 from falter.store import Store, StoredRun
 
 

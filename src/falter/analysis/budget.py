@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from falter.analysis.results import AskedRecipe, NotAsked, Settings
 from falter.analysis.table import Table
-from falter.core.records import Estimate
+from falter.records.types import Estimate
 from falter.stats import SampleEstimate, masked_brittleness, masked_drop, planned_half_widths
 
 Floats = NDArray[np.float64]

@@ -19,9 +19,9 @@ from typing import Any, Protocol, get_args
 
 import orjson
 
-from falter.core import codec, interfaces, records
-from falter.core.interfaces import PreparedScorer, Scorer
-from falter.core.records import Outcome, Score
+from falter.records import codec, interfaces, types
+from falter.records.interfaces import PreparedScorer, Scorer
+from falter.records.types import Outcome, Score
 from falter.store import StoredCell
 from falter.weights import cache_dir
 
@@ -33,13 +33,16 @@ _LARGEST = 512 * 1024 * 1024
 
 @cache
 def code_mark() -> bytes:
-    """A hash of all that reads and compares, so that no value outlives a change in it."""
+    """Return a hash of the code that reads and compares, so that no value outlives a change in it.
+
+    A build without sources has compiled modules in their places, which are hashed instead.
+    """
     hashed = blake2b(".".join(map(str, sys.version_info[:2])).encode(), digest_size=16)
-    home = Path(records.__file__).parents[1]
-    files = [Path(module.__file__) for module in (records, interfaces, codec) if module.__file__]
-    files.append(home / "analysis" / "meaning_checks.py")
+    home = Path(types.__file__).parents[1]
+    files = [Path(module.__file__) for module in (types, interfaces, codec) if module.__file__]
+    files += (home / "analysis").glob("meaning_checks.py*")
     for room in _ROOMS:
-        files += sorted(path for path in (home / room).rglob("*") if path.suffix != ".pyc")
+        files += sorted(p for p in (home / room).rglob("*") if "__pycache__" not in p.parts)
     for path in files:
         if path.is_file():
             hashed.update(path.relative_to(home).as_posix().encode() + path.read_bytes())

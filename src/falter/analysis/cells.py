@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis.table import MISSING, STATUSES, Table
-from falter.core.errors import UsageError
-from falter.core.ids import short
-from falter.core.records import BASELINE, Panel, Recipe, Step
+from falter.records.errors import UsageError
+from falter.records.ids import short
+from falter.records.types import BASELINE, Panel, Recipe, Step
 
 MOST_PLACES = 2_000_000
 SPARSEST = 20

@@ -12,11 +12,11 @@ from falter.analysis.comparison_figures import comparison_figures
 from falter.analysis.drop_parts import tables_with_evidence
 from falter.analysis.results import Settings
 from falter.analysis.table import MISSING, Table
-from falter.core.errors import DuplicateName, StoreError, UnknownName, UsageError
-from falter.core.ids import digest, short
-from falter.core.interfaces import Scorer
-from falter.core.records import Item, Panel, Recipe, Run
-from falter.figures import Study
+from falter.records.errors import DuplicateName, StoreError, UnknownName, UsageError
+from falter.records.figures import Study
+from falter.records.ids import digest, short
+from falter.records.interfaces import Scorer
+from falter.records.types import Item, Panel, Recipe, Run
 from falter.store import Store, StoredRun
 
 MOST_SIDES = 6  # 15 pairs

@@ -17,7 +17,6 @@ from falter.analysis.drop_parts import Evidence, parts_of
 from falter.analysis.panel import panel_of
 from falter.analysis.results import PanelResult, Settings, map_estimates
 from falter.analysis.table import FAILED, MISSING, Table
-from falter.core.records import Estimate, Item, Recipe
 from falter.measures import (
     Answers,
     ConditionDifference,
@@ -27,6 +26,7 @@ from falter.measures import (
     compare_family,
 )
 from falter.measures.comparison import PairUnderConditions
+from falter.records.types import Estimate, Item, Recipe
 
 Floats = NDArray[np.float64]
 Cells = TypeVar("Cells", Table, Evidence)

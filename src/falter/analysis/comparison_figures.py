@@ -10,10 +10,20 @@ from falter.analysis.comparison import CLEAN, ComparedPair, SidesCompared
 from falter.analysis.notes import MUCH_UNREAD
 from falter.analysis.results import PanelResult
 from falter.analysis.sentences import all_recipes, are, listed, listed_bounded, noun, sentence
-from falter.core.records import Estimate
-from falter.figures import Column, Figure, Forest, ForestRow, Grid, Statement, Value, Verdict, grid
-from falter.figures import numbers as n
 from falter.measures import ConditionDifference
+from falter.records import numbers as n
+from falter.records.figures import (
+    Column,
+    Figure,
+    Forest,
+    ForestRow,
+    Grid,
+    Statement,
+    Value,
+    Verdict,
+    grid,
+)
+from falter.records.types import Estimate
 
 MOST_NAMED = 5
 VERDICTS: Mapping[str, Verdict] = {

@@ -20,10 +20,10 @@ from falter.analysis.meaning_checks import loses_meaning
 from falter.analysis.panel import Signer
 from falter.analysis.results import RecipeParts, Settings, map_estimates
 from falter.analysis.table import Table, TableBuilder, judged_cells, scored_cells
-from falter.core.ids import canonical
-from falter.core.interfaces import Scorer
-from falter.core.records import Estimate, Prompt, Run, Score, Variant
 from falter.measures import churn, drop_parts
+from falter.records.ids import canonical
+from falter.records.interfaces import Scorer
+from falter.records.types import Estimate, Prompt, Run, Score, Variant
 from falter.scorers import second_reader
 from falter.store import Store, StoredCell
 

@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 
 from falter.analysis.table import STATUSES, Table, score_cell, scored_cells
-from falter.core.interfaces import Scorer
-from falter.core.records import BASELINE, Prompt, Response, Run, Score, Section
-from falter.figures import Example, Segment, Side
+from falter.records.figures import Example, Segment, Side
+from falter.records.interfaces import Scorer
+from falter.records.types import BASELINE, Prompt, Response, Run, Score, Section
 from falter.store import Store, StoredCell
 from falter.text import diff_spans
 

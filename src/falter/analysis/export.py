@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from falter.analysis.table import scored_cells
-from falter.core.errors import InvalidValue, MissingExtra
-from falter.core.interfaces import Scorer
-from falter.core.records import Recipe, Run
+from falter.records.errors import InvalidValue, MissingExtra
+from falter.records.interfaces import Scorer
+from falter.records.types import Recipe, Run
 from falter.store import Store
 
 BATCH = 4096

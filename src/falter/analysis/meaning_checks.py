@@ -19,9 +19,9 @@ from falter.analysis.cache import Cosine
 from falter.analysis.examples import segments
 from falter.analysis.results import Meaning
 from falter.analysis.table import Table
-from falter.core.ids import digest
-from falter.core.records import Prompt, Recipe, Run, VariantStatus
-from falter.figures import Segment
+from falter.records.figures import Segment
+from falter.records.ids import digest
+from falter.records.types import Prompt, Recipe, Run, VariantStatus
 from falter.store import Store
 from falter.text import MeaningCheck, MeaningFlag, copied_words, meaning_flags
 

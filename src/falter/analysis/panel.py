@@ -21,8 +21,6 @@ from falter.analysis.results import (
     map_estimates,
 )
 from falter.analysis.table import OUTCOMES, STATUSES, Table
-from falter.core.ids import short
-from falter.core.records import Estimate
 from falter.measures import (
     FamilyVerdicts,
     FlipRate,
@@ -43,6 +41,8 @@ from falter.measures import (
     recipe_verdicts,
     variance_components,
 )
+from falter.records.ids import short
+from falter.records.types import Estimate
 
 # A condition by subject: the mean over them, each counting the same.
 

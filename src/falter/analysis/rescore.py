@@ -12,11 +12,20 @@ import numpy as np
 from falter.analysis.panel import Signer, panel_of
 from falter.analysis.results import PanelResult, Settings
 from falter.analysis.table import Table, TableBuilder, scored_cells
-from falter.core.interfaces import Scorer
-from falter.core.records import Estimate, Panel, Run, Score
-from falter.figures import VERDICT_WORDS, Column, Figure, Forest, ForestRow, Grid, Statement, Value
-from falter.figures import numbers as n
 from falter.measures import accuracy_drop, micro_average
+from falter.records import numbers as n
+from falter.records.figures import (
+    VERDICT_WORDS,
+    Column,
+    Figure,
+    Forest,
+    ForestRow,
+    Grid,
+    Statement,
+    Value,
+)
+from falter.records.interfaces import Scorer
+from falter.records.types import Estimate, Panel, Run, Score
 from falter.store import Store, StoredCell
 
 MOST_SHOWN = 10

@@ -7,9 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, cast, get_args
 
-from falter.core.ids import short
-from falter.core.records import Estimate, Panel, Recipe
-from falter.figures import Example, Segment, Verdict
 from falter.measures import (
     Churn,
     DropParts,
@@ -19,6 +16,9 @@ from falter.measures import (
     PromptShare,
 )
 from falter.measures.rankings import RankingChanged
+from falter.records.figures import Example, Segment, Verdict
+from falter.records.ids import short
+from falter.records.types import Estimate, Panel, Recipe
 
 T = TypeVar("T")
 

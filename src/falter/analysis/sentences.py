@@ -14,8 +14,8 @@ from importlib.resources import files
 from typing import Any
 
 from falter.analysis.results import PanelResult, RecipeResult
-from falter.figures import VERDICT_WORDS, Verdict
-from falter.figures import numbers as n
+from falter.records import numbers as n
+from falter.records.figures import VERDICT_WORDS, Verdict
 
 MOST_NAMED = 4
 FIRST_NAMED = 3

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis.cache import KnownScores
-from falter.core.interfaces import Case, PreparedScorer, Scorer
-from falter.core.records import BASELINE, Panel, Recipe, Response, Run, Score
+from falter.records.interfaces import Case, PreparedScorer, Scorer
+from falter.records.types import BASELINE, Panel, Recipe, Response, Run, Score
 from falter.store import CellRange, PromptSize, Store, StoredCell
 
 # Prompts that a server cut without a word: their tokens stop growing while they grow.

@@ -10,7 +10,7 @@ import click
 
 from falter import analysis, engine, readers
 from falter.cli._forms import FORM_NAMES, form_options, show
-from falter.core.errors import InvalidValue, UsageError
+from falter.records.errors import InvalidValue, UsageError
 
 __all__ = ["COLUMN_NAMES", "analyze", "analyzed", "column_options", "reading_options"]
 

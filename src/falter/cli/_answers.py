@@ -12,8 +12,8 @@ from rich.console import Console
 from falter.analysis import Answer, AnswerKind
 from falter.cli._forms import html_option, write_page
 from falter.cli._options import store_option
-from falter.core.codec import json_text
 from falter.engine import Answers, PickedAnswers, answers_study, pick_answers
+from falter.records.codec import json_text
 from falter.report import terminal_figures
 
 __all__ = ["answers"]

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from falter.cli._options import store_option
-from falter.core.batches import OPEN_STATES, StoredBatch
-from falter.core.errors import StoreError, UsageError, printable
-from falter.core.ids import short
+from falter.records.batches import OPEN_STATES, StoredBatch
+from falter.records.errors import StoreError, UsageError, printable
+from falter.records.ids import short
 from falter.store import Batches, Store
 
 __all__ = ["batch"]

@@ -13,8 +13,8 @@ import click
 from falter import __version__
 from falter.cli._env_file import env_file_option
 from falter.cli._inspect import EMBEDDED, not_downloaded, weights_here
-from falter.core.errors import FalterError
 from falter.engine import ModelSpec, connect, probe_text, probed, run_async
+from falter.records.errors import FalterError
 
 __all__ = ["doctor"]
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from falter.core.errors import UsageError
+from falter.records.errors import UsageError
 
 __all__ = ["env_file_option", "read_env_file"]
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from falter import engine, report
-from falter.core.errors import InvalidValue, UnknownName
+from falter.records.errors import InvalidValue, UnknownName
 
 if TYPE_CHECKING:
-    from falter.figures import Study
+    from falter.records.figures import Study
 
 __all__ = [
     "FILE",

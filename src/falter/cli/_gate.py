@@ -15,11 +15,11 @@ from falter import report
 from falter.cli._forms import FILE, FORM_NAMES, form_options, show
 from falter.cli._options import file_options, settings_from, store_option
 from falter.cli._progress import Meter
-from falter.core.errors import UsageError, printable
+from falter.records.errors import UsageError, printable
 
 if TYPE_CHECKING:
-    from falter.figures import Study
     from falter.gate.result import GateResult
+    from falter.records.figures import Study
 
 __all__ = ["baseline", "gate"]
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from falter import engine, tasks
 from falter.cli._options import store_option
 from falter.cli._progress import Meter
-from falter.core.codec import to_json
+from falter.records.codec import to_json
 from falter.store import Store
 
 __all__ = ["generate"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from falter import engine
-from falter.core.errors import UsageError
+from falter.records.errors import UsageError
 
 __all__ = ["init"]
 

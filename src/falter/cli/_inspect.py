@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from falter.clients.quantize import QUANTISATIONS, content_hash, quantised
-from falter.core.errors import UnknownName
+from falter.records.errors import UnknownName
 from falter.weights import MINILM, SMOLLM2, find_weights, pull_weights
 
 __all__ = ["EMBEDDED", "list_names", "models", "not_downloaded", "weights_here"]

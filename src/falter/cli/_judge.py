@@ -14,8 +14,8 @@ from rich.console import Console
 from falter import engine
 from falter.cli._options import store_option
 from falter.cli._progress import Meter
-from falter.core.codec import to_json
-from falter.figures import numbers as n
+from falter.records import numbers as n
+from falter.records.codec import to_json
 from falter.store import Store
 
 __all__ = ["judge"]

@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import Self
 
 from falter.analysis import PanelSoFar, drops_so_far
-from falter.core.errors import FalterError
-from falter.core.interfaces import PreparedScorer
-from falter.core.records import Estimate, Run
 from falter.engine import run_scorers
-from falter.figures import numbers
+from falter.records import numbers
+from falter.records.errors import FalterError
+from falter.records.interfaces import PreparedScorer
+from falter.records.types import Estimate, Run
 from falter.store import Store
 
 __all__ = ["LiveDrops", "drops_line"]

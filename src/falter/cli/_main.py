@@ -13,7 +13,7 @@ from falter import __version__
 from falter.cli._late import LateCommand, LateGroup
 from falter.cli._other_names import usage_message
 from falter.cli._typed import Typed, in_flags
-from falter.core.errors import FalterError, printable
+from falter.records.errors import FalterError, printable
 
 __all__ = ["cli", "main"]
 

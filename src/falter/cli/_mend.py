@@ -14,7 +14,7 @@ from falter.cli._forms import FORM_NAMES, form_options, show
 from falter.cli._options import experiment_options, settings_from, store_option
 from falter.cli._progress import Meter
 from falter.cli._typed import typed_command
-from falter.core.errors import UsageError, printable
+from falter.records.errors import UsageError, printable
 from falter.store import Store
 
 __all__ = ["mend"]

@@ -10,7 +10,6 @@ import click
 
 from falter.cli._env_file import env_file_option
 from falter.cli._typed import Typed
-from falter.core.errors import UsageError
 from falter.engine import (
     EXPERIMENT,
     STUDY,
@@ -23,6 +22,7 @@ from falter.engine import (
     read_experiment,
     read_settings,
 )
+from falter.records.errors import UsageError
 
 __all__ = [
     "STORE_PATH",

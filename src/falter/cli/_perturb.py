@@ -15,10 +15,6 @@ from rich.console import Console
 
 from falter import analysis, report
 from falter.cli._options import store_option
-from falter.core.codec import json_text, to_json
-from falter.core.errors import TaskError, UsageError
-from falter.core.records import Prompt, Recipe, Section
-from falter.core.render import plain
 from falter.engine import (
     bank_in,
     meaning_of,
@@ -28,6 +24,10 @@ from falter.engine import (
     variant_sets,
 )
 from falter.perturbations import Applied, SettingPerturbation, apply_recipe, perturbations, text_key
+from falter.records.codec import json_text, to_json
+from falter.records.errors import TaskError, UsageError
+from falter.records.render import plain
+from falter.records.types import Prompt, Recipe, Section
 
 __all__ = ["perturb"]
 

@@ -12,7 +12,7 @@ from falter import analysis, engine, stats
 from falter.cli._analyze import COLUMN_NAMES, analyzed, column_options
 from falter.cli._options import store_option
 from falter.cli._power_text import design_rows, goal_row, show_designs, show_goals
-from falter.core.errors import InvalidValue, UsageError
+from falter.records.errors import InvalidValue, UsageError
 
 __all__ = ["power"]
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from falter import engine, stats
-from falter.core.codec import to_json
+from falter.records.codec import to_json
 
 __all__ = ["design_rows", "goal_row", "show_designs", "show_goals"]
 

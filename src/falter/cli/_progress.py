@@ -13,9 +13,9 @@ from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-from falter.core.errors import printable
 from falter.engine.planning import Price
 from falter.engine.sending import Progress
+from falter.records.errors import printable
 
 __all__ = ["IN_BATCHES", "PLAIN_EVERY", "Meter"]
 

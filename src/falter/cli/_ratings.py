@@ -12,12 +12,12 @@ from typing import Any
 import click
 
 from falter.cli._options import store_option
-from falter.core.codec import to_json
-from falter.core.errors import InvalidValue, UsageError
-from falter.core.records import Estimate
 from falter.engine import summary_ratings, summary_sheet
-from falter.figures import numbers as n
 from falter.measures import HumanEvaluation
+from falter.records import numbers as n
+from falter.records.codec import to_json
+from falter.records.errors import InvalidValue, UsageError
+from falter.records.types import Estimate
 
 __all__ = ["ratings"]
 

@@ -16,9 +16,9 @@ from falter.cli._options import (
 )
 from falter.cli._typed import typed_command
 from falter.clients.settings import FORMS
-from falter.core.errors import StoreError, UsageError, printable
-from falter.core.ids import short
 from falter.engine import ImportedResults, export_requests, import_results, read_study, study_in
+from falter.records.errors import StoreError, UsageError, printable
+from falter.records.ids import short
 from falter.store import Store
 
 __all__ = ["requests"]

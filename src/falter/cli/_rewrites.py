@@ -20,8 +20,6 @@ from falter.cli._options import (
 )
 from falter.cli._progress import Meter
 from falter.cli._rewrites_text import opinions_text, status_text
-from falter.core.codec import to_json
-from falter.core.errors import InvalidValue, StoreError, UsageError
 from falter.engine import (
     ModelSpec,
     export_sheet,
@@ -36,6 +34,8 @@ from falter.engine import (
     rewrite_status,
     rewriting_experiments,
 )
+from falter.records.codec import to_json
+from falter.records.errors import InvalidValue, StoreError, UsageError
 from falter.rewrites import bank_lines, sheet_csv, sheet_page
 from falter.store import Store
 

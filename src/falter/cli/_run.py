@@ -9,7 +9,7 @@ import click
 
 from falter.cli._forms import html_option, published_option
 from falter.cli._options import experiment_options, protocol_options, settings_from, store_option
-from falter.core.errors import UsageError
+from falter.records.errors import UsageError
 
 __all__ = ["run"]
 

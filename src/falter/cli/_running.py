@@ -14,8 +14,6 @@ from falter.cli._live_drops import LiveDrops
 from falter.cli._options import STORE_PATH
 from falter.cli._progress import IN_BATCHES, PLAIN_EVERY, Meter
 from falter.cli._typed import typed_command
-from falter.core.errors import printable
-from falter.core.ids import short
 from falter.engine import (
     StudySpec,
     carry_out_study,
@@ -24,6 +22,8 @@ from falter.engine import (
     study_in,
 )
 from falter.engine.planning import Shard
+from falter.records.errors import printable
+from falter.records.ids import short
 from falter.report import terminal
 from falter.store import Store, StoredStudy
 

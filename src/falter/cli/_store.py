@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from falter.cli._options import store_option
-from falter.core.errors import StoreError, printable
-from falter.core.ids import short
+from falter.records.errors import StoreError, printable
+from falter.records.ids import short
 from falter.store import MergeReport, Store, merge, prune, repair, studies, verify
 
 __all__ = ["store"]

@@ -13,7 +13,7 @@ import click
 
 from falter import store, viewer
 from falter.cli._options import STORE_PATH, store_option
-from falter.core.errors import UsageError
+from falter.records.errors import UsageError
 
 __all__ = ["view"]
 

@@ -12,10 +12,10 @@ from rich.console import Console
 
 from falter.analysis import PanelSoFar, drops_so_far
 from falter.cli._options import store_option
-from falter.core.errors import UsageError
-from falter.core.ids import short
 from falter.engine import run_scorers
-from falter.figures import Column, Grid
+from falter.records.errors import UsageError
+from falter.records.figures import Column, Grid
+from falter.records.ids import short
 from falter.report import terminal_figures
 from falter.store import Store, StoredRun, changes, find_study
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from time import time
 from typing import Any, Self
 
-from falter.core.errors import EndpointError
-from falter.core.records import ContinuationScore, Request, Response, Usage
+from falter.records.errors import EndpointError
+from falter.records.types import ContinuationScore, Request, Response, Usage
 
 LONGEST_TEXT = 1_000_000
 MOST_TOKENS = 10_000_000

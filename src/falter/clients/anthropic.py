@@ -12,9 +12,9 @@ from falter.clients.answers import Answer, submapping
 from falter.clients.base import HttpClient
 from falter.clients.settings import ClientSettings, OptionTable, clients
 from falter.clients.transport import Transport
-from falter.core.batches import BatchLine, BatchStatus, ListedBatch, custom_id, key_of
-from falter.core.interfaces import Capabilities, Parameter
-from falter.core.records import Message, Model, Request, Response
+from falter.records.batches import BatchLine, BatchStatus, ListedBatch, custom_id, key_of
+from falter.records.interfaces import Capabilities, Parameter
+from falter.records.types import Message, Model, Request, Response
 
 THINKING = "tokens for thinking, on top of the limit"
 CACHE = "mark what stands before the last turn as a prefix to keep"

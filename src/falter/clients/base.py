@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from falter.clients.answers import Answer, failed
-from falter.core.errors import EndpointError, EngineLost
-from falter.core.interfaces import Capabilities
-from falter.core.records import Model, Request, Response
+from falter.records.errors import EndpointError, EngineLost
+from falter.records.interfaces import Capabilities
+from falter.records.types import Model, Request, Response
 
 if TYPE_CHECKING:
     from falter.clients.transport import Transport

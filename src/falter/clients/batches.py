@@ -14,9 +14,9 @@ import orjson
 from falter.clients.answers import Answer, RequestRefused, UnusableAnswer, failed_key, refused_key
 from falter.clients.retry import RETRYABLE_STATUSES, read_error
 from falter.clients.transport import FILTERED, ODD_JSON, Transport
-from falter.core.batches import BatchLine, BatchStatus, ListedBatch
-from falter.core.errors import EndpointError, PreflightError
-from falter.core.records import Request
+from falter.records.batches import BatchLine, BatchStatus, ListedBatch
+from falter.records.errors import EndpointError, PreflightError
+from falter.records.types import Request
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}")
 """What a provider may call a batch or a file: nothing that could lead elsewhere in a URL."""
@@ -27,7 +27,7 @@ Read = Callable[[Any], Answer]
 
 
 class ProviderBatches(ABC):
-    """A model's batches at one provider, as `falter.core.batches.BatchDesk` wants them.
+    """A model's batches at one provider, as `falter.records.batches.BatchDesk` wants them.
 
     A provider says where its list is (`path`), how long a page of it may be asked to be
     (`page_size`, the name of that field), and where a page holds its batches (`rows`).

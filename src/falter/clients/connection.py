@@ -19,7 +19,7 @@ import orjson
 from yarl import URL
 
 from falter.clients.retry import Outcome
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 
 JSON = "application/json"
 ENDPOINTS = ("chat/completions", "completions", "models")

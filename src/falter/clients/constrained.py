@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from falter.clients.answers import Answer, UnusableAnswer
-from falter.core.interfaces import Parameter
+from falter.records.interfaces import Parameter
 
 FORMS = ("json_schema", "structured_outputs", "guided_choice", "grammar", "top_logprobs")
 PLAIN_FORMS = FORMS[1:4]

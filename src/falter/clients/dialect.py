@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 from falter.clients.answers import RequestRefused
-from falter.core.errors import EndpointError
-from falter.core.records import Message
+from falter.records.errors import EndpointError
+from falter.records.types import Message
 
 STATUSES = (400, 422)
 QUOTED = re.compile(r"""['"`]([A-Za-z_][\w.]*)['"`]""")

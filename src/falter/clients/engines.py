@@ -14,10 +14,10 @@ from typing import Protocol
 
 from falter.clients.answers import failed
 from falter.clients.base import LONGEST_REASON, BaseClient
-from falter.core.errors import EngineLost, FalterError, RunStopped
-from falter.core.interfaces import Client
-from falter.core.records import Request, Response
-from falter.core.registry import Registry
+from falter.records.errors import EngineLost, FalterError, RunStopped
+from falter.records.interfaces import Client
+from falter.records.registry import Registry
+from falter.records.types import Request, Response
 
 FEWEST, MOST = 8, 512
 FAST_CHUNK_SECONDS, SLOW_CHUNK_SECONDS = 2.0, 15.0

@@ -18,10 +18,10 @@ from typing import Any
 from falter.clients.answers import Answer, failed
 from falter.clients.base import LONGEST_REASON, BaseClient
 from falter.clients.settings import ClientSettings, OptionTable, clients
-from falter.core.errors import InvalidValue, PreflightError
-from falter.core.interfaces import Capabilities, Client, Parameter
-from falter.core.records import Model, Request, Response
-from falter.core.scored import Scored
+from falter.records.answers import Scored
+from falter.records.errors import InvalidValue, PreflightError
+from falter.records.interfaces import Capabilities, Client, Parameter
+from falter.records.types import Model, Request, Response
 
 MOST_LANES = 8
 VERSION = "what sets apart two states of the application that its source does not"

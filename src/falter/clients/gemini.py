@@ -13,9 +13,9 @@ from falter.clients.answers import Answer, RequestRefused, UnusableAnswer, subma
 from falter.clients.base import HttpClient
 from falter.clients.settings import ClientSettings, OptionTable, clients
 from falter.clients.transport import Transport
-from falter.core.batches import BatchLine, BatchStatus, ListedBatch, custom_id, key_of
-from falter.core.interfaces import Capabilities, Parameter
-from falter.core.records import Model, Request, Response
+from falter.records.batches import BatchLine, BatchStatus, ListedBatch, custom_id, key_of
+from falter.records.interfaces import Capabilities, Parameter
+from falter.records.types import Model, Request, Response
 
 BUDGET = "tokens for thinking, on top of the limit; 0 turns it off where a model allows it"
 SAFETY = "the threshold of every safety filter, such as BLOCK_NONE"

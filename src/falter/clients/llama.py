@@ -18,9 +18,9 @@ from falter.clients.answers import Answer, failed
 from falter.clients.base import BaseClient
 from falter.clients.quantize import content_hash, quantised
 from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
-from falter.core.errors import InvalidValue, PreflightError
-from falter.core.interfaces import Capabilities, Client
-from falter.core.records import Model, Request, Response, Usage
+from falter.records.errors import InvalidValue, PreflightError
+from falter.records.interfaces import Capabilities, Client
+from falter.records.types import Model, Request, Response, Usage
 from falter.weights import SMOLLM2, cache_dir, find_weights, pull_weights
 
 if TYPE_CHECKING:

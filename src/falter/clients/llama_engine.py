@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from falter.clients.answers import stop_at
-from falter.core.records import ContinuationScore
+from falter.records.types import ContinuationScore
 
 if TYPE_CHECKING:
     import numpy as np

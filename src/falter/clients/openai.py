@@ -20,10 +20,10 @@ from falter.clients.constrained import CONSTRAINT_OPTION, PLAIN_FORMS, constrain
 from falter.clients.openai_replies import Scoring, UnfitServer, read_chat, read_completion
 from falter.clients.settings import ClientSettings, OptionTable, asks_for_reasoning, clients
 from falter.clients.transport import CHARACTERS_A_TOKEN, Transport
-from falter.core.batches import BatchLine, BatchStatus, ListedBatch, custom_id, key_of
-from falter.core.errors import EndpointError
-from falter.core.interfaces import Capabilities
-from falter.core.records import Model, Request, Response, Sampling
+from falter.records.batches import BatchLine, BatchStatus, ListedBatch, custom_id, key_of
+from falter.records.errors import EndpointError
+from falter.records.interfaces import Capabilities
+from falter.records.types import Model, Request, Response, Sampling
 
 OPTIONS = OptionTable(
     client="openai",

@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from falter.clients.answers import Answer, UnusableAnswer, submapping
-from falter.core.errors import EndpointError
-from falter.core.records import ContinuationScore
+from falter.records.errors import EndpointError
+from falter.records.types import ContinuationScore
 
 SPECIAL = re.compile(r"<.*>|\[[A-Z_]+\]|", re.S)
 ENOUGH_EVIDENCE = 8

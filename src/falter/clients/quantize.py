@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from falter.clients.settings import require
-from falter.core.errors import UsageError, WeightsError
+from falter.records.errors import UsageError, WeightsError
 from falter.weights import SMOLLM2, find_weights, pull_weights, workspace
 
 Say = Callable[[str], None]

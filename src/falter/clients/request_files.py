@@ -18,10 +18,10 @@ from falter.clients.answers import Answer, failed_key, submapping
 from falter.clients.batches import word
 from falter.clients.openai_replies import read_chat, read_completion
 from falter.clients.settings import FORMS
-from falter.core.batches import BatchClient, BatchLine, custom_id, key_of
-from falter.core.errors import UsageError, printable
-from falter.core.interfaces import Client
-from falter.core.records import ContinuationScore, Request
+from falter.records.batches import BatchClient, BatchLine, custom_id, key_of
+from falter.records.errors import UsageError, printable
+from falter.records.interfaces import Client
+from falter.records.types import ContinuationScore, Request
 
 PLAIN = FORMS[-1]
 VERSION = re.compile(r"(?:[-@:_.](?:\d[\d.-]*|v\d[\d.]*|latest|preview))*", re.I)

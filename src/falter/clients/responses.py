@@ -9,8 +9,8 @@ from falter.clients.base import HttpClient
 from falter.clients.constrained import answer_schema
 from falter.clients.settings import ClientSettings, OptionTable, asks_for_reasoning, clients
 from falter.clients.transport import Transport
-from falter.core.interfaces import Capabilities
-from falter.core.records import Model, Request, Response
+from falter.records.interfaces import Capabilities
+from falter.records.types import Model, Request, Response
 
 OPTIONS = OptionTable(
     client="responses",

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from falter.core.rng import Rng
+from falter.records.rng import Rng
 
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
 AUTH_FAILURE_STATUSES = frozenset({401, 403})

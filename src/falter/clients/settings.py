@@ -9,10 +9,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from falter.core.errors import InvalidValue, MissingExtra, UnknownName, nearest
-from falter.core.interfaces import Client, Parameter
-from falter.core.parameters import parameter_value
-from falter.core.registry import Registry
+from falter.records.errors import InvalidValue, MissingExtra, UnknownName, nearest
+from falter.records.interfaces import Client, Parameter, parameter_value
+from falter.records.registry import Registry
 
 Api = Literal["chat", "completions"]
 APIS = ("chat", "completions")

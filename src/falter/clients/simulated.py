@@ -25,10 +25,10 @@ from typing import Any
 
 from falter.clients.base import BaseClient
 from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing
-from falter.core.ids import digest
-from falter.core.interfaces import Capabilities, Client, Parameter
-from falter.core.records import ContinuationScore, Model, Recipe, Request, Response, Variant
-from falter.core.render import plain
+from falter.records.ids import digest
+from falter.records.interfaces import Capabilities, Client, Parameter
+from falter.records.render import plain
+from falter.records.types import ContinuationScore, Model, Recipe, Request, Response, Variant
 
 EFFECTS: dict[str, float] = {
     "typos": 0.35,

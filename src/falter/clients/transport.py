@@ -35,7 +35,7 @@ from falter.clients.retry import (
     read_error,
 )
 from falter.clients.settings import ClientSettings
-from falter.core.errors import (
+from falter.records.errors import (
     AuthenticationError,
     EndpointError,
     InvalidValue,
@@ -43,7 +43,7 @@ from falter.core.errors import (
     RunStopped,
     nearest,
 )
-from falter.core.records import Request, Response
+from falter.records.types import Request, Response
 
 Build = Callable[[Request], Mapping[str, Any] | bytes]
 Read = Callable[[Any], Answer]

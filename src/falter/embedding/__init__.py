@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.core.errors import MissingExtra, WeightsError
+from falter.records.errors import MissingExtra, WeightsError
 from falter.weights import MINILM, find_weights
 
 Floats = NDArray[np.float64]

@@ -10,8 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from falter.core.errors import DuplicateName, InvalidValue, TaskError
-from falter.core.records import BASELINE, Estimate, Item, Run
 from falter.engine.config import Experiment, ModelSpec
 from falter.engine.connections import connect
 from falter.engine.execution import Watch, carry_out, opened, record_run, run_async
@@ -19,6 +17,8 @@ from falter.engine.findings import part_result
 from falter.engine.resolving import resolve
 from falter.measures import corrected_rate
 from falter.protocols import AGAIN, OUTPUT, PREFERENCE, SIMILARITY, Part, quoted
+from falter.records.errors import DuplicateName, InvalidValue, TaskError
+from falter.records.types import BASELINE, Estimate, Item, Run
 from falter.scorers.rating import RATINGS, RatingOfThree
 from falter.stats import (
     exact_agreement,

@@ -11,14 +11,14 @@ from typing import Any
 
 import yaml
 
-from falter.core.errors import TaskError, UsageError
-from falter.core.records import BASELINE, Item
 from falter.engine.config import Experiment, ModelSpec
 from falter.engine.connections import connect
 from falter.engine.execution import Watch, carry_out, opened, record_run, run_async
 from falter.engine.findings import part_result
 from falter.engine.resolving import resolve
 from falter.protocols import Part
+from falter.records.errors import TaskError, UsageError
+from falter.records.types import BASELINE, Item
 from falter.scorers.parts import Parts
 from falter.store import Store
 from falter.tasks import Domain, Task, Template, read_yaml, rule_faults

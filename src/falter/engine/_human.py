@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from falter.core.errors import UsageError
 from falter.engine.findings import part_results
 from falter.measures import HumanEvaluation
 from falter.protocols import PartResult
 from falter.protocols.relevance import human_sheet, read_human_sheets
+from falter.records.errors import UsageError
 from falter.store import Store, find_study
 
 __all__ = ["summary_ratings", "summary_sheet"]

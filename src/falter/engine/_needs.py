@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from falter.core.errors import PreflightError
-from falter.core.ids import digest
-from falter.core.interfaces import RewriteBank
-from falter.core.records import Item, Recipe, Rewrite
 from falter.engine.planning import Condition
 from falter.perturbations import Ledger, Wanted, perturbations
+from falter.records.errors import PreflightError
+from falter.records.ids import digest
+from falter.records.interfaces import RewriteBank
+from falter.records.types import Item, Recipe, Rewrite
 from falter.rewrites import HAND_WRITTEN
 
 __all__ = ["Needs", "Stretch", "ledger_for", "model_made", "needs_from", "rewrite_label"]

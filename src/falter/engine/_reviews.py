@@ -7,9 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from falter.core.errors import DuplicateName, UsageError
-from falter.core.records import Item, Recipe, Request, Rewrite, Variant
-from falter.core.reviews import Review, Sample
 from falter.engine._needs import rewrite_label
 from falter.engine._rewrites import ask_all, writing_target
 from falter.engine.config import ModelSpec
@@ -17,6 +14,9 @@ from falter.engine.connections import connect
 from falter.engine.execution import Watch
 from falter.engine.planning import Target, request
 from falter.perturbations import RewritePerturbation, perturbations
+from falter.records.errors import DuplicateName, UsageError
+from falter.records.reviews import Review, Sample
+from falter.records.types import Item, Recipe, Request, Rewrite, Variant
 from falter.rewrites import (
     JUDGE_TOKENS,
     Agreement,

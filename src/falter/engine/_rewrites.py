@@ -9,9 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from falter.core.errors import UsageError
-from falter.core.interfaces import Client, RewriteBank
-from falter.core.records import Item, Recipe, Request, Sampling, Section, Variant
 from falter.engine._needs import Needs, ledger_for, model_made, needs_from, rewrite_label
 from falter.engine.config import Experiment, ModelSpec
 from falter.engine.connections import connect, require_batches
@@ -23,6 +20,9 @@ from falter.engine.sending import ModelQueue, Progress
 from falter.engine.translations import TaskTranslations, needs_translations
 from falter.engine.variants import open_sets
 from falter.perturbations import Wanted
+from falter.records.errors import UsageError
+from falter.records.interfaces import Client, RewriteBank
+from falter.records.types import Item, Recipe, Request, Sampling, Section, Variant
 from falter.rewrites import (
     HAND_WRITTEN,
     Banks,

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from falter import __version__
 from falter.analysis import Analysis, PanelCells, Settings, Table, analyse_tables, table_of
-from falter.core.errors import InvalidValue, UnknownName
-from falter.core.ids import digest
-from falter.core.records import Model, Panel
 from falter.readers import Cells, Coded, ColumnMap, LogChoice, Scale, read_results
+from falter.records.errors import InvalidValue, UnknownName
+from falter.records.ids import digest
+from falter.records.types import Model, Panel
 
 USUAL_BASELINE = "baseline"
 NO_PROMPTS = "Prompts are not known: there are no examples, no edits, no check of the meaning."

@@ -19,12 +19,12 @@ from falter.analysis import (
     scored_cells,
     unread_replies,
 )
-from falter.core.errors import StoreError, UnknownName, UsageError
-from falter.core.ids import short
-from falter.core.interfaces import Scorer
-from falter.core.records import Item, Run
 from falter.engine.scoring import reads_labels, run_scorers, with_labels, with_reasoning
-from falter.figures import Column, Examples, Figure, Grid, Study
+from falter.records.errors import StoreError, UnknownName, UsageError
+from falter.records.figures import Column, Examples, Figure, Grid, Study
+from falter.records.ids import short
+from falter.records.interfaces import Scorer
+from falter.records.types import Item, Run
 from falter.scorers import scorers
 from falter.store import Store, StoredRun, find_study
 

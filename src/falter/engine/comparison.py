@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from falter.analysis.compared_runs import RunToCompare, compare_runs
-from falter.core.errors import UsageError
-from falter.core.ids import short
 from falter.engine.answers import part_of_study
 from falter.engine.results import Result, Shown
 from falter.engine.scoring import run_scorers
 from falter.engine.task_loading import prompt_of, task_of
-from falter.figures import Study
 from falter.perturbations import everyday_name
+from falter.records.errors import UsageError
+from falter.records.figures import Study
+from falter.records.ids import short
 from falter.store import Store
 
 __all__ = ["ComparedRun", "Comparison", "compare", "compared_study"]

@@ -6,9 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from falter.core.errors import InvalidValue, UsageError
-from falter.core.interfaces import RewriteBank, Scorer
-from falter.core.records import Demonstration, Item, Prompt, Recipe, Variant
 from falter.engine.config import Experiment
 from falter.engine.planning import Condition
 from falter.engine.scoring import examples_of, noisy_recipes, remedy_of, template_for
@@ -19,6 +16,9 @@ from falter.perturbations import (
     perturb_demonstration,
     reaches_demonstrations,
 )
+from falter.records.errors import InvalidValue, UsageError
+from falter.records.interfaces import RewriteBank, Scorer
+from falter.records.types import Demonstration, Item, Prompt, Recipe, Variant
 from falter.remedies import Remedy
 from falter.tasks import Piece, Task, Template, hash_order, pick
 

@@ -11,8 +11,6 @@ from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from falter.core.errors import InvalidValue, UsageError
-from falter.core.records import Sampling
 from falter.engine.gate_settings import GATE, GateSpec
 from falter.engine.planning import Price
 from falter.engine.setting_types import (
@@ -34,6 +32,8 @@ from falter.engine.setting_types import (
     Value,
 )
 from falter.engine.settings import Block, Many, Setting, options_of, setting
+from falter.records.errors import InvalidValue, UsageError
+from falter.records.types import Sampling
 from falter.scorers import ScorerNames
 from falter.tasks import DataSpec, target_column
 

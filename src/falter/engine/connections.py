@@ -7,10 +7,10 @@ from dataclasses import fields
 from typing import Any
 
 from falter.clients import ClientSettings, clients
-from falter.core.errors import UsageError, nearest
-from falter.core.interfaces import Client, Scorer
-from falter.core.records import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
 from falter.engine.config import EngineSpec, Experiment, ModelSpec
+from falter.records.errors import UsageError, nearest
+from falter.records.interfaces import Client, Scorer
+from falter.records.types import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
 from falter.scorers import usual_scorer
 
 

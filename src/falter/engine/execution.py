@@ -12,13 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Self, TypeVar
 
-from falter.core.errors import PreflightError, RunStopped, StoreBusy, StoreError, printable
-from falter.core.interfaces import Case, Client
-from falter.core.records import CUT, Request, Response, Run
 from falter.engine.batch_sending import run_batches
 from falter.engine.planning import Cost, Shard, batched, estimate_cost
 from falter.engine.resolving import PanelPlan, Resolved
 from falter.engine.sending import ModelQueue, Progress, run_queues
+from falter.records.errors import PreflightError, RunStopped, StoreBusy, StoreError, printable
+from falter.records.interfaces import Case, Client
+from falter.records.types import CUT, Request, Response, Run
 from falter.store import Batches, PlannedCell, Store
 
 # The garbage collector while many objects are made that are not circular.

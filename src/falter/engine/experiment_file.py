@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from falter.core.errors import UsageError, printable
 from falter.engine.config import Experiment, read_experiment
 from falter.engine.setting_types import Options, Place
+from falter.records.errors import UsageError, printable
 
 MOST_BYTES = 8 * 2**20
 MOST_NODES = 200_000

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from falter.clients import clients
-from falter.core.interfaces import Perturbation
-from falter.core.registry import Registry
 from falter.engine.config import EXPERIMENT, MODEL, STUDY, Data, Engine, Model
 from falter.engine.gate_settings import Margins
 from falter.engine.setting_types import (
@@ -24,6 +22,8 @@ from falter.engine.setting_types import (
 from falter.engine.settings import Block, Many, Setting
 from falter.perturbations import perturbations
 from falter.protocols import protocols
+from falter.records.interfaces import Perturbation
+from falter.records.registry import Registry
 from falter.remedies import remedies
 from falter.scorers import scorers
 from falter.tasks import tasks

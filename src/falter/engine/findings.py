@@ -19,15 +19,15 @@ from falter.analysis import (
     scored_cells,
     tables_with_evidence,
 )
-from falter.core.errors import UsageError
-from falter.core.records import Run
 from falter.engine._reviews import opinions
 from falter.engine.execution import reduced_gc
 from falter.engine.scoring import run_scorers
 from falter.engine.variants import encoder_if_there
-from falter.figures import Study, StudyPart
 from falter.perturbations import everyday_name
 from falter.protocols import SINGLE_RUN, Part, PartResult, ScoredCell, protocols
+from falter.records.errors import UsageError
+from falter.records.figures import Study, StudyPart
+from falter.records.types import Run
 from falter.report.exports import ExportedCell, ExportedPart, ExportedResult, write_export
 from falter.store import Store, StoredStudy, scan_rewrites
 

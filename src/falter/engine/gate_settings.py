@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from falter.core.errors import UsageError
 from falter.engine.setting_types import Place, Shape, Value
 from falter.engine.settings import Block, setting
+from falter.records.errors import UsageError
 
 POINTS = Value(float, 0.01, 100)
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from falter.core.errors import UsageError
 from falter.engine.results import Result
 from falter.protocols import MEND, VOTE, confirmed, voters_of
+from falter.records.errors import UsageError
 from falter.remedies import remedies, remedy_from
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Literal
 
-from falter.core import render
-from falter.core.errors import UsageError
-from falter.core.ids import digest
-from falter.core.records import (
+from falter.records import render
+from falter.records.errors import UsageError
+from falter.records.ids import digest
+from falter.records.types import (
     Item,
     Message,
     Model,

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from falter.core.codec import to_json
-from falter.core.errors import InvalidValue, printable
 from falter.engine.budgets import budget_forecast, read_prices, with_prices
 from falter.engine.config import Experiment
 from falter.engine.execution import planned_cost
@@ -19,6 +17,8 @@ from falter.engine.resolving import PanelPlan
 from falter.engine.results import given_study
 from falter.engine.study import ResolvedStudy, StudySpec, study_in
 from falter.protocols import Part
+from falter.records.codec import to_json
+from falter.records.errors import InvalidValue, printable
 from falter.report import shown_text
 from falter.store import Store
 from falter.tasks import Described, sized_by_description

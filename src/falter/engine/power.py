@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from falter.analysis import Analysis, PanelResult
-from falter.core.errors import InvalidValue, UnknownName, UsageError
+from falter.records.errors import InvalidValue, UnknownName, UsageError
 from falter.stats import (
     BrittlenessPrecision,
     Design,

@@ -8,9 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from falter.core.errors import InvalidValue, UsageError
-from falter.core.interfaces import Perturbation
-from falter.core.records import BASELINE, Recipe, Step
 from falter.engine.config import Experiment
 from falter.engine.setting_types import OTHER, GridLevels, Place, RecipeSteps, StepSpec
 from falter.perturbations import (
@@ -22,6 +19,9 @@ from falter.perturbations import (
     perturbations,
     resolve_step,
 )
+from falter.records.errors import InvalidValue, UsageError
+from falter.records.interfaces import Perturbation
+from falter.records.types import BASELINE, Recipe, Step
 from falter.tasks import read_template_file
 
 # Grids: every combination of the levels of some factors, the first of each being the baseline.

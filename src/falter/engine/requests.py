@@ -11,12 +11,12 @@ from typing import Any, BinaryIO
 import orjson
 
 from falter.clients import request_files as forms
-from falter.core.errors import UsageError, printable
-from falter.core.ids import short
-from falter.core.interfaces import Client
-from falter.core.records import Request, Response, Run
 from falter.engine.execution import record_run, recorded_plan
 from falter.engine.study import ResolvedStudy
+from falter.records.errors import UsageError, printable
+from falter.records.ids import short
+from falter.records.interfaces import Client
+from falter.records.types import Request, Response, Run
 from falter.store import Batches, Store, planned_keys, put_answers
 
 PLACE = re.compile(r"%0?[0-9]{0,2}d")

@@ -6,16 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from falter import __version__
-from falter.core.errors import DuplicateName, UsageError
-from falter.core.interfaces import Client, RewriteBank, Scorer
-from falter.core.records import (
-    Item,
-    Panel,
-    Recipe,
-    Request,
-    Run,
-    Sampling,
-)
 from falter.engine._needs import Needs, ledger_for, needs_from
 from falter.engine.conditions import conditions, hold_out
 from falter.engine.config import Experiment, ModelSpec, identity_settings
@@ -39,6 +29,16 @@ from falter.engine.scoring import (
     with_reasoning,
 )
 from falter.engine.task_loading import load_tasks
+from falter.records.errors import DuplicateName, UsageError
+from falter.records.interfaces import Client, RewriteBank, Scorer
+from falter.records.types import (
+    Item,
+    Panel,
+    Recipe,
+    Request,
+    Run,
+    Sampling,
+)
 from falter.tasks import (
     Task,
     source_name,

@@ -14,9 +14,6 @@ from rich.console import Console
 from falter import report
 from falter.analysis import Analysis, score_rows
 from falter.clients.function import offer
-from falter.core.errors import InvalidValue, UnknownName, UsageError
-from falter.core.ids import short
-from falter.core.records import Run
 from falter.engine.answers import rescored_study
 from falter.engine.config import Experiment
 from falter.engine.execution import Watch
@@ -24,8 +21,11 @@ from falter.engine.findings import check_published, export_result, part_results,
 from falter.engine.keywords import ExperimentSettings
 from falter.engine.scoring import run_scorers
 from falter.engine.study import StudySpec, carry_out_study, read_study, study_in, study_of
-from falter.figures import Figure, Study
 from falter.protocols import PartResult
+from falter.records.errors import InvalidValue, UnknownName, UsageError
+from falter.records.figures import Figure, Study
+from falter.records.ids import short
+from falter.records.types import Run
 from falter.store import Store, StoredStudy, find_study, studies
 from falter.tasks import is_rows, offer_rows
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from falter.core.errors import UnknownName, UsageError
-from falter.core.interfaces import Capabilities, ConstrainedScorer, Scorer
-from falter.core.records import Item, Recipe, Run
 from falter.engine.config import Experiment, ModelSpec
 from falter.engine.task_loading import without_prompt
 from falter.perturbations import perturbations, reaches_demonstrations
+from falter.records.errors import UnknownName, UsageError
+from falter.records.interfaces import Capabilities, ConstrainedScorer, Scorer
+from falter.records.types import Item, Recipe, Run
 from falter.remedies import Remedy, remedies, remedy_from
 from falter.scorers import after_reasoning, named_scorers, scorers, usual_reason, usual_scorer
 from falter.scorers.answers import Label

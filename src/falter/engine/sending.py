@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from falter.core.errors import AuthenticationError, RunStopped, StoreBusy
-from falter.core.interfaces import ChunkClient, Client, ResponseStore, SharedStore
-from falter.core.records import Request, Response
 from falter.engine.planning import batched
+from falter.records.errors import AuthenticationError, RunStopped, StoreBusy
+from falter.records.interfaces import ChunkClient, Client, ResponseStore, SharedStore
+from falter.records.types import Request, Response
 
 # Responses on their way to the store, committed when they are many or old enough.
 

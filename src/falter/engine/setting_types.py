@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import yaml
 
-from falter.core.errors import DuplicateName, InvalidValue, nearest
+from falter.records.errors import DuplicateName, InvalidValue, nearest
 from falter.scorers import ScorerNames
 from falter.tasks import read_template_file
 

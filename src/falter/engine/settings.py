@@ -14,8 +14,8 @@ from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, is_dataclass
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from falter.core.errors import UnknownName, UsageError
 from falter.engine.setting_types import Options, Place, Shape, Value
+from falter.records.errors import UnknownName, UsageError
 
 T = TypeVar("T")
 

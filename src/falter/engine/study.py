@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from falter import __version__
-from falter.core.errors import InvalidValue, TaskError, UnknownName, UsageError
-from falter.core.interfaces import AnswerKind, Client
-from falter.core.records import BASELINE, Run
 from falter.engine._needs import model_made
 from falter.engine._rewrites import bank_in
 from falter.engine.budgets import apply_budget
@@ -51,6 +48,9 @@ from falter.protocols import (
     placed_parts,
     protocols,
 )
+from falter.records.errors import InvalidValue, TaskError, UnknownName, UsageError
+from falter.records.interfaces import AnswerKind, Client
+from falter.records.types import BASELINE, Run
 from falter.scorers import scorers
 from falter.store import Store, StoredPart, StoredStudy, put_study, single_run
 from falter.tasks import Task

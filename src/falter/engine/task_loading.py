@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from falter.core.errors import DuplicateName, TaskError, UsageError
-from falter.core.records import Run
 from falter.engine.config import Experiment, Prompts
+from falter.records.errors import DuplicateName, TaskError, UsageError
+from falter.records.types import Run
 from falter.tasks import (
     DataSpec,
     Task,

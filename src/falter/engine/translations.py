@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from falter.core.records import Recipe, Rewrite
 from falter.engine.config import Experiment
 from falter.engine.recipes import recipes_of
 from falter.engine.task_loading import load_tasks
 from falter.perturbations import RewritePerturbation, perturbations
 from falter.perturbations.language import wanted_translation
+from falter.records.types import Recipe, Rewrite
 from falter.rewrites import HAND_WRITTEN, MemoryBank, hand_written
 
 

@@ -13,11 +13,6 @@ from typing import Any
 
 from falter import __version__
 from falter.analysis import Cosine, KnownCosines, Meaning, Rewording, meaning
-from falter.core.codec import from_json, to_json
-from falter.core.errors import UsageError
-from falter.core.ids import digest
-from falter.core.interfaces import RewriteBank, Scorer
-from falter.core.records import Item, Prompt, Recipe, Variant
 from falter.embedding import Encoder, minilm
 from falter.engine._needs import ledger_for, needs_from
 from falter.engine.conditions import conditions, hold_out
@@ -29,6 +24,11 @@ from falter.engine.scoring import task_scorers, template_for
 from falter.engine.setting_types import StepSpec
 from falter.engine.task_loading import load_tasks
 from falter.perturbations import ADVICE, NOISE_FLOOR, Advice, traits_of
+from falter.records.codec import from_json, to_json
+from falter.records.errors import UsageError
+from falter.records.ids import digest
+from falter.records.interfaces import RewriteBank, Scorer
+from falter.records.types import Item, Prompt, Recipe, Variant
 from falter.tasks import Task
 from falter.weights import MINILM, find_weights
 

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis import OUTCOMES, STATUSES, Table, run_tables
-from falter.core.codec import from_json, to_json
-from falter.core.errors import UsageError, printable
-from falter.core.ids import digest, short
-from falter.core.records import BASELINE, Model, Run
 from falter.engine import run_scorers
-from falter.figures import Column, Grid, Statement, Study, Value
-from falter.figures import numbers as n
+from falter.records import numbers as n
+from falter.records.codec import from_json, to_json
+from falter.records.errors import UsageError, printable
+from falter.records.figures import Column, Grid, Statement, Study, Value
+from falter.records.ids import digest, short
+from falter.records.types import BASELINE, Model, Run
 from falter.store import Store, find_study
 
 Floats = NDArray[np.float64]

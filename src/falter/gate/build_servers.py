@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-from falter.core.errors import printable
-from falter.figures import Example
 from falter.gate.figures import lost_examples
 from falter.gate.result import GateResult
+from falter.records.errors import printable
+from falter.records.figures import Example
 
 # What XML 1.0 has no way to hold; anything a model or a data file says may have it.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from falter.core.records import Estimate
 from falter.engine import PickedAnswers, pick_answers
-from falter.figures import Column, Example, Examples, Figure, Grid, Statement, Study, Value
-from falter.figures import numbers as n
 from falter.gate.decision import CriterionResult
 from falter.gate.preparation import PreparedGate
 from falter.gate.result import GateResult
+from falter.records import numbers as n
+from falter.records.figures import Column, Example, Examples, Figure, Grid, Statement, Study, Value
+from falter.records.types import Estimate
 
 MAX_EXAMPLES = 3
 KINDS = {

@@ -9,9 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from falter.core.errors import UsageError
-from falter.core.interfaces import Client, RewriteBank
-from falter.core.records import BASELINE, Item, Recipe, Request
 from falter.engine import (
     DATA,
     GATE,
@@ -35,6 +32,9 @@ from falter.gate.decision import Schedule, schedule
 from falter.gate.feasibility import GatePlan, plan_gate
 from falter.gate.requirements import Requirement, planned_criteria, requirements
 from falter.gate.result import ItemCost, infeasible_text
+from falter.records.errors import UsageError
+from falter.records.interfaces import Client, RewriteBank
+from falter.records.types import BASELINE, Item, Recipe, Request
 from falter.tasks import Task, hash_order
 
 REPEAT_SHARE = 0.05

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis import OUTCOMES, UNREADABLE, Table
-from falter.core.errors import UnknownName, UsageError
-from falter.core.records import Recipe
 from falter.engine import GateSpec
 from falter.gate.baseline import Baseline
 from falter.gate.decision import Criterion, CriterionKind
 from falter.gate.feasibility import PlannedCriterion
+from falter.records.errors import UnknownName, UsageError
+from falter.records.types import Recipe
 
 Floats = NDArray[np.float64]
 AVERAGE = "average"

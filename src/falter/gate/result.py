@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from falter.core.records import Estimate
-from falter.figures import numbers as n
 from falter.gate.decision import CriterionResult, Verdict, gate_verdict
 from falter.gate.feasibility import CriterionPlan, GatePlan
+from falter.records import numbers as n
+from falter.records.types import Estimate
 
 EXIT_CODES: Mapping[Verdict, int] = {"pass": 0, "fail": 3, "undecided": 4}
 INCOMPLETE = 1

@@ -16,14 +16,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from falter.core.errors import FalterError, printable
+from falter.records.errors import FalterError, printable
 
 if TYPE_CHECKING:
     import pytest
 
-    from falter.figures import Example
     from falter.gate.decision import CriterionResult
     from falter.gate.result import GateResult
+    from falter.records.figures import Example
 
 F = TypeVar("F", bound=Callable[..., Any])
 MARK = "__falter_robust__"

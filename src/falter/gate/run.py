@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from falter import __version__
 from falter.analysis import Table, run_tables
-from falter.core.ids import short
-from falter.core.records import BASELINE, Estimate, Recipe
 from falter.engine import (
     Resolved,
     Watch,
@@ -38,6 +36,8 @@ from falter.gate.preparation import (
 from falter.gate.requirements import measured_criteria
 from falter.gate.result import GateResult
 from falter.measures import noise_floor
+from falter.records.ids import short
+from falter.records.types import BASELINE, Estimate, Recipe
 from falter.store import Store
 
 Floats = NDArray[np.float64]

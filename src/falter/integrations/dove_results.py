@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from falter.core.errors import FalterError, TaskError
 from falter.readers.cells import MISSING, SCORED, Cells, finite
 from falter.readers.results import Log, LogChoice, LogReader, cells_of
 from falter.readers.tables import column_names, json_lines, kind_of, parquet_rows
+from falter.records.errors import FalterError, TaskError
 
 _LIGHT = re.compile(r"dimensions?(?:_\d+)?\s*[:.]\s*(?P<name>.+)", re.IGNORECASE)
 # The parts of a full row that are read; its texts and token probabilities are not.

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from falter.core.errors import TaskError, UnknownName
 from falter.readers.cells import MISSING, SCORED, Cells, finite
 from falter.readers.results import Log, LogChoice, LogReader, cells_of, is_chosen
 from falter.readers.tables import read_json
+from falter.records.errors import TaskError, UnknownName
 
 SCORES, ANSWERS, STATE, SPEC = (
     "per_instance_stats.json", "display_predictions.json", "scenario_state.json", "run_spec.json",

@@ -23,9 +23,9 @@ from falter.clients.base import BatchClient
 from falter.clients.llama import check_gguf
 from falter.clients.quantize import content_hash
 from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
-from falter.core.errors import InvalidValue, PreflightError
-from falter.core.interfaces import Capabilities, Client, Parameter
-from falter.core.records import ContinuationScore, Model, Request, Usage
+from falter.records.errors import InvalidValue, PreflightError
+from falter.records.interfaces import Capabilities, Client, Parameter
+from falter.records.types import ContinuationScore, Model, Request, Usage
 from falter.weights import SMOLLM2, find_weights, pull_weights
 
 if TYPE_CHECKING:

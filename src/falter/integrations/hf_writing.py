@@ -9,8 +9,8 @@ from typing import Any
 
 from falter.clients.answers import Answer, stop_at
 from falter.clients.llama_engine import check_decoding
-from falter.core.records import Message, Sampling, Usage
 from falter.integrations.hf_engine import CausalEngine, Engine, Scores, Tokens
+from falter.records.types import Message, Sampling, Usage
 
 ANCHOR = 4
 """So many prompt tokens are decoded along, for tokenizers that drop a space at the very start."""

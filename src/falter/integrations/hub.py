@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from falter.core.errors import MissingExtra, TaskError
+from falter.records.errors import MissingExtra, TaskError
 from falter.tasks.rows import Row
 
 

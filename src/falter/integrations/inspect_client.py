@@ -15,9 +15,9 @@ from falter.clients.answers import Answer, failed
 from falter.clients.base import BaseClient
 from falter.clients.connection import normal_url, read_key
 from falter.clients.settings import ClientSettings, OptionTable, clients, require
-from falter.core.errors import AuthenticationError, InvalidValue, PreflightError
-from falter.core.interfaces import Capabilities, Client
-from falter.core.records import Model, Request, Response, Sampling, Usage
+from falter.records.errors import AuthenticationError, InvalidValue, PreflightError
+from falter.records.interfaces import Capabilities, Client
+from falter.records.types import Model, Request, Response, Sampling, Usage
 
 LONGEST_REASON = 500
 OPTIONS = OptionTable(

@@ -14,10 +14,10 @@ from typing import Any
 
 import orjson
 
-from falter.core.errors import MissingExtra, TaskError, UnknownName
 from falter.readers.cells import FAILED, MISSING, SCORED, UNPARSED, Cells, finite
 from falter.readers.results import Log, LogChoice, LogReader, cells_of, is_chosen
 from falter.readers.tables import kind_of, read_json
+from falter.records.errors import MissingExtra, TaskError, UnknownName
 
 MOST_MEMBERS = 2_000_000
 MOST_MEMBER = 512 * 2**20

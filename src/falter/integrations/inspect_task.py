@@ -15,9 +15,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from falter.core.errors import FalterError, MissingExtra, TaskError, UnknownName
-from falter.core.ids import digest, short
-from falter.core.records import Item
+from falter.records.errors import FalterError, MissingExtra, TaskError, UnknownName
+from falter.records.ids import digest, short
+from falter.records.types import Item
 from falter.tasks.task import LABELS, Piece, Task, Template
 
 SYSTEM = Piece(kind="system", field="system")

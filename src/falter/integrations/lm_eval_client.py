@@ -17,9 +17,9 @@ from typing import Any
 from falter.clients.answers import Answer
 from falter.clients.base import BatchClient
 from falter.clients.settings import SECRET, ClientSettings, OptionTable, clients, require
-from falter.core.errors import InvalidValue, PreflightError, UnknownName
-from falter.core.interfaces import Capabilities, Client, Parameter
-from falter.core.records import ContinuationScore, Model, Request
+from falter.records.errors import InvalidValue, PreflightError, UnknownName
+from falter.records.interfaces import Capabilities, Client, Parameter
+from falter.records.types import ContinuationScore, Model, Request
 
 TEMPLATE = "apply_chat_template"
 LONGEST_REASON = 500

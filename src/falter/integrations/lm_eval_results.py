@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from falter.core.errors import TaskError, UnknownName
 from falter.readers.cells import MISSING, SCORED, UNPARSED, Cells, finite
 from falter.readers.results import Log, LogChoice, LogReader, cells_of, is_chosen
 from falter.readers.tables import json_lines, kind_of, read_json
+from falter.records.errors import TaskError, UnknownName
 
 _NAME = re.compile(
     r"samples_(?P<task>.+?)(?:_(?P<stamp>\d{4}-\d\d-\d\dT[\d.:-]+))?\.jsonl(?:\.gz)?$"

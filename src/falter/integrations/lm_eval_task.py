@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from falter.core.errors import MissingExtra, TaskError, UnknownName
-from falter.core.ids import digest, short
-from falter.core.records import Choicewise, Item
 from falter.integrations.prompt_pieces import FORMATS, Segment, cut, listed, with_cue, written
+from falter.records.errors import MissingExtra, TaskError, UnknownName
+from falter.records.ids import digest, short
+from falter.records.types import Choicewise, Item
 from falter.tasks.task import CHOICES, LABELS, Piece, Task, Template
 
 # Scorers that measure the same as a harness task's metric

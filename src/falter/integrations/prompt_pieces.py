@@ -14,8 +14,8 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Any
 
-from falter.core.records import SectionKind
-from falter.core.render import choice_block
+from falter.records.render import choice_block
+from falter.records.types import SectionKind
 from falter.tasks.task import CHOICES, Piece
 
 FIRST = 0xE000

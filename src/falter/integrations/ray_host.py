@@ -17,7 +17,7 @@ from typing import Any
 from falter import __version__
 from falter.clients.engines import Engine, answer_chunk
 from falter.clients.settings import ClientSettings, clients, is_free
-from falter.core.errors import (
+from falter.records.errors import (
     AuthenticationError,
     EngineLost,
     FalterError,
@@ -26,8 +26,8 @@ from falter.core.errors import (
     RunStopped,
     UsageError,
 )
-from falter.core.interfaces import Client
-from falter.core.records import Model, Request, Response
+from falter.records.interfaces import Client
+from falter.records.types import Model, Request, Response
 
 STORE_BYTES = 100 << 20
 LOCAL_RAY = {

@@ -15,9 +15,9 @@ from falter.clients.answers import Answer
 from falter.clients.base import BatchClient
 from falter.clients.constrained import choice_texts
 from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
-from falter.core.errors import PreflightError
-from falter.core.interfaces import Capabilities, Client
-from falter.core.records import ContinuationScore, Model, Request, Usage
+from falter.records.errors import PreflightError
+from falter.records.interfaces import Capabilities, Client
+from falter.records.types import ContinuationScore, Model, Request, Usage
 
 LONGEST_REASON = 500
 SCORING = {"temperature": 0.0, "max_tokens": 1, "prompt_logprobs": 1, "detokenize": False}

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from falter.core.lazy_room import door
+from falter.records.lazy_room import door
 
 if TYPE_CHECKING:
     from falter.measures.averages import (

@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Estimate
 from falter.measures.drops import accuracy
 from falter.measures.estimates import Basis, Clusters, Floats, matrix
 from falter.measures.resample import unit_codes
 from falter.measures.tables import Table
+from falter.records.errors import InvalidValue
+from falter.records.types import Estimate
 from falter.stats import (
     Interval,
     ItemMean,

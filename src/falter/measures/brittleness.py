@@ -10,11 +10,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Estimate, EstimateStatus
 from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.resample import unit_codes, unit_sums
 from falter.measures.tables import RARE_EVENT_LIMIT, Table, share_of_few
+from falter.records.errors import InvalidValue
+from falter.records.types import Estimate, EstimateStatus
 from falter.stats import Interval, no_interval, too_few_clusters
 
 # The plug-in decomposition as a function of sums over items, so that dropping one is cheap.

@@ -14,8 +14,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Estimate
 from falter.measures.brittleness import gapped_item_sums
 from falter.measures.estimates import Basis
 from falter.measures.flips import cell_flips
@@ -28,6 +26,8 @@ from falter.measures.resample import (
 )
 from falter.measures.variance import INFORMATIVE
 from falter.measures.verdicts import RecipeVerdict, Verdict, recipe_verdicts
+from falter.records.errors import InvalidValue
+from falter.records.types import Estimate
 from falter.stats import Between, between_drops, between_rates, holm, least_error, too_few_clusters
 
 Floats = NDArray[np.float64]

@@ -10,13 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue, UnknownName
-from falter.core.records import Estimate
 from falter.measures.averages import mean_score
 from falter.measures.drops import accuracy
 from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.resample import unit_codes
 from falter.measures.tables import Table
+from falter.records.errors import InvalidValue, UnknownName
+from falter.records.types import Estimate
 from falter.stats import Interval, item_mean, jackknife, no_interval
 
 Codes = NDArray[np.int32]

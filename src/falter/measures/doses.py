@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Estimate, EstimateStatus
 from falter.measures.drops import accuracy, accuracy_drop
 from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.rankings import rank_correlation
 from falter.measures.resample import bootstrap_of_whole_rows, unit_codes
+from falter.records.errors import InvalidValue
+from falter.records.types import Estimate, EstimateStatus
 from falter.stats import Interval, ItemMean, cluster_parts, max_t, no_interval, too_few_clusters
 
 

@@ -10,11 +10,11 @@ from math import factorial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Estimate
 from falter.measures.drops import accuracy_drop
 from falter.measures.estimates import Basis, Bools, Clusters, Floats, items_by_times
 from falter.measures.resample import resampled_sums, student_bca, unit_codes, unit_sums
+from falter.records.errors import InvalidValue
+from falter.records.types import Estimate
 from falter.stats import no_interval
 
 CORRECTIONS = ("reading", "meaning", "serving")

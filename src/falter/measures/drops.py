@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from falter.core.errors import InvalidValue, UnknownName
-from falter.core.records import Estimate
 from falter.measures.estimates import Basis, Clusters, Floats, matrix, vectors
 from falter.measures.resample import bootstrap_of_whole_rows, sums_interval, unit_codes, unit_sums
+from falter.records.errors import InvalidValue, UnknownName
+from falter.records.types import Estimate
 from falter.stats import agresti_coull, clustered, item_mean, max_t, outer, paired_difference
 
 

@@ -10,11 +10,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Estimate
 from falter.measures.drops import accuracy
 from falter.measures.estimates import Basis, Bools, Clusters, Floats, vectors
 from falter.measures.resample import unit_codes
+from falter.records.errors import InvalidValue
+from falter.records.types import Estimate
 from falter.stats import jackknife, no_interval
 
 # The rating of two responses that mean the same.

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Estimate, EstimateStatus
+from falter.records.errors import InvalidValue
+from falter.records.types import Estimate, EstimateStatus
 from falter.stats import Interval, ItemMean
 
 Floats = NDArray[np.float64]

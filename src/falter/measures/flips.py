@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Estimate
 from falter.measures.averages import mean_score, micro_average
 from falter.measures.drops import accuracy_drop
 from falter.measures.estimates import Basis, Clusters, Floats, items_by_times, vectors
 from falter.measures.resample import resampled_sums, student_bca, unit_codes, unit_sums
 from falter.measures.tables import outcome_array
+from falter.records.errors import InvalidValue
+from falter.records.types import Estimate
 from falter.stats import Interval, jackknife, no_interval, wilson_interval
 
 # Scores this close are the same.

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Estimate
 from falter.measures.averages import micro_average
 from falter.measures.drops import accuracy
 from falter.measures.estimates import Bools, Clusters, Floats, items_by_times
 from falter.measures.resample import unit_codes
+from falter.records.errors import InvalidValue
+from falter.records.types import Estimate
 from falter.stats import too_few_clusters
 
 __all__ = ["MissingBounds", "Missingness", "missing_bounds", "missingness"]

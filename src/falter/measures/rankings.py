@@ -9,8 +9,6 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Estimate
 from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.resample import (
     Seed,
@@ -20,6 +18,8 @@ from falter.measures.resample import (
     unit_codes,
     unit_sums,
 )
+from falter.records.errors import InvalidValue
+from falter.records.types import Estimate
 from falter.stats import Interval, clopper_pearson, no_interval
 
 

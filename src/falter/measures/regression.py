@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue, UnknownName
-from falter.core.records import Estimate, EstimateStatus
 from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.resample import generator, sums_interval, unit_codes, unit_sums
+from falter.records.errors import InvalidValue, UnknownName
+from falter.records.types import Estimate, EstimateStatus
 from falter.stats import Interval, jackknife, no_interval
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Estimate, EstimateStatus
 from falter.measures.drops import accuracy
 from falter.measures.estimates import Basis, Floats, vectors
 from falter.measures.resample import check_replications, signed_sums
+from falter.records.errors import InvalidValue
+from falter.records.types import Estimate, EstimateStatus
 from falter.stats import Interval, item_mean, no_interval
 
 Sources = Sequence[Sequence[int | None]]

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue
-from falter.core.ids import digest
-from falter.core.records import Estimate
 from falter.measures.averages import micro_average
 from falter.measures.estimates import Clusters, Floats
+from falter.records.errors import InvalidValue
+from falter.records.ids import digest
+from falter.records.types import Estimate
 
 __all__ = ["ConfirmedRemedy", "RemedyEffect", "RemedyScores", "confirmed_remedy"]
 

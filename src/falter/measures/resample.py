@@ -13,9 +13,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Estimate, EstimateStatus
 from falter.measures.estimates import Basis, Clusters, Floats
+from falter.records.errors import InvalidValue
+from falter.records.types import Estimate, EstimateStatus
 from falter.stats import Interval, no_interval
 
 Seed = int | tuple[int, ...]

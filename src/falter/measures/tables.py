@@ -10,10 +10,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Estimate, EstimateStatus
 from falter.measures.estimates import Basis, Bools, Clusters, Floats
 from falter.measures.resample import unit_codes
+from falter.records.errors import InvalidValue
+from falter.records.types import Estimate, EstimateStatus
 from falter.stats import (
     Components,
     Interval,

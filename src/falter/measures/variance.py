@@ -9,8 +9,6 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from falter.core.errors import InvalidValue, UnknownName
-from falter.core.records import Estimate
 from falter.measures.estimates import Clusters, Floats
 from falter.measures.tables import (
     Table,
@@ -21,6 +19,8 @@ from falter.measures.tables import (
     share_of_few,
     total_interval,
 )
+from falter.records.errors import InvalidValue, UnknownName
+from falter.records.types import Estimate
 from falter.stats import (
     Components,
     Interval,

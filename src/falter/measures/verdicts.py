@@ -10,11 +10,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import DuplicateName, InvalidValue
-from falter.core.records import Estimate
 from falter.measures.drops import accuracy_drop
 from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.resample import unit_codes
+from falter.records.errors import DuplicateName, InvalidValue
+from falter.records.types import Estimate
 from falter.stats import MaxTMember, cluster_parts, equivalence_p, holm, max_t
 
 __all__ = ["FamilyVerdicts", "RecipeVerdict", "Verdict", "recipe_verdicts"]

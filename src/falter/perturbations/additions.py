@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from falter.core.late_regex import late_regex
-from falter.core.records import Prompt, Section, Span
 from falter.perturbations.base import protected_spans
 from falter.perturbations.options import shows_labels, untouched
+from falter.records.lazy_regex import late_regex
+from falter.records.types import Prompt, Section, Span
 from falter.text import Replacement, added, blocked, overlaps, replace_spans, sentences
 
 _CUE_WORDS = 4

@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from itertools import islice, pairwise
 
-from falter.core.interfaces import Parameter
-from falter.core.records import Prompt, Section
-from falter.core.rng import Rng
 from falter.perturbations.additions import ends_in_space, framed, prose_at
 from falter.perturbations.base import (
     PromptPerturbation,
@@ -22,6 +19,9 @@ from falter.perturbations.base import (
     with_section,
 )
 from falter.perturbations.vocabulary import lines, user_lines
+from falter.records.interfaces import Parameter
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Section
 from falter.text import copied_words, kept_words, meaning_flags, overlaps, replace_spans, sentences
 
 

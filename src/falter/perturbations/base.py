@@ -8,12 +8,11 @@ from functools import lru_cache
 from math import floor
 from typing import Any, TypedDict, TypeVar, Unpack, get_args
 
-from falter.core.errors import InvalidValue, UnknownName
-from falter.core.interfaces import Parameter, Perturbation
-from falter.core.parameters import parameter_value
-from falter.core.records import Prompt, Section, SectionKind, Span
-from falter.core.registry import Registry
-from falter.core.rng import Rng
+from falter.records.errors import InvalidValue, UnknownName
+from falter.records.interfaces import Parameter, Perturbation, parameter_value
+from falter.records.registry import Registry
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Section, SectionKind, Span
 from falter.text import Replacement, blocked, copied_words, merged, protect, replace_spans
 
 perturbations: Registry[Perturbation] = Registry("perturbation", "falter.perturbations")

@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from functools import lru_cache, partial
 
-from falter.core.records import Prompt, Section, SectionKind
-from falter.core.rng import Rng
 from falter.perturbations.base import (
     PROTECT,
     locked_spans,
@@ -32,6 +30,8 @@ from falter.perturbations.python_source import (
     renames,
     uses,
 )
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Section, SectionKind
 from falter.text import Replacement, overlaps, replaced
 
 # A Python function turned into a method of a class

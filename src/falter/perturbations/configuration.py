@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from falter.core.errors import UsageError
-from falter.core.interfaces import Parameter
-from falter.core.records import Prompt, Recipe
-from falter.core.rng import Rng
 from falter.perturbations.base import Described, checked_parameters, register_all, whole_number
+from falter.records.errors import UsageError
+from falter.records.interfaces import Parameter
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Recipe
 
 OTHER_TEMPLATE = "#other"
 """Stands for the source of the task's own second template."""

@@ -10,9 +10,6 @@ from functools import partial
 from html import escape
 from typing import Any, Literal, NamedTuple
 
-from falter.core.answers import AnswerSchema
-from falter.core.records import Demonstration, Prompt, Section
-from falter.core.rng import Rng
 from falter.perturbations import tools  # noqa: F401  (it registers)
 from falter.perturbations.additions import (
     cue_at,
@@ -25,6 +22,9 @@ from falter.perturbations.additions import (
 from falter.perturbations.base import PromptPerturbation, choice, prompt_perturbation, register_all
 from falter.perturbations.options import is_listed, relisted, shows_labels
 from falter.perturbations.vocabulary import table
+from falter.records.answers import AnswerSchema
+from falter.records.rng import Rng
+from falter.records.types import Demonstration, Prompt, Section
 from falter.text import Replacement, added, blocked, overlaps, replace_spans
 
 # Each form with its perturbation, the rule that asks for it, an answer in it, and, for answers with

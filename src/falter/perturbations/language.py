@@ -8,11 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import get_args
 
-from falter.core.errors import InvalidValue, nearest
-from falter.core.interfaces import Parameter
-from falter.core.records import Demonstration, Prompt, Section, SectionKind
-from falter.core.render import with_choices
-from falter.core.rng import Rng
 from falter.perturbations.base import register_all
 from falter.perturbations.paraphrase import request
 from falter.perturbations.rewriting import (
@@ -25,6 +20,11 @@ from falter.perturbations.rewriting import (
     put,
 )
 from falter.perturbations.vocabulary import table
+from falter.records.errors import InvalidValue, nearest
+from falter.records.interfaces import Parameter
+from falter.records.render import with_choices
+from falter.records.rng import Rng
+from falter.records.types import Demonstration, Prompt, Section, SectionKind
 from falter.text import added, protect
 
 LANGUAGES: dict[str, str] = table("rewrites.json")["languages"]

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from itertools import pairwise
 
-from falter.core.records import Span
-from falter.core.rng import Rng
 from falter.perturbations.base import choice
 from falter.perturbations.spacing import leaves_other_word
 from falter.perturbations.vocabulary import (
@@ -22,6 +20,8 @@ from falter.perturbations.vocabulary import (
     plain_words,
     without_symbols,
 )
+from falter.records.rng import Rng
+from falter.records.types import Span
 from falter.text import Replacement, natural_words, overlaps, sentences, uncovered
 
 # Digits replace letters, so the text contains more numbers afterwards.

@@ -9,10 +9,10 @@ from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
-from falter.core.records import Span
-from falter.core.rng import Rng
 from falter.perturbations.base import SitePerturbation, locked_spans, register_all
 from falter.perturbations.vocabulary import word_set
+from falter.records.rng import Rng
+from falter.records.types import Span
 from falter.text import Replacement, names, overlaps, protect
 
 # Arithmetic in prose: numbers and expressions, and nothing that only looks like them.

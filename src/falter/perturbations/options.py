@@ -8,12 +8,12 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from falter.core.late_regex import late_regex
-from falter.core.records import Choicewise, Demonstration, Edit, Prompt, Section
-from falter.core.render import choice_block
-from falter.core.rng import Rng
 from falter.perturbations.base import choice, locked_spans, prompt_perturbation
 from falter.perturbations.vocabulary import word_set
+from falter.records.lazy_regex import late_regex
+from falter.records.render import choice_block
+from falter.records.rng import Rng
+from falter.records.types import Choicewise, Demonstration, Edit, Prompt, Section
 from falter.text import Replacement, overlaps, replace_spans
 
 # The options of a prompt: where they are listed, and which of them refer to others

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
-from falter.core.records import Edit, Prompt, Section
-from falter.core.rng import Rng
 from falter.perturbations.additions import ends_in_space, framed
 from falter.perturbations.base import PromptPerturbation, choice, register_all, whole_number
+from falter.records.rng import Rng
+from falter.records.types import Edit, Prompt, Section
 from falter.text import blocked, replace_spans, uncovered
 
 _MEANING = ("target", "choices", "numbers", "code", "negations")

@@ -9,8 +9,6 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
-from falter.core.records import Demonstration, Prompt, Section, SectionKind
-from falter.core.rng import Rng
 from falter.perturbations.base import choice, register_all, whole_number
 from falter.perturbations.rewriting import (
     NoRewrite,
@@ -22,6 +20,8 @@ from falter.perturbations.rewriting import (
     put_sections,
 )
 from falter.perturbations.vocabulary import table
+from falter.records.rng import Rng
+from falter.records.types import Demonstration, Prompt, Section, SectionKind
 from falter.text import blocked, overlaps, relevance_map, relevant_sentences, sentences
 
 TONES: dict[str, str] = table("rewrites.json")["tones"]

@@ -9,9 +9,6 @@ from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Literal
 
-from falter.core.late_regex import late_regex
-from falter.core.records import Demonstration, Prompt, Section, SectionKind, Span
-from falter.core.rng import Rng
 from falter.perturbations import (  # noqa: F401  (they register)
     turns,
 )
@@ -29,6 +26,9 @@ from falter.perturbations.template_parts import (
     reordered,
     template_units,
 )
+from falter.records.lazy_regex import late_regex
+from falter.records.rng import Rng
+from falter.records.types import Demonstration, Prompt, Section, SectionKind, Span
 from falter.text import Replacement, fences, overlaps, replace_spans
 
 # Bullet lists inside the sections of a prompt

@@ -15,7 +15,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar, cast
 
-from falter.core.records import Span
+from falter.records.types import Span
 from falter.text import Replacement, fenced_blocks
 
 N = TypeVar("N", bound=ast.AST)

@@ -6,12 +6,12 @@ import re
 from decimal import Decimal
 from functools import lru_cache, partial
 
-from falter.core.ids import digest
-from falter.core.records import Prompt
-from falter.core.rng import Rng
 from falter.perturbations.additions import framed, what_to_give, with_instruction
 from falter.perturbations.base import choice, has_body, prompt_perturbation
 from falter.perturbations.options import is_listed, refers, relisted, target_of
+from falter.records.ids import digest
+from falter.records.rng import Rng
+from falter.records.types import Prompt
 
 _reasoning = partial(prompt_perturbation, family="reasoning", group="reasoning")
 

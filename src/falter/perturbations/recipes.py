@@ -8,12 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from falter.core.errors import InvalidValue, UnknownName
-from falter.core.ids import digest, step_seed
-from falter.core.interfaces import Parameter, Perturbation, RewriteBank
-from falter.core.records import Prompt, Recipe, Section, SectionKind, Step, VariantStatus
-from falter.core.render import plain
-from falter.core.rng import Rng
 from falter.perturbations.additions import prose_at
 from falter.perturbations.base import checked_parameters, perturbations
 from falter.perturbations.configuration import settings_of
@@ -21,6 +15,12 @@ from falter.perturbations.position import placed_documents
 from falter.perturbations.rewriting import NoRewrite, RewritePerturbation
 from falter.perturbations.template_parts import template_units
 from falter.perturbations.vocabulary import table
+from falter.records.errors import InvalidValue, UnknownName
+from falter.records.ids import digest, step_seed
+from falter.records.interfaces import Parameter, Perturbation, RewriteBank
+from falter.records.render import plain
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Recipe, Section, SectionKind, Step, VariantStatus
 from falter.text import sentences
 
 _FORM = "name, or name:parameter=value,parameter=value"

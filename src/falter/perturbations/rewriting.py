@@ -10,11 +10,6 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any, Self, Unpack
 
-from falter.core.errors import UsageError
-from falter.core.ids import digest
-from falter.core.interfaces import RewriteBank
-from falter.core.records import Prompt, Rewrite, Section, SectionKind, Span
-from falter.core.rng import Rng
 from falter.perturbations.base import (
     PROTECT,
     Described,
@@ -22,6 +17,11 @@ from falter.perturbations.base import (
     checked_parameters,
     scope_parameter,
 )
+from falter.records.errors import UsageError
+from falter.records.ids import digest
+from falter.records.interfaces import RewriteBank
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Rewrite, Section, SectionKind, Span
 from falter.text import Replacement, blocked, protect, replace_spans
 
 # The request for a rewrite, and what a rewrite has to keep

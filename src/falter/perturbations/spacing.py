@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache, partial
 from itertools import pairwise
 
-from falter.core.records import Span
-from falter.core.rng import Rng
 from falter.perturbations.base import choice
 from falter.perturbations.vocabulary import (
     LANGUAGES,
@@ -22,6 +20,8 @@ from falter.perturbations.vocabulary import (
     spelt_spans,
     without_symbols,
 )
+from falter.records.rng import Rng
+from falter.records.types import Span
 from falter.text import Replacement, kept_words, sentences, uncovered
 
 _SPACED_WORD = re.compile(r"[^\W\d_]+(['’][^\W\d_]+)?")

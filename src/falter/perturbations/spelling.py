@@ -10,8 +10,6 @@ from itertools import accumulate
 from math import floor, log
 from typing import Any, Unpack
 
-from falter.core.records import Prompt, Span
-from falter.core.rng import Rng
 from falter.perturbations.base import (
     COUNT,
     PROTECT,
@@ -38,6 +36,8 @@ from falter.perturbations.vocabulary import (
     spelt_spans,
     table,
 )
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Span
 from falter.text import Replacement, overlaps, passive_auxiliaries, uncovered
 
 # Typing mistakes in one word

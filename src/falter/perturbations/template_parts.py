@@ -9,10 +9,10 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Literal, NamedTuple
 
-from falter.core.records import Prompt, Section, Span
-from falter.core.rng import Rng
 from falter.perturbations.additions import cue_at, cue_line
 from falter.perturbations.base import locked_spans
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Section, Span
 from falter.text import Replacement, added, overlaps, replace_spans
 
 Role = Literal["instruction", "context", "output", "cue"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from falter.core.records import Span
+from falter.records.types import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from falter.core.records import Demonstration, Prompt, Section, Span
-from falter.core.rng import Rng
 from falter.perturbations.base import choice, locked_spans, prompt_perturbation
 from falter.perturbations.template_parts import another_order
 from falter.perturbations.tool_json import (
@@ -30,6 +28,8 @@ from falter.perturbations.tool_json import (
     with_values,
     written,
 )
+from falter.records.rng import Rng
+from falter.records.types import Demonstration, Prompt, Section, Span
 from falter.text import overlaps, replace_spans
 
 _TOOL_WAY = choice(

@@ -9,8 +9,6 @@ from functools import partial
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from falter.core.records import Prompt, Section, Span
-from falter.core.rng import Rng
 from falter.perturbations.additions import prose_at
 from falter.perturbations.base import (
     choice,
@@ -20,6 +18,8 @@ from falter.perturbations.base import (
     whole_number,
 )
 from falter.perturbations.template_parts import inner, template_units
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Section, Span
 from falter.text import added, overlaps, replace_spans, sentences
 
 _turns = partial(

@@ -10,9 +10,9 @@ from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Span
 from falter.perturbations.base import site_perturbation
+from falter.records.errors import InvalidValue
+from falter.records.types import Span
 from falter.text import (
     KEPT_LANGUAGES,
     common_words,

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-from falter.core.records import Prompt, Section, Span
-from falter.core.rng import Rng
 from falter.perturbations.additions import prose_at
 from falter.perturbations.base import (
     PROTECT,
@@ -23,6 +21,8 @@ from falter.perturbations.base import (
 from falter.perturbations.letters import lowered_words
 from falter.perturbations.spacing import loose_marks
 from falter.perturbations.vocabulary import table
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Section, Span
 from falter.text import (
     Replacement,
     letter_symbols,

@@ -10,9 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Span
-from falter.core.rng import Rng
 from falter.perturbations import (  # noqa: F401  (they register)
     augmentation,
     letters,
@@ -36,6 +33,9 @@ from falter.perturbations.vocabulary import (
     table,
     word_set,
 )
+from falter.records.errors import InvalidValue
+from falter.records.rng import Rng
+from falter.records.types import Span
 from falter.text import (
     Replacement,
     kept_words,

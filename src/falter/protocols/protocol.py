@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import Any, Literal
 
 from falter.analysis import Analysis, Table, analysis_figures
-from falter.core.errors import TaskError
-from falter.core.records import Panel, Rewrite, Run, Score
-from falter.core.registry import Registry
-from falter.figures import Figure
+from falter.records.errors import TaskError
+from falter.records.figures import Figure
+from falter.records.registry import Registry
+from falter.records.types import Panel, Rewrite, Run, Score
 from falter.rewrites import Agreement
 from falter.scorers import ScorerNames
 from falter.store import StoredCell

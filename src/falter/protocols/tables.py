@@ -9,10 +9,10 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from falter.analysis import Counts, PanelResult, RecipeResult, answer_of, model_names
-from falter.core.records import Estimate
-from falter.figures import Column, Figure, Grid, Statement, Value
 from falter.measures import mean_over_tasks
 from falter.protocols.protocol import PartResult
+from falter.records.figures import Column, Figure, Grid, Statement, Value
+from falter.records.types import Estimate
 from falter.tasks import read_yaml
 
 APPENDIX = "Appendix"

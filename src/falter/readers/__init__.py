@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from falter.core.lazy_room import door
+from falter.records.lazy_room import door
 
 if TYPE_CHECKING:
     from falter.readers.cells import Cells, Coded, Scale, scale_of

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.core.errors import DuplicateName, InvalidValue, TaskError
+from falter.records.errors import DuplicateName, InvalidValue, TaskError
 
 SCORED, UNPARSED, TRUNCATED, REFUSED, FAILED, MISSING = range(6)
 MOST_CELLS = 200_000_000

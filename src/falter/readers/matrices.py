@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.core.errors import TaskError, UsageError
 from falter.readers.cells import (
     FAILED,
     MISSING,
@@ -23,6 +22,7 @@ from falter.readers.cells import (
     settle,
 )
 from falter.readers.tables import FILE, ColumnMap, column_names, line_of, read_columns, resolve
+from falter.records.errors import TaskError, UsageError
 
 Roles = Mapping[str, tuple[str, ...]]
 Floats = NDArray[np.float64]

@@ -13,8 +13,6 @@ from typing import Literal
 
 import numpy as np
 
-from falter.core.errors import TaskError, UnknownName, UsageError
-from falter.core.registry import Registry
 from falter.readers.cells import (
     Cells,
     Coded,
@@ -27,6 +25,8 @@ from falter.readers.cells import (
 )
 from falter.readers.matrices import read_matrices
 from falter.readers.tables import TABLES, ColumnMap, kind_of
+from falter.records.errors import TaskError, UnknownName, UsageError
+from falter.records.registry import Registry
 
 MOST_FILES = 100_000
 READABLE = (

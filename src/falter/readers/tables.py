@@ -19,8 +19,8 @@ from typing import IO, Any, Literal
 import numpy as np
 import orjson
 
-from falter.core.errors import MissingExtra, TaskError, UnknownName, UsageError
 from falter.readers.cells import Coded, Names
+from falter.records.errors import MissingExtra, TaskError, UnknownName, UsageError
 
 MOST_BYTES = 16 * 2**30
 MOST_JSON = 2 * 2**30

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from falter.core.errors import InvalidValue
-from falter.core.records import Prompt, Section
-from falter.core.registry import Registry
+from falter.records.errors import InvalidValue
+from falter.records.registry import Registry
+from falter.records.types import Prompt, Section
 from falter.text import Replacement, added, overlaps, protect, replace_spans
 
 # Where a remedy puts its words: around the prompt, or ahead of the answer cue

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from string import ascii_lowercase
 
-from falter.core.records import Prompt, Section, Span
+from falter.records.types import Prompt, Section, Span
 from falter.remedies.prompts import remedy
 from falter.text import (
     Replacement,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from falter.figures import Figure, Study, renamed, without_shared_labels
+from falter.records.figures import Figure, Study, renamed, without_shared_labels
 from falter.report.escape import clip
 
 __all__ = ["MARK", "marked", "model_names", "readable", "warning"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from falter.core.records import Estimate
-from falter.figures import Unit
-from falter.figures.numbers import NONE, shown
+from falter.records.figures import Unit
+from falter.records.numbers import NONE, shown
+from falter.records.types import Estimate
 from falter.report.escape import LABEL, Html, escape, text_only
 from falter.report.words import few, provenance, reason
 

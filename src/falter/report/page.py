@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 
-from falter.core.ids import short
-from falter.figures import (
+from falter.records import numbers as n
+from falter.records.figures import (
     Bars,
     Breakdown,
     Column,
@@ -24,7 +24,7 @@ from falter.figures import (
     Value,
     estimates,
 )
-from falter.figures import numbers as n
+from falter.records.ids import short
 from falter.report.drawing import FIGURE_STYLE, Scale, drawn, grid_table, scales_of
 from falter.report.escape import Html, line, text_only
 from falter.report.marks import model_names, readable, warning

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from falter.core.records import Estimate
-from falter.figures import (
+from falter.records import numbers as n
+from falter.records.figures import (
     VERDICT_WORDS,
     Bars,
     Breakdown,
@@ -26,7 +26,7 @@ from falter.figures import (
     Unit,
     Value,
 )
-from falter.figures import numbers as n
+from falter.records.types import Estimate
 
 # Every figure as tables of its numbers, for forms without pictures.
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from falter.core.ids import short
-from falter.core.records import Estimate, EstimateStatus
-from falter.figures import (
+from falter.records import numbers as n
+from falter.records.figures import (
     Bars,
     Breakdown,
     Column,
@@ -20,7 +19,8 @@ from falter.figures import (
     Unit,
     estimates,
 )
-from falter.figures import numbers as n
+from falter.records.ids import short
+from falter.records.types import Estimate, EstimateStatus
 from falter.report.escape import line
 
 __all__ = [

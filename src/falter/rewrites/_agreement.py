@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from falter.core.records import EstimateStatus
-from falter.core.reviews import Review, Sample
+from falter.records.reviews import Review, Sample
+from falter.records.types import EstimateStatus
 
 __all__ = ["Agreement", "Calibration", "Coefficient", "Pair", "agreement", "calibrations"]
 

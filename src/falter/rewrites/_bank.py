@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from falter.core.codec import from_json, to_json
-from falter.core.errors import InvalidValue, UsageError
-from falter.core.interfaces import RewriteBank
-from falter.core.records import Rewrite
-from falter.core.reviews import only_one
 from falter.perturbations import Wanted, rewrite_key
+from falter.records.codec import from_json, to_json
+from falter.records.errors import InvalidValue, UsageError
+from falter.records.interfaces import RewriteBank
+from falter.records.reviews import only_one
+from falter.records.types import Rewrite
 
 __all__ = ["Banks", "MemoryBank", "bank_lines", "hand_written", "read_bank"]
 

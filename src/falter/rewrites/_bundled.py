@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
-from falter.core.errors import PluginError
-from falter.core.records import Rewrite
 from falter.perturbations import RewritePerturbation, perturbations
+from falter.records.errors import PluginError
+from falter.records.types import Rewrite
 from falter.rewrites._bank import MemoryBank, hand_written
 
 __all__ = ["HAND_WRITTEN", "bundled_bank", "bundled_rewrites"]

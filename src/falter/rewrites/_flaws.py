@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from falter.core.records import Rewrite
-from falter.core.rng import Rng
+from falter.records.rng import Rng
+from falter.records.types import Rewrite
 
 __all__ = ["FLAWS", "flawed"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from falter.core.records import Prompt, Section
-from falter.core.reviews import Sample
+from falter.records.reviews import Sample
+from falter.records.types import Prompt, Section
 
 __all__ = ["JUDGE_TOKENS", "judge_prompt", "read_rating"]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-from falter.core.reviews import Sample
+from falter.records.reviews import Sample
 from falter.rewrites._sheet import described, flags_of
 
 __all__ = ["sheet_page"]

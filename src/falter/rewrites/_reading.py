@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from falter.core.late_regex import late_regex
-from falter.core.records import Response, Rewrite, RewriteStatus
 from falter.perturbations import Wanted
+from falter.records.lazy_regex import late_regex
+from falter.records.types import Response, Rewrite, RewriteStatus
 
 __all__ = ["Reading", "read_reply", "read_rewrite"]
 

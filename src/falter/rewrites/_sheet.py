@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import floor
 
-from falter.core.errors import InvalidValue, UsageError
-from falter.core.ids import digest, short, step_seed
-from falter.core.records import Rewrite
-from falter.core.reviews import Decision, Review, Sample
-from falter.core.rng import Rng
+from falter.records.errors import InvalidValue, UsageError
+from falter.records.ids import digest, short, step_seed
+from falter.records.reviews import Decision, Review, Sample
+from falter.records.rng import Rng
+from falter.records.types import Rewrite
 from falter.rewrites._flaws import flawed
 from falter.text import meaning_flags
 

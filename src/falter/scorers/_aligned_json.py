@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from falter.core.errors import UnknownName
+from falter.records.errors import UnknownName
 from falter.scorers._objects import Object, flat_object
 from falter.scorers._rouge import Tokens, rouge
 from falter.scorers._semantic import SentenceEncoder, semantic_similarities

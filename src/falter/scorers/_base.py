@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 
-from falter.core.interfaces import AnswerKind, Case, Scorer, Style
-from falter.core.records import CUT, Outcome, Response, Score
-from falter.core.registry import Registry
+from falter.records.interfaces import AnswerKind, Case, Scorer, Style
+from falter.records.registry import Registry
+from falter.records.types import CUT, Outcome, Response, Score
 from falter.scorers._keyed import answer_parts, parts_as_json
 from falter.scorers._reply import in_form, without_sequel
 from falter.scorers.reading import declines

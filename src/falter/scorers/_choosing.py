@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from falter.core.errors import DuplicateName, InvalidValue, UnknownName
-from falter.core.late_regex import late_regex
+from falter.records.errors import DuplicateName, InvalidValue, UnknownName
+from falter.records.lazy_regex import late_regex
 
 __all__ = ["ScorerNames", "are_labels", "named_scorers", "usual_reason", "usual_scorer"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.scorers._objects import Object, flat_entities
 from falter.scorers._rouge import Tokens, rouge
 

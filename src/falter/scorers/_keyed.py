@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from falter.core.answers import AnswerKey, AnswerSchema
-from falter.core.late_regex import late_regex
+from falter.records.answers import AnswerKey, AnswerSchema
+from falter.records.lazy_regex import late_regex
 from falter.scorers._reply import (
     HEADING,
     LONGEST,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from falter.core.records import Item
+from falter.records.types import Item
 
 __all__ = ["clean_question"]
 

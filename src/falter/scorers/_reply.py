@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from falter.core.late_regex import late_regex
-from falter.core.records import Prompt
+from falter.records.lazy_regex import late_regex
+from falter.records.types import Prompt
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from falter.core.errors import DuplicateName, InvalidValue, UnknownName
-from falter.core.late_regex import late_regex
+from falter.records.errors import DuplicateName, InvalidValue, UnknownName
+from falter.records.lazy_regex import late_regex
 
 __all__ = ["Overlap", "Tokens", "rouge", "rouge_tokens"]
 

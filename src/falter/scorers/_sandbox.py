@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from falter.core.errors import PreflightError
+from falter.records.errors import PreflightError
 
 __all__ = ["UNSAFE", "Job", "Sandbox", "SandboxUnavailable", "Verdict"]
 

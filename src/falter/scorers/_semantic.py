@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.core.errors import InvalidValue
-from falter.core.late_regex import late_regex
 from falter.embedding import minilm
+from falter.records.errors import InvalidValue
+from falter.records.lazy_regex import late_regex
 
 __all__ = [
     "SentenceEncoder",

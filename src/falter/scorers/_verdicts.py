@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import cast, get_args
 
-from falter.core.ids import digest
+from falter.records.ids import digest
 from falter.scorers._sandbox import Job, Status, Verdict
 from falter.weights import cache_dir
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
-from falter.core.interfaces import AnswerKind, Case
-from falter.core.records import CUT, Score
+from falter.records.interfaces import AnswerKind, Case
+from falter.records.types import CUT, Score
 from falter.scorers._base import TextScorer, scorers
 from falter.scorers._question import clean_question
 from falter.scorers._reply import final_answer

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from falter.core.interfaces import AnswerKind, Case, Style
-from falter.core.records import Score
+from falter.records.interfaces import AnswerKind, Case, Style
+from falter.records.types import Score
 from falter.scorers._base import TextScorer, scorers
 from falter.scorers._question import clean_question
 from falter.scorers._reply import Unreadable, json_value

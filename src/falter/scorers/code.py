@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
-from falter.core.interfaces import AnswerKind, Case
-from falter.core.records import Program, Score
+from falter.records.interfaces import AnswerKind, Case
+from falter.records.types import Program, Score
 from falter.scorers._base import TextScorer, scorers
 from falter.scorers._sandbox import Job, Sandbox, Verdict
 from falter.scorers._verdicts import Verdicts, verdict_key

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection
 
-from falter.core.interfaces import Case
-from falter.core.records import Score
 from falter.embedding import minilm
+from falter.records.interfaces import Case
+from falter.records.types import Score
 from falter.scorers._base import TextScorer, scorers
 from falter.scorers._entities import entity_match
 from falter.scorers._objects import flat_entities

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from falter.core.interfaces import AnswerKind, Case, Style
-from falter.core.records import Score
+from falter.records.interfaces import AnswerKind, Case, Style
+from falter.records.types import Score
 from falter.scorers._base import TextScorer, scorers
 
 __all__ = ["ExactLetter"]

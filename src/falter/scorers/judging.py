@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from falter.core.interfaces import Case
-from falter.core.records import Score
+from falter.records.interfaces import Case
+from falter.records.types import Score
 from falter.scorers._base import TextScorer, scorers
 
 __all__ = ["DIMENSIONS", "ReasoningQuality", "read_ratings"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from falter.core.interfaces import Case
-from falter.core.records import Score
+from falter.records.interfaces import Case
+from falter.records.types import Score
 from falter.scorers._base import TextScorer, scorers
 from falter.scorers._entities import entity_match
 

@@ -6,8 +6,8 @@ import json
 import re
 from typing import Any
 
-from falter.core.interfaces import AnswerKind, Case, Style
-from falter.core.records import Score
+from falter.records.interfaces import AnswerKind, Case, Style
+from falter.records.types import Score
 from falter.scorers._base import TextScorer, scorers
 
 __all__ = ["RATINGS", "RatingLikelihood", "RatingOfThree", "read_rating"]

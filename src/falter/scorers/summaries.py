@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from falter.core.interfaces import Case
-from falter.core.records import Score
 from falter.embedding import minilm
+from falter.records.interfaces import Case
+from falter.records.types import Score
 from falter.scorers._base import scorers
 from falter.scorers._semantic import TokenEncoder, bertscore
 from falter.scorers.comparison import Comparison, Rouge

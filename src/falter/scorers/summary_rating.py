@@ -7,8 +7,8 @@ import math
 import re
 from collections.abc import Sequence
 
-from falter.core.interfaces import AnswerKind, Case, Style
-from falter.core.records import Score
+from falter.records.interfaces import AnswerKind, Case, Style
+from falter.records.types import Score
 from falter.scorers._base import TextScorer, scorers
 
 __all__ = [

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import DuplicateName, InvalidValue, UnknownName
-from falter.core.records import EstimateStatus
+from falter.records.errors import DuplicateName, InvalidValue, UnknownName
+from falter.records.types import EstimateStatus
 from falter.stats.intervals import Interval, check_level, no_interval, wilson_interval
 from falter.stats.resampling import MOST_SUMS, bootstrap, bootstrap_of_sums
 

@@ -15,7 +15,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.stats.intervals import normal_quantile, tango
 from falter.stats.mean import Inference, ItemMean, bisect_error
 

@@ -14,8 +14,8 @@ from typing import ClassVar, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.core.errors import InvalidValue, nearest
-from falter.core.records import EstimateStatus
+from falter.records.errors import InvalidValue, nearest
+from falter.records.types import EstimateStatus
 from falter.stats.intervals import check_level, normal_quantile
 
 Floats = NDArray[np.float64]

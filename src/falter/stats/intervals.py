@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 
 EFFECTIVE = "agresti-coull, effective number of answers"
 _NORMAL = NormalDist()

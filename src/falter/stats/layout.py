@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.core.errors import InvalidValue
-from falter.core.ids import step_seed
-from falter.core.rng import Rng
+from falter.records.errors import InvalidValue
+from falter.records.ids import step_seed
+from falter.records.rng import Rng
 from falter.stats.goals import BrittlenessPrecision, DropPrecision, Goal, MicroPrecision
 
 Floats = NDArray[np.float64]

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.records import EstimateStatus
+from falter.records.types import EstimateStatus
 from falter.stats.intervals import Interval, check_level, no_interval, normal_quantile
 from falter.stats.paired import binary_table
 

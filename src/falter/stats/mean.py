@@ -10,8 +10,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue
-from falter.core.records import EstimateStatus
+from falter.records.errors import InvalidValue
+from falter.records.types import EstimateStatus
 from falter.stats.clusters import cluster_codes, cluster_parts, too_few_clusters
 from falter.stats.intervals import (
     Between,

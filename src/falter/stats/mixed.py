@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue, MissingExtra
-from falter.core.records import EstimateStatus
+from falter.records.errors import InvalidValue, MissingExtra
+from falter.records.types import EstimateStatus
 from falter.stats.clusters import cluster_codes
 from falter.stats.intervals import Interval, check_level, normal_quantile
 from falter.stats.mean import item_mean

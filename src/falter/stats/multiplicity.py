@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.stats.clusters import cluster_codes, cluster_parts
 from falter.stats.intervals import Interval, check_level, no_interval, normal_quantile
 from falter.stats.mean import ItemMean, item_mean

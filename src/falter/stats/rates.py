@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.stats.clusters import cluster_codes
 from falter.stats.intervals import Between, Rate
 from falter.stats.mean import ItemMean, item_mean, open_effect

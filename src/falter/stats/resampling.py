@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 from falter.stats.intervals import Interval, check_level, no_interval, student_quantile
 
 Floats = NDArray[np.float64]

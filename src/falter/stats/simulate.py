@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 
 Floats = NDArray[np.float64]
 

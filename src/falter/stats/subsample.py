@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.core.errors import InvalidValue
-from falter.core.records import EstimateStatus
+from falter.records.errors import InvalidValue
+from falter.records.types import EstimateStatus
 from falter.stats.intervals import (
     Interval,
     check_level,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.core.errors import InvalidValue
+from falter.records.errors import InvalidValue
 
 Floats = NDArray[np.float64]
 

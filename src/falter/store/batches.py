@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import orjson
 
-from falter.core.batches import OPEN_STATES, BatchState, StoredBatch
-from falter.core.codec import from_json, to_json
-from falter.core.errors import UnknownName
-from falter.core.ids import digest, short
-from falter.core.records import Model, Response, Run
+from falter.records.batches import OPEN_STATES, BatchState, StoredBatch
+from falter.records.codec import from_json, to_json
+from falter.records.errors import UnknownName
+from falter.records.ids import digest, short
+from falter.records.types import Model, Response, Run
 from falter.store.encoding import blob, checksum, name_of
 from falter.store.store import Store
 
@@ -29,7 +29,7 @@ _SELECT = """
 
 
 class Batches:
-    """The batches of one store; `falter.core.batches.BatchBook` says what each method does."""
+    """The batches of one store; `falter.records.batches.BatchBook` says what each method does."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import orjson
 
-from falter.core.codec import from_json
-from falter.core.records import Item, Run
+from falter.records.codec import from_json
+from falter.records.types import Item, Run
 from falter.store.cells import CellRange
 from falter.store.encoding import name_of
 from falter.store.store import Store

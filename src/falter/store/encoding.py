@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
-from falter.core.codec import from_json
-from falter.core.records import Prompt
+from falter.records.codec import from_json
+from falter.records.types import Prompt
 
 
 def blob(identity: str) -> bytes:

@@ -11,10 +11,10 @@ from typing import Any, get_args
 
 import orjson
 
-from falter.core.batches import BatchState
-from falter.core.codec import from_json
-from falter.core.records import Item, Model, Prompt, Recipe, Response, Rewrite, Run, Variant
-from falter.core.reviews import Review, Sample
+from falter.records.batches import BatchState
+from falter.records.codec import from_json
+from falter.records.reviews import Review, Sample
+from falter.records.types import Item, Model, Prompt, Recipe, Response, Rewrite, Run, Variant
 from falter.store.encoding import blob, cell_mark, checksum, name_of
 from falter.store.opening import FAULTS
 from falter.store.studies import StoredStudy

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from falter.core.batches import OPEN_STATES
-from falter.core.errors import StoreError, UsageError
-from falter.core.ids import short
-from falter.core.records import Run
+from falter.records.batches import OPEN_STATES
+from falter.records.errors import StoreError, UsageError
+from falter.records.ids import short
+from falter.records.types import Run
 from falter.store.encoding import blob
 from falter.store.integrity import COLUMNS, Soundness
 from falter.store.migrations import APPLICATION_ID, MIGRATIONS, migrate

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from falter.core.errors import StoreError, UnknownName
-from falter.core.ids import short
+from falter.records.errors import StoreError, UnknownName
+from falter.records.ids import short
 from falter.store.encoding import blob, cell_mark
 from falter.store.integrity import COLUMNS, Soundness
 from falter.store.maintenance import opened_as_it_is

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-from falter.core.errors import StoreError
+from falter.records.errors import StoreError
 
 __all__ = ["MIGRATIONS", "migrate"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from falter.core.errors import StoreBusy, StoreError, StoreGone
+from falter.records.errors import StoreBusy, StoreError, StoreGone
 from falter.store.migrations import MIGRATIONS, migrate
 
 __all__ = ["FAULTS", "Place", "connect", "shared", "trouble"]

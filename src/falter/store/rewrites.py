@@ -9,9 +9,9 @@ from typing import Any
 
 import orjson
 
-from falter.core.codec import from_json, to_json
-from falter.core.records import Response, Rewrite
-from falter.core.reviews import Review, Sample, only_one
+from falter.records.codec import from_json, to_json
+from falter.records.reviews import Review, Sample, only_one
+from falter.records.types import Response, Rewrite
 from falter.store.encoding import blob, checksum
 from falter.store.store import CHUNK, Store
 

@@ -12,10 +12,10 @@ from typing import Any, Self, TypeVar
 
 import orjson
 
-from falter.core.codec import from_json, to_json
-from falter.core.errors import StoreError, UnknownName
-from falter.core.ids import short
-from falter.core.records import Item, Model, Request, Response, Run, Variant
+from falter.records.codec import from_json, to_json
+from falter.records.errors import StoreError, UnknownName
+from falter.records.ids import short
+from falter.records.types import Item, Model, Request, Response, Run, Variant
 from falter.store.cells import CellRange
 from falter.store.encoding import (
     blob,

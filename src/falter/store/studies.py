@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 
-from falter.core.codec import from_json, to_json
-from falter.core.errors import StoreError, UnknownName
-from falter.core.ids import digest, short
+from falter.records.codec import from_json, to_json
+from falter.records.errors import StoreError, UnknownName
+from falter.records.ids import digest, short
 from falter.store.encoding import blob
 from falter.store.store import Store, StoredRun
 

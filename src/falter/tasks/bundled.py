@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from importlib import resources
 from typing import Any
 
-from falter.core.errors import TaskError
-from falter.core.records import Item
+from falter.records.errors import TaskError
+from falter.records.types import Item
 from falter.tasks.task import Task, Template
 
 ONE_LETTER = "Reply with the letter of your choice and nothing else."

@@ -11,7 +11,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from falter.core.errors import TaskError
+from falter.records.errors import TaskError
 from falter.tasks.rows import Row, read_text
 
 Located = tuple[Row, str]

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from falter.core.errors import TaskError, nearest
-from falter.core.ids import digest, short
-from falter.core.records import Item
-from falter.core.rng import Rng
+from falter.records.errors import TaskError, nearest
+from falter.records.ids import digest, short
+from falter.records.rng import Rng
+from falter.records.types import Item
 from falter.tasks.task import LABELS
 
 SENTENCES = "sentences"

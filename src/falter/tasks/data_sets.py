@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from falter.core.errors import FalterError, MissingExtra, TaskError
-from falter.core.records import Item
+from falter.records.errors import FalterError, MissingExtra, TaskError
+from falter.records.types import Item
 from falter.tasks import data_files as files
 from falter.tasks import data_rows as read
 from falter.tasks.bundled import CODE, LETTER, ONE_LETTER, OTHER_LETTER, OTHERS, OWN, lettered

@@ -12,10 +12,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from falter.core.answers import AnswerKey, AnswerSchema
-from falter.core.codec import to_json
-from falter.core.errors import TaskError, UnknownName
-from falter.core.records import Item, SectionKind
+from falter.records.answers import AnswerKey, AnswerSchema
+from falter.records.codec import to_json
+from falter.records.errors import TaskError, UnknownName
+from falter.records.types import Item, SectionKind
 from falter.tasks.enterprise_data import (
     ENGLISH,
     LANGUAGES,

@@ -13,7 +13,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from falter.core.errors import TaskError, UnknownName
+from falter.records.errors import TaskError, UnknownName
 
 ENGLISH = "en"
 LANGUAGES = ("en", "de", "es", "fr", "fr-CA", "it", "ja", "nl", "pt-BR")

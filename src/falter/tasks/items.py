@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from falter.core.errors import DuplicateName, TaskError, nearest
-from falter.core.ids import digest, short
-from falter.core.records import Item
+from falter.records.errors import DuplicateName, TaskError, nearest
+from falter.records.ids import digest, short
+from falter.records.types import Item
 from falter.tasks.rows import DataSpec, Row, TargetAs
 from falter.tasks.task import LABELS, Template
 

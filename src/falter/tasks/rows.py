@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from falter.core.errors import InvalidValue, MissingExtra, TaskError, UsageError, printable
-from falter.core.ids import digest, short
-from falter.core.registry import Registry
+from falter.records.errors import InvalidValue, MissingExtra, TaskError, UsageError, printable
+from falter.records.ids import digest, short
+from falter.records.registry import Registry
 
 Row = dict[str, Any]
 MEMORY = "memory:"

@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from falter.core.answers import AnswerSchema
-from falter.core.codec import from_json
-from falter.core.errors import InvalidValue, TemplateError, UnknownName, nearest
-from falter.core.ids import digest
-from falter.core.records import Choicewise, Item, Program, Prompt, Section, SectionKind
-from falter.core.registry import Registry
-from falter.core.render import choice_block
+from falter.records.answers import AnswerSchema
+from falter.records.codec import from_json
+from falter.records.errors import InvalidValue, TemplateError, UnknownName, nearest
+from falter.records.ids import digest
+from falter.records.registry import Registry
+from falter.records.render import choice_block
+from falter.records.types import Choicewise, Item, Program, Prompt, Section, SectionKind
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}|\{([A-Za-z_][\w.-]*)\}")
 _PARTS: dict[str, tuple[SectionKind, SectionKind]] = {

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from falter.core.interfaces import Capabilities
-from falter.core.records import ContinuationScore, Model, Request, Response, Rewrite
+from falter.records.interfaces import Capabilities
+from falter.records.types import ContinuationScore, Model, Request, Response, Rewrite
 from falter.text import natural_words, protect
 
 Answer = str | Response | Exception

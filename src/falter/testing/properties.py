@@ -15,13 +15,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from falter.core.codec import from_json, to_json
-from falter.core.ids import step_seed
-from falter.core.interfaces import Perturbation
-from falter.core.records import Prompt, Section
-from falter.core.render import plain
-from falter.core.rng import Rng
 from falter.perturbations import RewritePerturbation
+from falter.records.codec import from_json, to_json
+from falter.records.ids import step_seed
+from falter.records.interfaces import Perturbation
+from falter.records.render import plain
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Section
 from falter.testing.doubles import MadeUpRewrites
 from falter.testing.samples import SAMPLES, Sample
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from falter.core.records import Demonstration, Prompt, Section, SectionKind
-from falter.core.render import choice_block
+from falter.records.render import choice_block
+from falter.records.types import Demonstration, Prompt, Section, SectionKind
 
 __all__ = ["SAMPLES", "Sample"]
 

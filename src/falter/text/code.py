@@ -7,8 +7,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from falter.core.late_regex import late_regex
-from falter.core.records import Span
+from falter.records.lazy_regex import late_regex
+from falter.records.types import Span
 
 _FENCE = late_regex(r"^[ \t]{0,12}(`{3,12}|~{3,12})([^\n]{0,200})$", re.MULTILINE)
 

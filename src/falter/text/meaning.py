@@ -12,8 +12,8 @@ from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple, TypeVar
 
-from falter.core.late_regex import late_regex
-from falter.core.records import Span
+from falter.records.lazy_regex import late_regex
+from falter.records.types import Span
 from falter.text.names import common_words, names
 from falter.text.protection import protect
 from falter.text.words import (

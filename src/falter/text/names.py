@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from falter.core.late_regex import late_regex
-from falter.core.records import Span
+from falter.records.lazy_regex import late_regex
+from falter.records.types import Span
 from falter.text.spans import merged
 from falter.text.words import data_text, edit_distance, word_set
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from falter.core.errors import InvalidValue
-from falter.core.late_regex import late_regex
-from falter.core.records import Section, Span
+from falter.records.errors import InvalidValue
+from falter.records.lazy_regex import late_regex
+from falter.records.types import Section, Span
 from falter.text.code import CODE_LINE_START, braced, code_lines, fences, python_code
 from falter.text.spans import merged
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from falter.core.errors import InvalidValue, nearest
-from falter.core.late_regex import late_regex
+from falter.records.errors import InvalidValue, nearest
+from falter.records.lazy_regex import late_regex
 
 Relevance = tuple[int, ...] | None
 _TERM = late_regex(r"\b\w\w+\b")

@@ -8,7 +8,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
-from falter.core.records import Edit, Section, SectionKind, Span
+from falter.records.types import Edit, Section, SectionKind, Span
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:

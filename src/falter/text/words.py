@@ -8,9 +8,9 @@ from collections.abc import Container, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
-from falter.core.errors import InvalidValue, nearest
-from falter.core.late_regex import late_regex
-from falter.core.records import Span
+from falter.records.errors import InvalidValue, nearest
+from falter.records.lazy_regex import late_regex
+from falter.records.types import Span
 from falter.text.spans import uncovered
 
 

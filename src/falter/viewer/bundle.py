@@ -9,7 +9,7 @@ from pathlib import Path
 
 import orjson
 
-from falter.core.errors import UsageError
+from falter.records.errors import UsageError
 from falter.viewer.page import index_page, page_files, single_page
 from falter.viewer.server import panels_record
 from falter.viewer.source import Source

@@ -13,7 +13,7 @@ import orjson
 from numpy.typing import NDArray
 
 from falter.analysis import OUTCOMES, STATUSES, UNREADABLE, Table
-from falter.core.records import BASELINE, Panel
+from falter.records.types import BASELINE, Panel
 
 CODES = (
     "missing",

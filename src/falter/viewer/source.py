@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from falter.analysis import Table, cuts_of_run, run_tables, scored_cells, segments
-from falter.core import render
-from falter.core.ids import short
-from falter.core.interfaces import Scorer
-from falter.core.records import BASELINE, Item, Panel, Prompt, Run, Score
 from falter.engine import run_scorers
+from falter.records import render
+from falter.records.ids import short
+from falter.records.interfaces import Scorer
+from falter.records.types import BASELINE, Item, Panel, Prompt, Run, Score
 from falter.store import (
     CellRange,
     Store,

@@ -8,7 +8,7 @@ from falter.analysis.figures.details import NOT_THE_WORDING, meaning_grid, meani
 from falter.analysis.figures.panel import drops_at_once, overview, panel_figures
 from falter.analysis.results import Analysis
 from falter.analysis.sentences import noun
-from falter.figures import Figure, Statement
+from falter.records.figures import Figure, Statement
 
 _MAIN = (
     ANSWER,

@@ -8,10 +8,20 @@ from typing import Any, Literal, TypeVar
 
 from falter.analysis.results import Across, Analysis, PanelResult
 from falter.analysis.sentences import sentence, within
-from falter.core.records import Estimate
-from falter.figures import VERDICT_WORDS, Bar, Bars, Column, Figure, Grid, Statement, Value, grid
-from falter.figures import numbers as n
 from falter.measures import PooledBrittleness
+from falter.records import numbers as n
+from falter.records.figures import (
+    VERDICT_WORDS,
+    Bar,
+    Bars,
+    Column,
+    Figure,
+    Grid,
+    Statement,
+    Value,
+    grid,
+)
+from falter.records.types import Estimate
 
 # Brittleness of models over their tasks, and of tasks over their models.
 

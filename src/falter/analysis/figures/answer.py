@@ -33,8 +33,8 @@ from falter.analysis.sentences import (
     templates,
     within,
 )
-from falter.figures import Statement, Verdict
-from falter.figures import numbers as n
+from falter.records import numbers as n
+from falter.records.figures import Statement, Verdict
 
 ANSWER = "answer"
 EXCLUDED = "excluded"

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from falter.analysis.meaning_checks import MEANING_CHECKS
 from falter.analysis.results import Meaning, NotAsked, PanelResult, RecipeParts
-from falter.core.records import Estimate
-from falter.figures import (
+from falter.records import numbers as n
+from falter.records.figures import (
     VERDICT_WORDS,
     Breakdown,
     BreakdownRow,
@@ -18,7 +18,7 @@ from falter.figures import (
     Value,
     grid,
 )
-from falter.figures import numbers as n
+from falter.records.types import Estimate
 
 PARTS = "parts"
 NOT_THE_WORDING = "not-the-wording"

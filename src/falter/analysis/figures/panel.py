@@ -12,8 +12,8 @@ from falter.analysis.figures.answer import answer_of_panel
 from falter.analysis.figures.details import not_asked_figures, parts_figures, verdict_figures
 from falter.analysis.results import Analysis, Counts, PanelResult
 from falter.analysis.sentences import listed, noun, verdict_text
-from falter.core.records import Estimate
-from falter.figures import (
+from falter.records import numbers as n
+from falter.records.figures import (
     VERDICT_WORDS,
     Bar,
     Bars,
@@ -31,7 +31,7 @@ from falter.figures import (
     Verdict,
     grid,
 )
-from falter.figures import numbers as n
+from falter.records.types import Estimate
 
 MOST_REASONS = 20
 NUMBERS, DETAILS = "Key numbers", "More numbers"

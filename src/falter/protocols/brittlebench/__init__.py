@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from falter.analysis import answer_figure, drops_at_once, meaning_grid, ranking_figures
-from falter.figures import Figure
 from falter.protocols.brittlebench.accuracies import (
     dose_figures,
     negation_grid,
@@ -31,6 +30,7 @@ from falter.protocols.tables import (
     recipes_grid,
     tasks_grid,
 )
+from falter.records.figures import Figure
 from falter.rewrites import Agreement
 from falter.tasks import Task
 

@@ -10,9 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis import Table, brittleness_bars, model_names
-from falter.core.interfaces import Case
-from falter.core.records import Estimate
-from falter.figures import (
+from falter.measures import (
+    ComposedPair,
+    IntensityCurve,
+    accuracy,
+    accuracy_drop,
+    composition,
+    intensity_curve,
+    mean_over_tasks,
+)
+from falter.protocols.protocol import PartResult
+from falter.protocols.tables import WayOfAsking, figures_of, models_of, panels_of
+from falter.records.figures import (
     Bar,
     Bars,
     Column,
@@ -25,17 +34,8 @@ from falter.figures import (
     Strips,
     Value,
 )
-from falter.measures import (
-    ComposedPair,
-    IntensityCurve,
-    accuracy,
-    accuracy_drop,
-    composition,
-    intensity_curve,
-    mean_over_tasks,
-)
-from falter.protocols.protocol import PartResult
-from falter.protocols.tables import WayOfAsking, figures_of, models_of, panels_of
+from falter.records.interfaces import Case
+from falter.records.types import Estimate
 from falter.rewrites import Agreement, Coefficient, Pair
 from falter.scorers import scorers
 from falter.stats import holm

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis import OUTCOMES, UNREADABLE, Table, model_names
-from falter.core.errors import TaskError
-from falter.core.ids import short
-from falter.core.records import Estimate, Item, Prompt, Recipe
 from falter.protocols.judging import quoted, rubric
 from falter.protocols.protocol import PartResult, ScoredCell
+from falter.records.errors import TaskError
+from falter.records.ids import short
+from falter.records.types import Estimate, Item, Prompt, Recipe
 from falter.scorers import without_sequel
 from falter.scorers.judging import DIMENSIONS
 from falter.tasks import Task, Template

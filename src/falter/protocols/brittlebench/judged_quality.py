@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis import model_names
-from falter.core.records import Estimate, Score
-from falter.figures import Figure, Grid, HeatMap, Value
 from falter.measures import (
     accuracy,
     accuracy_drop,
@@ -28,6 +26,8 @@ from falter.protocols.brittlebench.arms import (
 )
 from falter.protocols.protocol import PartResult
 from falter.protocols.tables import figures_of
+from falter.records.figures import Figure, Grid, HeatMap, Value
+from falter.records.types import Estimate, Score
 from falter.scorers.judging import DIMENSIONS, read_ratings
 from falter.stats import average_ranks
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.core.errors import InvalidValue, MissingExtra
-from falter.core.records import Estimate, EstimateStatus
-from falter.figures import Grid, Value
 from falter.protocols.brittlebench.arms import ALL_TASKS, Arms, Signer
 from falter.protocols.tables import figures_of
+from falter.records.errors import InvalidValue, MissingExtra
+from falter.records.figures import Grid, Value
+from falter.records.types import Estimate, EstimateStatus
 from falter.stats import (
     Interval,
     LogisticMixed,

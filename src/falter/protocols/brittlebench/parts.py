@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
-from falter.core.errors import UsageError
 from falter.protocols.protocol import Need, Part, TaskKind, UserSettings
+from falter.records.errors import UsageError
 
 WORDS = (
     "typos", "drop_stop_words", "punctuation_spaces", "space_sequences", "word_split", "word_merge",

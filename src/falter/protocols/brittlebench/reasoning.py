@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis import UNREADABLE
-from falter.core.records import Estimate
-from falter.figures import Figure, Grid, Value
 from falter.measures import (
     accuracy,
     accuracy_drop,
@@ -30,6 +28,8 @@ from falter.protocols.brittlebench.arms import (
 from falter.protocols.brittlebench.mixed_models import mixed_effects_grid
 from falter.protocols.protocol import PartResult
 from falter.protocols.tables import figures_of
+from falter.records.figures import Figure, Grid, Value
+from falter.records.types import Estimate
 from falter.stats import difference_in_drops, holm, mcnemar, sign_flip_test
 
 declared = figures_of("brittlebench")

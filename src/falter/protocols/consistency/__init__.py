@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from falter.figures import Figure
 from falter.protocols.consistency.figures import (
     answer_sentences,
     deviation_figures,
@@ -17,6 +16,7 @@ from falter.protocols.consistency.figures import (
 )
 from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
 from falter.protocols.tables import APPENDIX, chapter, counts_grid, findings
+from falter.records.figures import Figure
 from falter.rewrites import Agreement
 
 GRID: Mapping[str, tuple[Any, ...]] = {

@@ -11,9 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis import OUTCOMES, Table, model_names
-from falter.core.records import Estimate
-from falter.figures import Column, Curve, Curves, Figure, Grid, Statement, Strip, Strips, Value
-from falter.figures import numbers as n
 from falter.measures import (
     RobustnessRegression,
     accuracy,
@@ -27,6 +24,19 @@ from falter.measures import (
 )
 from falter.protocols.protocol import PartResult
 from falter.protocols.tables import figures_of, grid_named
+from falter.records import numbers as n
+from falter.records.figures import (
+    Column,
+    Curve,
+    Curves,
+    Figure,
+    Grid,
+    Statement,
+    Strip,
+    Strips,
+    Value,
+)
+from falter.records.types import Estimate
 from falter.stats.factorial import Anova, anova
 
 # Panels: scores and outputs, items × configurations

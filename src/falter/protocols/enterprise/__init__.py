@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from falter.core.records import Estimate
-from falter.figures import Figure
-from falter.figures import numbers as n
 from falter.protocols.enterprise.figures import (
     main_figures,
     run_figures,
@@ -21,6 +18,9 @@ from falter.protocols.enterprise.splits import split_figures, supplementary_figu
 from falter.protocols.judging import VERSION
 from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
 from falter.protocols.tables import APPENDIX, chapter, counts_grid, findings, grid_named
+from falter.records import numbers as n
+from falter.records.figures import Figure
+from falter.records.types import Estimate
 from falter.rewrites import Agreement
 from falter.tasks import Task
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from falter.core.records import Estimate, EstimateStatus
-from falter.figures import Column, Curve, Curves, Figure, Grid, HeatMap, Statement, Value
 from falter.measures import RobustnessScore, category_difficulty, run_summary
 from falter.measures.enterprise import CategoryScore
 from falter.protocols.enterprise.pairs import Pair, Reply
 from falter.protocols.enterprise.parts import BASELINE, CROSSLINGUAL, kind_of
 from falter.protocols.enterprise.scores import ALIKE, TOLERANCE, Scores
 from falter.protocols.tables import figures_of
+from falter.records.figures import Column, Curve, Curves, Figure, Grid, HeatMap, Statement, Value
+from falter.records.types import Estimate, EstimateStatus
 
 declared = figures_of("enterprise")
 

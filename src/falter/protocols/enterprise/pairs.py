@@ -7,9 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median_low
 
-from falter.core.errors import TaskError
-from falter.core.ids import digest
-from falter.core.records import Item, Prompt, Recipe
 from falter.protocols.enterprise.parts import (
     AGAIN,
     COMPARING,
@@ -24,6 +21,9 @@ from falter.protocols.enterprise.parts import (
 from falter.protocols.judging import AGAIN as BRIEFLY
 from falter.protocols.judging import OUTPUT, QUALITY, SIMILARITY, VERSION, quoted
 from falter.protocols.protocol import Part, PartResult, ScoredCell
+from falter.records.errors import TaskError
+from falter.records.ids import digest
+from falter.records.types import Item, Prompt, Recipe
 from falter.scorers import answer_parts
 from falter.scorers.rating import RATINGS
 from falter.tasks import Task, Template

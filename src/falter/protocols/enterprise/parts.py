@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from falter.core.records import Recipe
 from falter.protocols.protocol import Part, UserSettings
+from falter.records.types import Recipe
 
 TASKS = ("enterprise_case", "enterprise_chat", "enterprise_questions", "enterprise_slots")
 LANGUAGES = ("es", "fr", "fr-CA", "de", "nl", "it", "ja", "pt-BR")

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from falter.core.records import Estimate
-from falter.figures import Column, Figure, Grid, Value
 from falter.measures import run_summary
 from falter.protocols.enterprise.figures import title_of
 from falter.protocols.enterprise.parts import (
@@ -21,6 +19,8 @@ from falter.protocols.enterprise.parts import (
 )
 from falter.protocols.enterprise.scores import Scores
 from falter.protocols.tables import figures_of
+from falter.records.figures import Column, Figure, Grid, Value
+from falter.records.types import Estimate
 
 declared = figures_of("enterprise")
 

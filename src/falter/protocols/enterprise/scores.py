@@ -9,8 +9,6 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from falter.core.ids import short
-from falter.core.records import Estimate, Run
 from falter.measures import RatedPairs, RobustnessScore, robustness_score
 from falter.measures.enterprise import CategoryScore
 from falter.protocols.enterprise.pairs import (
@@ -26,6 +24,8 @@ from falter.protocols.enterprise.pairs import (
 from falter.protocols.enterprise.parts import BASELINE, CATEGORIES, COMPARING, RATING, kind_of
 from falter.protocols.judging import VERSION
 from falter.protocols.protocol import PartResult
+from falter.records.ids import short
+from falter.records.types import Estimate, Run
 from falter.scorers import entity_match, json_rouge, rouge
 from falter.scorers.parts import gold_slots
 

@@ -8,9 +8,6 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.core.errors import FalterError
-from falter.core.records import Estimate
-from falter.figures import Column, Figure, Grid, HeatMap, Value
 from falter.measures import accuracy, table_summary
 from falter.protocols.enterprise.figures import split_grid, title_of
 from falter.protocols.enterprise.pairs import Pair, Reply, ratings_by_judge, replies_to, verdicts_of
@@ -25,6 +22,9 @@ from falter.protocols.enterprise.parts import (
 )
 from falter.protocols.enterprise.scores import Scores, aligned_likeness, likeness
 from falter.protocols.tables import figures_of
+from falter.records.errors import FalterError
+from falter.records.figures import Column, Figure, Grid, HeatMap, Value
+from falter.records.types import Estimate
 from falter.scorers import semantic_similarities
 from falter.stats.agreement import Agreement, krippendorff_alpha, weighted_kappa
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from falter.figures import Figure
 from falter.protocols.mend.remedies import (
     VOTE,
     PanelRemedies,
@@ -14,6 +13,7 @@ from falter.protocols.mend.remedies import (
     voters_of,
 )
 from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
+from falter.records.figures import Figure
 from falter.rewrites import Agreement
 
 __all__ = ["MEND", "VOTE", "confirmed", "voters_of"]

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis import OUTCOMES, UNREADABLE, Table, model_names
-from falter.core.errors import DuplicateName, InvalidValue
-from falter.core.records import Estimate, Score
-from falter.core.render import plain
-from falter.figures import Column, Figure, Grid, Statement, Value
-from falter.figures.numbers import points, whole
 from falter.measures import ConfirmedRemedy, RemedyEffect, RemedyScores, confirmed_remedy
 from falter.protocols.protocol import Part, PartResult, UserSettings
 from falter.protocols.tables import figures_of
+from falter.records.errors import DuplicateName, InvalidValue
+from falter.records.figures import Column, Figure, Grid, Statement, Value
+from falter.records.numbers import points, whole
+from falter.records.render import plain
+from falter.records.types import Estimate, Score
 from falter.remedies import remedies, remedy_from
 
 # Votes: one item asked in several ways

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from falter.core.records import Estimate
-from falter.figures import Figure
-from falter.figures import numbers as n
 from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
 from falter.protocols.relevance.human import CRITERIA, human_sheet, read_human_sheets
 from falter.protocols.relevance.judged import judged_figures, judged_task
@@ -19,6 +16,9 @@ from falter.protocols.relevance.summaries import (
     source_figures,
 )
 from falter.protocols.tables import APPENDIX, chapter, counts_grid, findings, grid_named
+from falter.records import numbers as n
+from falter.records.figures import Figure
+from falter.records.types import Estimate
 from falter.rewrites import Agreement
 from falter.tasks import Task
 

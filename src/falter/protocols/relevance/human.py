@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from falter.core.errors import UsageError
-from falter.core.ids import digest, short, step_seed
-from falter.core.rng import Rng
 from falter.measures import HumanEvaluation, human_evaluation
 from falter.protocols.protocol import PartResult
 from falter.protocols.relevance.summaries import EXPECTED, ORIGINAL, article_of, summaries_of
+from falter.records.errors import UsageError
+from falter.records.ids import digest, short, step_seed
+from falter.records.rng import Rng
 from falter.rewrites import guarded
 
 CRITERIA: Mapping[str, tuple[int, int]] = {

@@ -8,10 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from falter.core.errors import TaskError
-from falter.core.ids import digest, short
-from falter.core.records import Estimate, Item
-from falter.figures import Figure, Grid, Value
 from falter.measures import geval_score, human_evaluation
 from falter.protocols.judging import quoted, rubric
 from falter.protocols.protocol import Part, PartResult
@@ -26,6 +22,10 @@ from falter.protocols.relevance.summaries import (
     summaries_of,
 )
 from falter.protocols.tables import figures_of
+from falter.records.errors import TaskError
+from falter.records.figures import Figure, Grid, Value
+from falter.records.ids import digest, short
+from falter.records.types import Estimate, Item
 from falter.scorers import summary_rating
 from falter.tasks import Task, Template
 

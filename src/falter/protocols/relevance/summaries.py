@@ -11,10 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis import STATUSES, model_names
-from falter.core.errors import FalterError
-from falter.core.interfaces import Case
-from falter.core.records import Estimate, Recipe, Variant
-from falter.figures import Column, Figure, Grid, Value
 from falter.measures import (
     PositionShift,
     accuracy,
@@ -25,6 +21,10 @@ from falter.measures import (
 from falter.protocols.protocol import PartResult
 from falter.protocols.relevance.parts import MEASURES
 from falter.protocols.tables import figures_of
+from falter.records.errors import FalterError
+from falter.records.figures import Column, Figure, Grid, Value
+from falter.records.interfaces import Case
+from falter.records.types import Estimate, Recipe, Variant
 from falter.scorers import TokenMatch, bertscore
 from falter.scorers.summaries import allowed_sentences, summary_sentences
 from falter.text import relevance_map, sentences

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from falter.figures import (
+from falter.records.figures import (
     Bars,
     Breakdown,
     Curves,

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from falter.core.records import Estimate
-from falter.figures import Figure, Forest, Unit
-from falter.figures import numbers as n
+from falter.records import numbers as n
+from falter.records.figures import Figure, Forest, Unit
+from falter.records.types import Estimate
 
 _MAX_TICKS = 6
 _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)

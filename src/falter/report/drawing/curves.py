@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from falter.core.records import Estimate
-from falter.figures import Curve, Curves, Unit
-from falter.figures import numbers as n
+from falter.records import numbers as n
+from falter.records.figures import Curve, Curves, Unit
+from falter.records.types import Estimate
 from falter.report.drawing.axis import Axis, axis_of, ends, tick_texts
 from falter.report.drawing.tables import empty_note
 from falter.report.escape import Html

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from falter.figures import Example, Examples, Segment, Side
-from falter.figures import numbers as n
+from falter.records import numbers as n
+from falter.records.figures import Example, Examples, Segment, Side
 from falter.report.escape import LIMIT, Html, edited, escape
 from falter.report.markup import cell, head, label, tag
 

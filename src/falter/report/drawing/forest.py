@@ -5,9 +5,9 @@ Places are percentages of the column, so the drawing stretches and its text does
 
 from __future__ import annotations
 
-from falter.core.records import Estimate
-from falter.figures import Column, Forest, ForestRow, Value, Verdict
-from falter.figures import numbers as n
+from falter.records import numbers as n
+from falter.records.figures import Column, Forest, ForestRow, Value, Verdict
+from falter.records.types import Estimate
 from falter.report.drawing.axis import Scale
 from falter.report.drawing.examples import change_marked
 from falter.report.drawing.tables import empty_note

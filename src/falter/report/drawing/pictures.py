@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from falter.core.records import Estimate
-from falter.figures import (
+from falter.records import numbers as n
+from falter.records.figures import (
     Bars,
     Breakdown,
     Curve,
@@ -19,7 +19,7 @@ from falter.figures import (
     HeatMap,
     Strips,
 )
-from falter.figures import numbers as n
+from falter.records.types import Estimate
 from falter.report.drawing.axis import Axis, Scale, axis_of, ends, scales_of, tick_texts
 from falter.report.drawing.curves import facets
 from falter.report.drawing.stacks import breakdown_axis, placed_parts, size

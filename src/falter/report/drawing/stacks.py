@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from falter.core.records import Estimate
-from falter.figures import Bar, Bars, Breakdown, BreakdownRow
-from falter.figures import numbers as n
+from falter.records import numbers as n
+from falter.records.figures import Bar, Bars, Breakdown, BreakdownRow
+from falter.records.types import Estimate
 from falter.report.drawing.axis import Axis, axis_of, tick_texts
 from falter.report.drawing.tables import empty_note
 from falter.report.escape import Html

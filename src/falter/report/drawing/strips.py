@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from itertools import groupby
 
-from falter.figures import Strip, Strips
-from falter.figures import numbers as n
+from falter.records import numbers as n
+from falter.records.figures import Strip, Strips
 from falter.report.drawing.axis import Axis, axis_of, tick_texts
 from falter.report.drawing.tables import empty_note
 from falter.report.escape import Html

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from falter.core.records import Estimate
-from falter.figures import Column, Grid, Headline, HeadNumber, HeatMap, Unit, Value
-from falter.figures import numbers as n
+from falter.records import numbers as n
+from falter.records.figures import Column, Grid, Headline, HeadNumber, HeatMap, Unit, Value
+from falter.records.types import Estimate
 from falter.report.escape import Html
 from falter.report.markup import label, number, scroll, tag
 from falter.report.words import colour, excludes_zero, few, heading, provenance, reason

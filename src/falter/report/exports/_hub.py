@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from falter.core.errors import MissingExtra
-from falter.figures import Statement
+from falter.records.errors import MissingExtra
+from falter.records.figures import Statement
 from falter.report.escape import line
 from falter.report.exports._records import (
     ExportedResult,

@@ -12,8 +12,8 @@ from typing import Any
 
 import orjson
 
-from falter.core.ids import digest, short
-from falter.core.records import CUT, Panel, Recipe, Run, Usage
+from falter.records.ids import digest, short
+from falter.records.types import CUT, Panel, Recipe, Run, Usage
 from falter.report.exports._records import (
     ExportedCell,
     ExportedPart,

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from falter.core.ids import digest, short
-from falter.core.records import Panel, Run
+from falter.records.ids import digest, short
+from falter.records.types import Panel, Run
 from falter.report.exports._records import (
     ExportedCell,
     ExportedPart,

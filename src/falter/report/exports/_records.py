@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from falter.core import render
-from falter.core.errors import UsageError
-from falter.core.ids import digest, short
-from falter.core.records import Model, Prompt, Response, Run, Score, Variant
-from falter.core.registry import Registry
-from falter.figures import Study
+from falter.records import render
+from falter.records.errors import UsageError
+from falter.records.figures import Study
+from falter.records.ids import digest, short
+from falter.records.registry import Registry
+from falter.records.types import Model, Prompt, Response, Run, Score, Variant
 
 __all__ = [
     "ExportedCell",

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from falter.core.codec import json_text, to_json
-from falter.core.errors import MissingExtra
-from falter.figures import Figure, Study
+from falter.records.codec import json_text, to_json
+from falter.records.errors import MissingExtra
+from falter.records.figures import Figure, Study
 from falter.report.escape import unhide
 from falter.report.marks import marked
 from falter.report.tables import COLUMNS, Row, figure_rows

@@ -10,9 +10,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from falter.core.ids import short
-from falter.core.records import Estimate
-from falter.figures import (
+from falter.records import numbers as n
+from falter.records.figures import (
     Breakdown,
     Column,
     Examples,
@@ -25,7 +24,8 @@ from falter.figures import (
     Study,
     Value,
 )
-from falter.figures import numbers as n
+from falter.records.ids import short
+from falter.records.types import Estimate
 from falter.report.drawing.tables import shades_of
 from falter.report.escape import line
 from falter.report.marks import model_names, readable, warning

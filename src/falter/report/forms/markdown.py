@@ -5,9 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from falter.core.ids import short
-from falter.figures import Breakdown, Examples, Figure, Grid, Headline, Statement, Study, Value
-from falter.figures import numbers as n
+from falter.records import numbers as n
+from falter.records.figures import (
+    Breakdown,
+    Examples,
+    Figure,
+    Grid,
+    Headline,
+    Statement,
+    Study,
+    Value,
+)
+from falter.records.ids import short
 from falter.report.escape import line
 from falter.report.marks import model_names, readable, warning
 from falter.report.tables import grids

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from rich.console import Console
 
-from falter.figures import (
+from falter.records import numbers as n
+from falter.records.figures import (
     Breakdown,
     Examples,
     Figure,
@@ -16,7 +17,6 @@ from falter.figures import (
     Statement,
     Study,
 )
-from falter.figures import numbers as n
 from falter.report.drawing import Scale, scales_of
 from falter.report.escape import line
 from falter.report.forms.printing import Printer

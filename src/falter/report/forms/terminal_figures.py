@@ -9,8 +9,8 @@ from itertools import groupby
 
 from rich.cells import cell_len
 
-from falter.core.records import Estimate
-from falter.figures import (
+from falter.records import numbers as n
+from falter.records.figures import (
     Bars,
     Breakdown,
     BreakdownRow,
@@ -23,7 +23,7 @@ from falter.figures import (
     HeatMap,
     Value,
 )
-from falter.figures import numbers as n
+from falter.records.types import Estimate
 from falter.report.drawing import Scale
 from falter.report.drawing.axis import axis_of, ends
 from falter.report.drawing.stacks import length, reach, size

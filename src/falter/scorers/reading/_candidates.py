@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from falter.core.late_regex import late_regex
+from falter.records.lazy_regex import late_regex
 from falter.scorers.reading._cleaning import answer_part, boxed, plain
 from falter.scorers.reading._closed import settled, sole
 from falter.scorers.reading._mentions import ANY, who

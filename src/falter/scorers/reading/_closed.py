@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from falter.core.late_regex import late_regex
+from falter.records.lazy_regex import late_regex
 from falter.scorers.reading._clause_words import IDLE_IF
 from falter.scorers.reading._clauses import Part, sentences
 from falter.scorers.reading._cleaning import is_cut

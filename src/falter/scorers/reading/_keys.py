@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from falter.core.late_regex import late_regex
+from falter.records.lazy_regex import late_regex
 from falter.scorers.reading._cleaning import answer_part
 from falter.scorers.reading._refusals import refusal_in
 from falter.scorers.reading._words import CONDITION, CORRECTION

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import cache, lru_cache, partial
 
-from falter.core.late_regex import late_regex
+from falter.records.lazy_regex import late_regex
 from falter.scorers.reading._answering import by_question, plain_answer
 from falter.scorers.reading._candidates import read_candidate
 from falter.scorers.reading._clauses import sentences

@@ -10,7 +10,7 @@ import itertools
 import re
 from dataclasses import dataclass
 
-from falter.core.late_regex import late_regex
+from falter.records.lazy_regex import late_regex
 from falter.scorers.reading._clause_words import CARRIER
 from falter.scorers.reading._clauses import Clause, Part, clauses, is_question, sentences
 from falter.scorers.reading._words import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from falter.core.late_regex import late_regex
+from falter.records.lazy_regex import late_regex
 from falter.scorers.reading._clause_words import IDLE_IF
 from falter.scorers.reading._words import CONCLUSION, FINAL
 

@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from falter.core.late_regex import late_regex
+from falter.records.lazy_regex import late_regex
 from falter.scorers.reading._asked import Asked, asked_for, worth
 from falter.scorers.reading._cleaning import answer_part, boxed, plain
 from falter.scorers.reading._numerals import numbers

@@ -8,7 +8,7 @@ from decimal import Decimal, DivisionByZero, InvalidOperation
 from itertools import pairwise
 from typing import NamedTuple
 
-from falter.core.late_regex import late_regex
+from falter.records.lazy_regex import late_regex
 from falter.scorers.reading._spelled import (
     DOZEN,
     FRACTIONS,

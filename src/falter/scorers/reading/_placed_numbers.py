@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from falter.core.late_regex import late_regex
+from falter.records.lazy_regex import late_regex
 from falter.scorers.reading._asked import NOTHING_ASKED, Asked, words_of
 from falter.scorers.reading._clauses import Clause, Part, clause_at, clauses, sentences
 from falter.scorers.reading._number_words import (

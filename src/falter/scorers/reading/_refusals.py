@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from falter.core.late_regex import late_regex
+from falter.records.lazy_regex import late_regex
 
 __all__ = ["REFUSALS", "asks_back", "declines", "refusal_in"]
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-from falter.core.late_regex import late_regex
+from falter.records.lazy_regex import late_regex
 from falter.scorers.reading._asked import NOTHING_ASKED, Asked, measured_in, words_of, worth
 from falter.scorers.reading._clauses import sentences
 from falter.scorers.reading._cleaning import is_cut

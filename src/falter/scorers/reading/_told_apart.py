@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from falter.core.late_regex import late_regex
+from falter.records.lazy_regex import late_regex
 from falter.scorers.reading._asked import Asked, measured_in, words_of
 from falter.scorers.reading._number_words import MONTH, VERB
 from falter.scorers.reading._numerals import Number

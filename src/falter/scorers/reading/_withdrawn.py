@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from falter.core.late_regex import late_regex
+from falter.records.lazy_regex import late_regex
 
 __all__ = ["PLANS", "taken_back_at"]
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from falter.core.late_regex import late_regex
+from falter.records.lazy_regex import late_regex
 
 __all__ = [
     "Bare",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from falter.core.late_regex import late_regex
+from falter.records.lazy_regex import late_regex
 from falter.scorers.reading._asked import Asked, asked_for
 from falter.scorers.reading._candidates import read_candidate
 from falter.scorers.reading._clauses import Clause, Part, clauses, sentences

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from falter.core.answers import AnswerSchema
-from falter.core.ids import digest
+from falter.records.answers import AnswerSchema
+from falter.records.ids import digest
 
 __all__ = [
     "BASELINE",

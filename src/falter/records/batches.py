@@ -10,8 +10,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-from falter.core.interfaces import Client
-from falter.core.records import Model, Request, Response
+from falter.records.interfaces import Client
+from falter.records.types import Model, Request, Response
 
 __all__ = [
     "OPEN_STATES",

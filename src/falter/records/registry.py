@@ -6,7 +6,7 @@ import importlib.metadata
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-from falter.core.errors import DuplicateName, PluginError, UnknownName
+from falter.records.errors import DuplicateName, PluginError, UnknownName
 
 __all__ = ["Registry"]
 

@@ -9,25 +9,8 @@ import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from falter.core.records import Estimate
-from falter.figures.kinds import Unit, Value
-
-__all__ = [
-    "NONE",
-    "Shown",
-    "as_text",
-    "coefficient",
-    "count",
-    "date",
-    "decimal",
-    "level",
-    "p_value",
-    "percent",
-    "points",
-    "shown",
-    "variance",
-    "whole",
-]
+from falter.records.figures import Unit, Value
+from falter.records.types import Estimate
 
 NONE = "–"
 MINUS = "−"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from falter.core.records import Edit, Message, Prompt, Section
+from falter.records.types import Edit, Message, Prompt, Section
 
 __all__ = ["choice_block", "continuations", "messages", "plain", "with_choices"]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["AnswerKey", "AnswerSchema"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerKey:
@@ -42,3 +40,18 @@ class AnswerSchema:
         """What makes two schemas the same, as plain JSON."""
         keys = [[k.name, k.about, k.heading, k.many, k.choices, k.optional] for k in self.keys]
         return [keys, self.form, self.plain, self.lines, self.empty]
+
+
+# What a function under test may return, beside a plain text.
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A text, and a score from 0 to 1 that the function gives it by itself.
+
+    >>> Scored("Paris", 1.0)
+    Scored(text='Paris', score=1.0)
+    """
+
+    text: str
+    score: float | None = None

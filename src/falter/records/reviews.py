@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from falter.core.errors import UsageError
-from falter.core.ids import digest
-from falter.core.records import Rewrite
+from falter.records.errors import UsageError
+from falter.records.ids import digest
+from falter.records.types import Rewrite
 
 __all__ = ["Decision", "Review", "Sample", "only_one"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, get_args
 
-from falter.core.records import Estimate
+from falter.records.types import Estimate
 
 Unit = Literal[
     "text", "percent", "points", "gain", "variance", "coefficient", "score", "p", "count"
