@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from falter.weights import cache_dir
+from falter.weights.downloads import cache_dir
 
 CHUNK = 1 << 20
 

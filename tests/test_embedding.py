@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from falter.embedding import minilm
 from falter.records.errors import WeightsError
+from falter.weights.embedding import minilm
 
 PAIRS = (
     ("A man is playing a guitar.", "Someone plays an instrument."),

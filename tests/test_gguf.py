@@ -17,7 +17,7 @@ import falter
 from falter.clients.quantize import content_hash
 from falter.engine import ModelSpec, connect
 from falter.records.errors import InvalidValue, PreflightError
-from falter.weights import SMOLLM2, find_weights
+from falter.weights.downloads import SMOLLM2, find_weights
 
 REAL = Path(__file__).parents[1] / "bench" / "real_models.py"
 

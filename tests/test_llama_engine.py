@@ -21,7 +21,7 @@ import pytest
 
 from falter.clients.llama_engine import LlamaEngine
 from falter.records.types import ContinuationScore
-from falter.weights import find_weights
+from falter.weights.downloads import find_weights
 
 QUESTION = "Question: What is the capital of France?\nAnswer:"
 # On x86 a token's scores do not depend on how many are decoded with it, to the last bit. Processors

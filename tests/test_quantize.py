@@ -17,7 +17,7 @@ from falter.clients.llama_engine import LlamaEngine
 from falter.clients.quantize import QUANTISATIONS, content_hash, quantised
 from falter.engine import ModelSpec, connect
 from falter.records.errors import UsageError, WeightsError
-from falter.weights import SMOLLM2, find_weights
+from falter.weights.downloads import SMOLLM2, find_weights
 from gguf_tensors import tensor_types
 
 # Both releases of cyllama that the project is tested with, 0.2.18 and 0.7.0, make these bytes.

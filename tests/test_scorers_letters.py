@@ -17,7 +17,7 @@ from falter.records.interfaces import Case
 from falter.records.types import ContinuationScore, Request, Response, Score
 from falter.scorers import scorers
 from falter.store import Store
-from falter.weights import find_weights
+from falter.weights.downloads import find_weights
 
 LETTERS = scorers.get("choice_letter_likelihood")
 RECIPES = (

@@ -13,10 +13,10 @@ import pytest
 
 import falter.scorers
 import falter.text
-from falter.embedding import minilm
 from falter.records.errors import InvalidValue, WeightsError
 from falter.records.types import Response
 from falter.scorers import bertscore, scorers, semantic_similarities, semantic_similarity
+from falter.weights.embedding import minilm
 from test_scorers import case
 
 PAIRS = (

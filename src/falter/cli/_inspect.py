@@ -12,7 +12,7 @@ import click
 
 from falter.clients.quantize import QUANTISATIONS, content_hash, quantised
 from falter.records.errors import UnknownName
-from falter.weights import MINILM, SMOLLM2, find_weights, pull_weights
+from falter.weights.downloads import MINILM, SMOLLM2, find_weights, pull_weights
 
 __all__ = ["EMBEDDED", "list_names", "models", "not_downloaded", "weights_here"]
 

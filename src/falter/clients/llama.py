@@ -21,7 +21,7 @@ from falter.clients.settings import ClientSettings, OptionTable, clients, costs_
 from falter.records.errors import InvalidValue, PreflightError
 from falter.records.interfaces import Capabilities, Client
 from falter.records.types import Model, Request, Response, Usage
-from falter.weights import SMOLLM2, cache_dir, find_weights, pull_weights
+from falter.weights.downloads import SMOLLM2, cache_dir, find_weights, pull_weights
 
 if TYPE_CHECKING:
     from falter.clients.llama_engine import LlamaEngine

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from falter.clients.settings import require
 from falter.records.errors import UsageError, WeightsError
-from falter.weights import SMOLLM2, find_weights, pull_weights, workspace
+from falter.weights.downloads import SMOLLM2, find_weights, pull_weights, workspace
 
 Say = Callable[[str], None]
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from falter import __version__
 from falter.analysis import Cosine, KnownCosines, Meaning, Rewording, meaning
-from falter.embedding import Encoder, minilm
 from falter.engine._needs import ledger_for, needs_from
 from falter.engine.conditions import conditions, hold_out
 from falter.engine.config import Experiment
@@ -30,7 +29,8 @@ from falter.records.ids import digest
 from falter.records.interfaces import RewriteBank, Scorer
 from falter.records.types import Item, Prompt, Recipe, Variant
 from falter.tasks import Task
-from falter.weights import MINILM, find_weights
+from falter.weights.downloads import MINILM, find_weights
+from falter.weights.embedding import Encoder, minilm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

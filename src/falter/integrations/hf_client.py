@@ -26,7 +26,7 @@ from falter.clients.settings import ClientSettings, OptionTable, clients, costs_
 from falter.records.errors import InvalidValue, PreflightError
 from falter.records.interfaces import Capabilities, Client, Parameter
 from falter.records.types import ContinuationScore, Model, Request, Usage
-from falter.weights import SMOLLM2, find_weights, pull_weights
+from falter.weights.downloads import SMOLLM2, find_weights, pull_weights
 
 if TYPE_CHECKING:
     from falter.integrations.hf_engine import Engine, Scores, Tokens

@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.embedding import minilm
 from falter.records.errors import InvalidValue
 from falter.records.lazy_regex import late_regex
+from falter.weights.embedding import minilm
 
 __all__ = [
     "SentenceEncoder",

@@ -17,7 +17,7 @@ from typing import cast, get_args
 
 from falter.records.ids import digest
 from falter.scorers._sandbox import Job, Status, Verdict
-from falter.weights import cache_dir
+from falter.weights.downloads import cache_dir
 
 __all__ = ["Verdicts", "verdict_key"]
 

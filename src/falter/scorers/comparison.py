@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection
 
-from falter.embedding import minilm
 from falter.records.interfaces import Case
 from falter.records.types import Score
 from falter.scorers._base import TextScorer, scorers
@@ -14,6 +13,7 @@ from falter.scorers._objects import flat_entities
 from falter.scorers._reply import final_answer
 from falter.scorers._rouge import Tokens, rouge, rouge_tokens
 from falter.scorers._semantic import semantic_similarity
+from falter.weights.embedding import minilm
 
 __all__ = ["Comparison", "Entities", "Rouge", "Similarity"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from falter.embedding import minilm
 from falter.records.interfaces import Case
 from falter.records.types import Score
 from falter.scorers._base import scorers
 from falter.scorers._semantic import TokenEncoder, bertscore
 from falter.scorers.comparison import Comparison, Rouge
 from falter.text import sentences
+from falter.weights.embedding import minilm
 
 __all__ = [
     "SummaryBertscore",

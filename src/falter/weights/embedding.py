@@ -1,4 +1,4 @@
-"""Floor ½: sentences and tokens as vectors, by all-MiniLM-L6-v2 (int8 ONNX), offline."""
+"""Sentences and tokens as vectors, by all-MiniLM-L6-v2 (int8 ONNX), offline."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.records.errors import MissingExtra, WeightsError
-from falter.weights import MINILM, find_weights
+from falter.weights.downloads import MINILM, find_weights
 
 Floats = NDArray[np.float64]
 LONGEST = 256  # tokens; the model was not trained with more
@@ -115,7 +115,7 @@ def _session(onnxruntime: Any, path: Path, threads: int) -> Any:
 
 def _tokenizer(tokenizers: Any) -> Any:
     """BERT's uncased WordPiece."""
-    packed = files("falter.embedding").joinpath("data", "bert_uncased_vocab.txt.gz")
+    packed = files("falter.weights").joinpath("data", "bert_uncased_vocab.txt.gz")
     words = gzip.decompress(packed.read_bytes()).decode("utf-8").splitlines()
     vocabulary = {word: n for n, word in enumerate(words)}
     tokenizer = tokenizers.BertWordPieceTokenizer(vocabulary, lowercase=True)

