@@ -329,8 +329,6 @@ NAMED: dict[str, set[str]] = {
     "protocols/enterprise/scores.py": {"rougeL"},
     "protocols/judging.py": {"similarity"},
     "protocols/protocol.py": {"numeric"},
-    "report/exports/_hub.py": {"hf"},
-    "report/exports/_inspect.py": {"inspect"},
     "scorers/judging.py": {"relevance"},
     "stats/resampling.py": {"identity"},
     "tasks/enterprise_data.py": {"enterprise"},

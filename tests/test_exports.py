@@ -21,8 +21,14 @@ from falter.engine.findings import _cells, export_result
 from falter.records.errors import MissingExtra, UnknownName, UsageError
 from falter.records.figures import Statement
 from falter.records.types import Model
-from falter.report.exports import ExportedPart, ExportedResult, export_forms, write_export
-from falter.report.exports._records import address, safe_name
+from falter.report.exported import (
+    ExportedPart,
+    ExportedResult,
+    address,
+    export_forms,
+    safe_name,
+    write_export,
+)
 from falter.store import Store
 from viewer_samples import HOSTILE, hostile_store
 

@@ -48,7 +48,7 @@ def report(
     """
     from falter.analysis import write_scores
     from falter.engine import open_result
-    from falter.report.exports import export_forms
+    from falter.report.exported import export_forms
 
     for form, _ in exports:
         export_forms.get(form)

@@ -28,7 +28,7 @@ from falter.protocols import SINGLE_RUN, Part, PartResult, ScoredCell, protocols
 from falter.records.errors import UsageError
 from falter.records.figures import Study, StudyPart
 from falter.records.types import Run
-from falter.report.exports import ExportedCell, ExportedPart, ExportedResult, write_export
+from falter.report.exported import ExportedCell, ExportedPart, ExportedResult, write_export
 from falter.store import Store, StoredStudy, scan_rewrites
 
 

@@ -12,7 +12,7 @@ import orjson
 
 from falter.records.ids import digest, short
 from falter.records.types import Panel, Run
-from falter.report.exports._records import (
+from falter.report.exported import (
     ExportedCell,
     ExportedPart,
     ExportedResult,

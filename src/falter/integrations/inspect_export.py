@@ -14,7 +14,7 @@ import orjson
 
 from falter.records.ids import digest, short
 from falter.records.types import CUT, Panel, Recipe, Run, Usage
-from falter.report.exports._records import (
+from falter.report.exported import (
     ExportedCell,
     ExportedPart,
     ExportedResult,

@@ -12,7 +12,7 @@ import yaml
 from falter.records.errors import MissingExtra
 from falter.records.figures import Statement
 from falter.report.escape import line
-from falter.report.exports._records import (
+from falter.report.exported import (
     ExportedResult,
     answer_text,
     expected,
