@@ -316,7 +316,7 @@ NAMED: dict[str, set[str]] = {
     "cli/_rewrites_text.py": {"exact"},
     "clients/_connection.py": {"identity"},
     "clients/_http1_reply.py": {"identity"},
-    "experiment/_calibration.py": {"similarity"},
+    "experiment/ratings.py": {"similarity"},
     "measures/_deltas.py": {"similarity"},
     "perturbations/paraphrase.py": {"rouge1"},
     "experiment/_study.py": {"numeric"},

@@ -26,7 +26,8 @@ from falter.experiment import (
     rewrite_status,
 )
 from falter.perturbations import Ledger, perturbations
-from falter.rewrites import MemoryBank, bank_lines, read_bank, sample_of
+from falter.rewrites.bank import MemoryBank, bank_lines, read_bank
+from falter.rewrites.reviews import sample_of
 from falter.store import (
     Store,
     StoreBank,
@@ -416,7 +417,7 @@ def test_a_rewriter_that_completes_is_led(data: Path, store: Path) -> None:
     """A model without turns gets a cue at the end; one with turns does not."""
     from falter.clients.simulated import Simulated
     from falter.core.interfaces import Capabilities
-    from falter.experiment._rewrites import _request, writing_target
+    from falter.experiment.rewriting import _request, writing_target
 
     tone = perturbations.get("tone")
     wanted = tone.wanted("Is it so?", 0)  # type: ignore[attr-defined]
@@ -429,7 +430,7 @@ def test_a_rewriter_that_completes_is_led(data: Path, store: Path) -> None:
 
 def test_the_embedded_model_rewrites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real model, real store, real runner: every text gets a status, and the run counts them."""
-    monkeypatch.setattr("falter.experiment._rewrites.STEP", 16)  # replies of at most 32 tokens
+    monkeypatch.setattr("falter.experiment.rewriting.STEP", 16)  # replies of at most 32 tokens
     experiment = experiment_of(
         write_data(tmp_path, {"Which animal says moo?": "the cow", "Which one barks?": "the dog"}),
         "tone:tone=polite",

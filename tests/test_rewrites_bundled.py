@@ -26,16 +26,16 @@ from falter.experiment import (
 )
 from falter.perturbations import RewritePerturbation, perturbations
 from falter.report import html
-from falter.rewrites import (
+from falter.rewrites.bank import (
     HAND_WRITTEN,
     bank_lines,
     bundled_bank,
     bundled_rewrites,
     hand_written,
     read_bank,
-    read_reply,
-    sample_of,
 )
+from falter.rewrites.reply_reading import read_reply
+from falter.rewrites.reviews import sample_of
 from falter.store import Store, put_reviews, put_rewrites, put_samples
 from falter.tasks import tasks
 from rewrite_samples import write_data

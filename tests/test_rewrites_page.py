@@ -17,7 +17,7 @@ from browser_page import NAMES, BrowserPage, opened_page
 from falter.core.records import Rewrite
 from falter.core.reviews import Review, Sample
 from falter.perturbations import rewrite_key
-from falter.rewrites import make_sheet, read_reviews, rows_of, sheet_csv, sheet_page
+from falter.rewrites.reviews import make_sheet, read_reviews, rows_of, sheet_csv, sheet_page
 
 HOSTILE = (
     '</script><script>document.title="pwned"</script>',

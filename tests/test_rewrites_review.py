@@ -19,25 +19,22 @@ from falter.core.errors import DuplicateName, InvalidValue, UsageError
 from falter.core.records import Rewrite
 from falter.core.reviews import Review, Sample
 from falter.core.rng import Rng
-from falter.experiment import (
-    ModelSpec,
+from falter.experiment import ModelSpec, judge_rewrites
+from falter.experiment.rewriting import read_rating
+from falter.perturbations import rewrite_key
+from falter.rewrites.agreement import agreement, calibrations
+from falter.rewrites.reviews import (
+    FLAWS,
     export_sheet,
+    flawed,
     import_reviews,
-    judge_rewrites,
+    make_sheet,
     opinions,
     pick_rewrites,
-)
-from falter.perturbations import rewrite_key
-from falter.rewrites import (
-    agreement,
-    calibrations,
-    make_sheet,
-    read_rating,
     read_reviews,
     sheet_csv,
 )
-from falter.rewrites._flaws import FLAWS, flawed
-from falter.rewrites._sheet import guarded, unguarded
+from falter.rewrites.sheet import guarded, unguarded
 from falter.store import Store, put_rewrites, scan_reviews
 from rewrite_samples import Wordsmith
 

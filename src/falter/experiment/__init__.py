@@ -10,12 +10,6 @@ if TYPE_CHECKING:
     from falter.experiment._analyze import analyze_files
     from falter.experiment._answers import Answers, PickedAnswers, answers_study, pick_answers
     from falter.experiment._api import Result, open_result, run, stored_result, with_names
-    from falter.experiment._calibration import (
-        BUNDLED_RATINGS,
-        JudgeCalibration,
-        RatedTexts,
-        calibrate_judge,
-    )
     from falter.experiment._compare import ComparedRun, Comparison, compare, compared_study
     from falter.experiment._config import (
         DATA,
@@ -44,14 +38,6 @@ if TYPE_CHECKING:
         run_async,
     )
     from falter.experiment._findings import check_published, shown_analysis
-    from falter.experiment._generate import (
-        Generated,
-        apply_sheet,
-        generate_items,
-        items_in,
-        write_sheet,
-    )
-    from falter.experiment._human import summary_ratings, summary_sheet
     from falter.experiment._keywords import ExperimentSettings
     from falter.experiment._labels import run_scorers
     from falter.experiment._manifest import manifest_lines, verify_manifest
@@ -84,26 +70,6 @@ if TYPE_CHECKING:
     )
     from falter.experiment._rescore import rescored_study
     from falter.experiment._resolve import PanelPlan, Resolved, load_tasks, resolve
-    from falter.experiment._reviews import (
-        Imported,
-        Judged,
-        Opinions,
-        export_sheet,
-        import_bank,
-        import_bundled,
-        import_reviews,
-        judge_rewrites,
-        opinions,
-        pick_rewrites,
-    )
-    from falter.experiment._rewrites import (
-        StatusRow,
-        bank_for,
-        bank_in,
-        prepare,
-        resolved_in,
-        rewrite_status,
-    )
     from falter.experiment._schema import EXAMPLE, SCHEMA_FILE, schema
     from falter.experiment._settings import Block, Option, Setting, options_of
     from falter.experiment._shown import FORMS, Shown, report_form, write_report
@@ -120,6 +86,31 @@ if TYPE_CHECKING:
     from falter.experiment._thrift import promise, refuse_with_gate
     from falter.experiment._variants import variant_sets
     from falter.experiment.gate_settings import GATE, GateSpec
+    from falter.experiment.generation import (
+        Generated,
+        apply_sheet,
+        generate_items,
+        items_in,
+        write_sheet,
+    )
+    from falter.experiment.ratings import (
+        BUNDLED_RATINGS,
+        JudgeCalibration,
+        RatedTexts,
+        calibrate_judge,
+        summary_ratings,
+        summary_sheet,
+    )
+    from falter.experiment.rewriting import (
+        Judged,
+        StatusRow,
+        bank_for,
+        bank_in,
+        judge_rewrites,
+        prepare,
+        resolved_in,
+        rewrite_status,
+    )
 
 __all__ = [
     "BUNDLED_RATINGS",
@@ -141,13 +132,11 @@ __all__ = [
     "ExperimentSettings",
     "GateSpec",
     "Generated",
-    "Imported",
     "ImportedResults",
     "JudgeCalibration",
     "Judged",
     "ModelSpec",
     "NothingToApply",
-    "Opinions",
     "Option",
     "PanelPlan",
     "PickedAnswers",
@@ -185,13 +174,9 @@ __all__ = [
     "demonstration_changes",
     "design_errors",
     "export_requests",
-    "export_sheet",
     "generate_items",
     "identity_settings",
-    "import_bank",
-    "import_bundled",
     "import_results",
-    "import_reviews",
     "items_in",
     "judge_rewrites",
     "load_tasks",
@@ -201,14 +186,12 @@ __all__ = [
     "open_result",
     "open_store",
     "opened",
-    "opinions",
     "options_of",
     "overlay",
     "override",
     "panel_row",
     "panel_text",
     "pick_answers",
-    "pick_rewrites",
     "plan",
     "plan_goals",
     "plan_lines",

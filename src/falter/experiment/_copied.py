@@ -8,9 +8,9 @@ from itertools import islice
 from falter.analysis import answer_places
 from falter.core.records import Item
 from falter.experiment._labels import targets_of
-from falter.experiment._needs import model_made
 from falter.experiment._resolve import PanelPlan, Resolved
 from falter.planning import Condition
+from falter.rewrites.bank import model_made
 from falter.scorers import are_labels
 
 __all__ = ["copied_answers"]

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from falter.core.records import Demonstration
-from falter.experiment._needs import model_made
 from falter.experiment._resolve import PanelPlan, Resolved
 from falter.perturbations import reaches_demonstrations
 from falter.planning import Condition
+from falter.rewrites.bank import model_made
 
 __all__ = ["DemonstrationChanges", "demonstration_changes"]
 

@@ -22,10 +22,10 @@ from falter.core.records import Run
 from falter.experiment._heap import settled_heap
 from falter.experiment._labels import run_scorers
 from falter.experiment._meaning import encoder_if_there
-from falter.experiment._reviews import opinions
 from falter.figures import Study, StudyPart
 from falter.perturbations import everyday_name
 from falter.protocols import SINGLE_RUN, Part, PartResult, ScoredCell, protocols
+from falter.rewrites.reviews import opinions
 from falter.store import Store, StoredStudy, scan_rewrites
 
 __all__ = ["check_published", "part_result", "part_results", "shown_analysis", "shown_study"]

@@ -27,7 +27,6 @@ from falter.experiment._labels import (
     task_labels,
     with_labels,
 )
-from falter.experiment._needs import Needs, Stretch, ledger_for, needs_from
 from falter.experiment._prompts import prompt_task, without_prompt
 from falter.experiment._recipes import recipes_of
 from falter.experiment._remedies import (
@@ -38,6 +37,7 @@ from falter.experiment._remedies import (
     with_reasoning,
 )
 from falter.planning import Asked, Asking, Condition, Target, count_cells, plan
+from falter.rewrites.bank import Needs, Stretch, ledger_for, needs_from
 from falter.scorers import named_scorers, scorers, usual_reason, usual_scorer
 from falter.tasks import (
     DataSpec,

@@ -33,14 +33,13 @@ from falter.experiment._execute import (
 )
 from falter.experiment._findings import part_result
 from falter.experiment._looks import is_enough, looks, looks_of
-from falter.experiment._needs import model_made
 from falter.experiment._recipes import recipes_of
 from falter.experiment._remedies import RemedyUnfit
 from falter.experiment._resolve import Resolved, distinct, resolve
-from falter.experiment._rewrites import bank_in
 from falter.experiment._shelf import TaskShelf
 from falter.experiment._thrift import laid_out, refuse_with_protocol
 from falter.experiment.gate_settings import GateSpec
+from falter.experiment.rewriting import bank_in
 from falter.planning import Shard
 from falter.protocols import (
     SINGLE_RUN,
@@ -52,6 +51,7 @@ from falter.protocols import (
     placed_parts,
     protocols,
 )
+from falter.rewrites.bank import model_made
 from falter.scorers import scorers
 from falter.store import Store, StoredPart, StoredStudy, put_study, single_run
 from falter.tasks import Task

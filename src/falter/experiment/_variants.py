@@ -10,11 +10,11 @@ from falter.core.interfaces import RewriteBank, Scorer
 from falter.core.records import Item, Recipe, Variant
 from falter.experiment._conditions import conditions, template_for
 from falter.experiment._config import Experiment
-from falter.experiment._needs import ledger_for, needs_from
 from falter.experiment._recipes import recipes_of
 from falter.experiment._remedies import remedy_of
 from falter.experiment._resolve import distinct, hold_out, load_tasks, task_scorers
 from falter.planning import Condition
+from falter.rewrites.bank import ledger_for, needs_from
 from falter.tasks import Task
 
 __all__ = ["VariantSet", "open_sets", "variant_sets"]

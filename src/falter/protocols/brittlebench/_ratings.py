@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from falter.core.records import Estimate
 from falter.figures import Column, Figure, Grid, Value
-from falter.rewrites import Agreement, Coefficient, Pair
+from falter.rewrites import Agreement, Pair
 
 __all__ = ["rating_figures"]
 
@@ -39,21 +38,10 @@ def rating_figures(agreement: Agreement | None) -> tuple[Figure, ...]:
 
 
 def _estimates(pair: Pair) -> tuple[Value, ...]:
-    coefficients: dict[str, Coefficient] = {
-        "kappa": pair.kappa,
-        "krippendorff_alpha": pair.alpha,
-        "exact": pair.exact,
-        "mean_difference": pair.difference,
-        "spearman": pair.spearman,
-    }
-    return tuple(
-        Estimate(
-            measure=measure,
-            value=coefficient.value,
-            status=coefficient.status,
-            low=coefficient.low,
-            high=coefficient.high,
-            items=coefficient.items,
-        )
-        for measure, coefficient in coefficients.items()
+    return (
+        pair.kappa.estimate("kappa"),
+        pair.alpha.estimate("krippendorff_alpha"),
+        pair.exact.estimate("exact"),
+        pair.difference.estimate("mean_difference"),
+        pair.spearman.estimate("spearman"),
     )

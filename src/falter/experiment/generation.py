@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,19 +10,15 @@ from typing import Any
 
 import yaml
 
-from falter.core.errors import TaskError, UsageError
-from falter.core.records import BASELINE, Item
-from falter.experiment._config import Experiment, ModelSpec
-from falter.experiment._connect import connect
-from falter.experiment._execute import Watch, carry_out, opened, record_run, run_async
-from falter.experiment._findings import part_result
-from falter.experiment._resolve import resolve
-from falter.protocols import Part
+from falter.core.errors import TaskError
+from falter.core.records import Item
+from falter.experiment._config import ModelSpec
+from falter.experiment._execute import Watch
+from falter.experiment.asking import ask_task, connect_writer
+from falter.rewrites.sheet import Faults, sheet_in, sheet_rows, sheet_text
 from falter.scorers.parts import Parts
 from falter.store import Store
 from falter.tasks import Domain, Task, Template, read_yaml, rule_faults
-
-__all__ = ["Generated", "apply_sheet", "generate_items", "items_in", "write_sheet"]
 
 TRIES = 3
 ROOM = 2400
@@ -99,9 +94,7 @@ def generate_items(
     Replies are stored answers, so that a second call sends what is missing and nothing else. Whole
     items are written as files, one each; an item with a fault is not.
     """
-    client = connect(spec)
-    if not client.capabilities.generates:
-        raise UsageError(f"'{spec.name}' cannot write text", hint="name a model that generates")
+    author = connect_writer(spec).model.label
     folder = folder / ITEMS
     have = {path.stem for path in folder.glob("*.yaml")} if folder.is_dir() else set()
     todo = [issue for issue in issues if issue["key"] not in have]
@@ -126,7 +119,7 @@ def generate_items(
     for issue in whole:
         _write(folder / f"{issue['key']}.yaml", _row(issue, texts))
     return Generated(
-        author=client.model.label,
+        author=author,
         issues=len(issues),
         whole=len(issues) - len(todo) + len(whole),
         calls=calls,
@@ -157,19 +150,8 @@ def _ask(
         scorer=Parts.name,
         max_tokens=ROOM,
     )
-    client = connect(spec)  # one for each round, since it is closed at its end
-    experiment = Experiment(models=(spec,))
-    resolved = resolve(experiment, loaded=[task], clients=[client], recipes=(BASELINE,))
-
-    async def run() -> None:
-        if not record_run(resolved, store):
-            async with opened([client]):
-                await carry_out(resolved, store, watch)
-
-    run_async(run)
-    part = Part(name=task.name, title=task.name, experiment={})
     replies: dict[tuple[str, str], str] = {}
-    for answered in part_result(store, part, resolved.run).cells():
+    for answered in ask_task(spec, task, store, watch):
         response = answered.cell.response
         if response is not None and response.failure is None and response.text is not None:
             key, name, _ = answered.cell.variant.item.key.split("/")
@@ -247,29 +229,25 @@ def items_in(folder: Path) -> dict[Path, dict[str, Any]]:
     if not paths:
         raise TaskError(f"There are no items in {folder}", hint="'falter generate' writes them")
     rows: dict[Path, dict[str, Any]] = {}
-    faults: list[str] = []
+    faults = Faults(str(folder))
     for path in paths:
         try:
             rows[path] = read_yaml(path.read_text("utf-8"))
         except yaml.YAMLError as error:
-            faults.append(f"{path.name}: {str(error).splitlines()[0]}")
+            faults.add(path.name, str(error).splitlines()[0])
             continue
-        faults += [f"{path.name}: {fault}" for fault in rows[path] and rule_faults(rows[path])]
-    if faults:
-        shown = "\n".join(f"- {fault}" for fault in faults[:40])
-        raise TaskError(f"The items in {folder} have {len(faults)} faults:\n{shown}")
+        for fault in rule_faults(rows[path]) if rows[path] else ():
+            faults.add(path.name, fault)
+    faults.refuse()
     return rows
 
 
 def write_sheet(folder: Path, sheet: Path) -> int:
     """A line for each part of each item, to be accepted, rejected or edited by people."""
     rows = items_in(folder)
-    with sheet.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        for row in rows.values():
-            for part, text in _reviewed(row):
-                writer.writerow([row["key"], part, _inert(text), "", "", ""])
+    lines = ((row["key"], part, text, "", "", "") for row in rows.values()
+             for part, text in _reviewed(row))  # fmt: skip
+    sheet.write_bytes(sheet_text(COLUMNS, lines).encode("utf-8"))
     return len(rows)
 
 
@@ -284,11 +262,6 @@ def _reviewed(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "slots", "\n".join(f"{s['name']}: {s.get('value')}" for s in row["slots"])
 
 
-def _inert(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
-
-
 def apply_sheet(folder: Path, sheet: Path) -> tuple[int, int]:
     """Carry out a reviewed sheet: how many items were rejected, how many parts edited.
 
@@ -297,33 +270,27 @@ def apply_sheet(folder: Path, sheet: Path) -> tuple[int, int]:
     nothing is changed then.
     """
     rows = {row["key"]: (path, row) for path, row in items_in(folder).items()}
-    try:
-        with sheet.open(newline="", encoding="utf-8-sig") as file:
-            lines = list(csv.DictReader(file))
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise TaskError(f"{sheet} is not a sheet in UTF-8: {error}") from error
-    faults: list[str] = []
+    faults = Faults(str(sheet))
     rejected: set[str] = set()
     edits = 0
-    for number, line in enumerate(lines, 2):
-        key, part = line.get("key") or "", line.get("part") or ""
-        verdict, edit = (line.get("verdict") or "").strip().lower(), line.get("edit") or ""
+    for place, line in sheet_rows(sheet_in(sheet), str(sheet), COLUMNS[:-1]):
+        key, part, verdict, edit = line["key"], line["part"], line["verdict"], line["edit"].strip()
+        verdict = verdict.strip().lower()
         if key not in rows:
-            faults.append(f"line {number}: there is no item '{key}'")
+            faults.add(place, f"there is no item '{key}'")
         elif verdict not in ("", "ok", "reject", "edit"):
-            faults.append(f"line {number}: the verdict '{verdict}' is not ok, reject or edit")
-        elif verdict == "edit" and (part not in TEXTS or not edit.strip()):
-            faults.append(f"line {number}: only {', '.join(TEXTS)} can be edited here, with a text")
+            faults.add(place, f"the verdict '{verdict}' is not ok, reject or edit")
+        elif verdict == "edit" and (part not in TEXTS or not edit):
+            faults.add(place, f"only {', '.join(TEXTS)} can be edited here, with a text")
         elif verdict == "reject":
             rejected.add(key)
         elif verdict == "edit":
-            rows[key][1][part] = edit.strip()
+            rows[key][1][part] = edit
             edits += 1
     for key, (_, row) in rows.items():
-        faults += [f"{key}: {fault}" for fault in rule_faults(row) if key not in rejected]
-    if faults:
-        shown = "\n".join(f"- {fault}" for fault in faults[:40])
-        raise TaskError(f"The sheet {sheet} has {len(faults)} faults:\n{shown}")
+        for fault in rule_faults(row) if key not in rejected else ():
+            faults.add(key, fault)
+    faults.refuse()
     for key, (path, row) in rows.items():
         _write(path, row)
         if key in rejected:

@@ -9,12 +9,10 @@ import click
 from rich.console import Console
 
 from falter import experiment, tasks
-from falter.cli._options import store_option
+from falter.cli._options import connection_options, store_option
 from falter.cli._progress import Meter
 from falter.core.codec import to_json
 from falter.store import Store
-
-__all__ = ["generate"]
 
 _FOLDER = click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 MOST_SHOWN = 20
@@ -35,9 +33,7 @@ def generate() -> None:
 )
 @click.option("--domain", required=True, help="YAML with name, description and areas; or it, hr.")
 @click.option("--writer", required=True, metavar="MODEL", help="The model that writes.")
-@click.option("--base-url", help="Where its server listens.")
-@click.option("--api-key-env", help="The environment variable that holds its key.")
-@click.option("--concurrency", type=int, help="Requests in flight at once  [default: 64]")
+@connection_options
 @click.option("--limit", type=click.IntRange(min=1), help="The first so many issues.")
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 
 from falter.cli._options import (
+    connection_options,
     experiment_from,
     experiment_options,
     protocol_options,
@@ -19,27 +20,29 @@ from falter.cli._options import (
     store_option,
 )
 from falter.cli._progress import Meter
-from falter.cli._rewrites_text import opinions_text, status_text
 from falter.core.codec import to_json
 from falter.core.errors import InvalidValue, StoreError, UsageError
 from falter.experiment import (
     ModelSpec,
-    export_sheet,
-    import_bank,
-    import_bundled,
-    import_reviews,
+    StatusRow,
     judge_rewrites,
-    opinions,
-    pick_rewrites,
     prepare,
     read_study,
     rewrite_status,
     rewriting_experiments,
 )
-from falter.rewrites import bank_lines, sheet_csv, sheet_page
-from falter.store import Store
-
-__all__ = ["rewrites"]
+from falter.rewrites.agreement import Calibration, Coefficient, Pair
+from falter.rewrites.bank import STATUSES, bank_lines, bundled_rewrites, read_bank
+from falter.rewrites.reviews import (
+    Opinions,
+    export_sheet,
+    import_reviews,
+    opinions,
+    pick_rewrites,
+    sheet_csv,
+    sheet_page,
+)
+from falter.store import Store, put_rewrites
 
 F = TypeVar("F", bound=Callable[..., Any])
 FORMATS = ("csv", "html", "jsonl")
@@ -51,18 +54,6 @@ def rewrites() -> None:
 
     Prepare them, look at them, let people review them, then run the experiment.
     """
-
-
-def _connection_options(command: F) -> F:
-    """Add the options for a model that is not one of the experiment's."""
-    for option in (
-        click.option("--concurrency", type=int, help="Requests in flight at once  [default: 64]"),
-        click.option("--api-key-env", help="The environment variable that holds its key."),
-        click.option("--api", help="Which API to use: chat (default) or completions."),
-        click.option("--base-url", help="Where its server listens."),
-    ):
-        command = option(command)
-    return command
 
 
 def _selection_options(command: F) -> F:
@@ -152,7 +143,7 @@ def status_command(store_path: Path, as_json: bool, **options: Any) -> None:
     if as_json:
         click.echo(json.dumps([to_json(row) for row in rows], indent=2))
     else:
-        click.echo(status_text(rows))
+        click.echo(_status_text(rows))
 
 
 @rewrites.command("export")
@@ -232,9 +223,10 @@ def import_command(paths: tuple[Path, ...], bundled: bool, store_path: Path, as_
     banks = [path for path in paths if path.suffix.lower() == ".jsonl"]
     sheets = [path for path in paths if path.suffix.lower() != ".jsonl"]
     with Store(store_path) if bundled or banks else _existing(store_path) as store:
-        counts = [(str(path), *import_bank(store, path)) for path in banks]
+        taken = {str(path): read_bank(path) for path in banks}
         if bundled:
-            counts.append(("bundled", *import_bundled(store)))
+            taken["bundled"] = [*bundled_rewrites()]
+        counts = [(name, len(made), put_rewrites(store, made)) for name, made in taken.items()]
         imported = import_reviews(store, sheets)
         ratings = opinions(store)
     if as_json:
@@ -256,12 +248,13 @@ def import_command(paths: tuple[Path, ...], bundled: bool, store_path: Path, as_
         for warning in sheet.warnings:
             click.echo(f"  look again: {warning}", err=True)
     if imported:
-        click.echo(opinions_text(ratings))
+        click.echo(_opinions_text(ratings))
 
 
 @rewrites.command("rate")
 @click.option("--judge", "name", required=True, help="The model that rates.")
-@_connection_options
+@connection_options
+@click.option("--api", help="Which API to use: chat (default) or completions.")
 @_selection_options
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -297,7 +290,7 @@ def rate_command(
             f"{judged.unparsed:,} unreadable",
             err=True,
         )
-        click.echo(opinions_text(ratings))
+        click.echo(_opinions_text(ratings))
     if judged.failed:
         click.echo(f"error: {judged.failed:,} requests failed", err=True)
     return 1 if judged.failed else 0
@@ -307,3 +300,92 @@ def _existing(path: Path) -> Store:
     if not path.exists():
         raise StoreError(f"The store {path} does not exist", hint="name it with --store")
     return Store(path)
+
+
+# What is printed
+
+
+def _status_text(rows: Sequence[StatusRow]) -> str:
+    """One line for each perturbation and author."""
+    if not rows:
+        return "no rewrites yet"
+    head = ["perturbation", "author", "wanted", *STATUSES, "missing"]
+    body = [
+        [
+            row.perturbation,
+            row.author or "nobody",
+            _count(row.wanted),
+            *(_count(row.statuses.get(status, 0)) for status in STATUSES),
+            _count(row.missing),
+        ]
+        for row in rows
+    ]
+    return _table([head, *body], left=2)
+
+
+def _opinions_text(ratings: Opinions) -> str:
+    """Agreement and calibration, each number with its interval or the reason why it has none."""
+    a = ratings.agreement
+    lines = [
+        f"{a.samples:,} rewrites rated by {len(a.raters)}: {', '.join(a.raters) or 'nobody'}; "
+        f"{a.rated_twice:,} by two people or more",
+    ]
+    if a.rated_twice:
+        lines += [
+            f"weighted kappa          {_with_interval(a.kappa)}",
+            f"Krippendorff's alpha    {_with_interval(a.alpha)}",
+            f"all agree exactly       {_with_interval(a.exact)}",
+        ]
+    pairs = [*a.pairs, *a.judges]
+    if pairs:
+        head = ["", "", "rewrites", "kappa", "alpha", "exact", "mean difference", "Spearman"]
+        lines += ["", _table([head, *map(_pair, pairs)], left=2)]
+    damaged = [calibration for calibration in ratings.calibration if calibration.damaged]
+    if damaged:
+        head = ["rater", "mean rating", "of damaged rows", "damaged", "caught"]
+        lines += ["", _table([head, *map(_calibration, damaged)], left=1)]
+    return "\n".join(lines)
+
+
+def _pair(pair: Pair) -> list[str]:
+    numbers = (pair.kappa, pair.alpha, pair.exact, pair.difference, pair.spearman)
+    return [pair.first, pair.second, _count(pair.items), *(_number(n.value) for n in numbers)]
+
+
+def _calibration(rater: Calibration) -> list[str]:
+    share = "–" if rater.share_caught is None else f"{rater.share_caught:.0%}"
+    return [
+        rater.rater,
+        _number(rater.mean),
+        _number(rater.damaged_mean),
+        _count(rater.damaged),
+        f"{rater.caught:,} ({share})",
+    ]
+
+
+def _with_interval(number: Coefficient) -> str:
+    if number.value is None:
+        return f"–  ({number.status.replace('_', ' ')})"
+    if number.low is None or number.high is None:
+        return _number(number.value)
+    return f"{_number(number.value)}  [{_number(number.low)}, {_number(number.high)}]"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}".replace("-", "−")
+
+
+def _count(value: int | None) -> str:
+    return "–" if value is None else f"{value:,}"
+
+
+def _table(rows: Sequence[Sequence[str]], left: int) -> str:
+    """Columns as wide as their widest cell; the first `left` of them left-aligned, others right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if n < left else cell.rjust(width)
+            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
