@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -26,47 +28,13 @@ ITEMS = "items"
 TEXTS = ("case", "question", "answer", "query")
 COLUMNS = ("key", "part", "text", "verdict", "edit", "reviewer")
 
-ASKED: Mapping[str, str] = {
-    "case": (
-        "Write the case file of this issue: what was reported, by whom, what was tried, what was "
-        "found, how it stands. 120 to 250 words, with times or dates, names, numbers and codes, in "
-        "the clipped style of people at work.\n"
-        'Reply with one JSON object and nothing else: {"case": "..."}'
-    ),
-    "chat": (
-        "Write the chat in which this issue was first dealt with: 10 to 20 turns with times in "
-        "order. It begins with the Virtual Agent, who cannot help; then a person with a name takes "
-        "over. The requester writes as people do: short, a little untidy.\n"
-        'Reply with one JSON object and nothing else: {"chat": [{"at": "09:12", "who": "Virtual '
-        'Agent", "text": "..."}, ...]}'
-    ),
-    "question": (
-        "Write a question that somebody with this problem might ask, and four documents of a "
-        "knowledge base, each of 60 to 120 words with an id and a title. All have to do with the "
-        "topic, but only one or two answer the question. Facts are the exact words, values or "
-        "commands that the answer needs; each stands in one of the answering documents, in no "
-        "other document, and not in the question. The answer has two to four sentences, holds "
-        "every fact, and each sentence ends with the id of its source in square brackets.\n"
-        'Reply with one JSON object and nothing else: {"question": "...", "documents": [{"id": '
-        '"KB-1042", "title": "...", "text": "..."}, ...], "answers": ["KB-1042"], "facts": '
-        '["..."], "answer": "... [KB-1042]."}'
-    ),
-    "slots": (
-        "Write a request about a similar problem from another person, 30 to 100 words, and a "
-        "schema of 8 to 12 slots for it. A slot has a name, a type (text, number, boolean or "
-        "choice), what it is about, and its value in the request; a choice also has its choices. "
-        "The value of a text or number stands in the request word for word. Two or more slots are "
-        "not answered by the request: their value is null.\n"
-        'Reply with one JSON object and nothing else: {"query": "...", "slots": [{"name": "town", '
-        '"type": "text", "about": "town of the office", "value": "Lund"}, {"name": "urgent", '
-        '"type": "choice", "choices": ["yes", "no"], "about": "...", "value": null}, ...]}'
-    ),
-}
-TOLD = (
-    "You write invented but realistic material for the domain '{name}'.\n\n{description}\n\n"
-    "The area is {area}: {about}\n\nThe issue:\n{issue}\n\n"
-)
-AGAIN = "\n\nYour last try had these faults; mend them and keep the rest:\n{faults}"
+
+@cache
+def _words() -> Mapping[str, Any]:
+    """The requests, with the fields and the words that belong to each part of an item."""
+    data = resources.files("falter.experiment").joinpath("data", "generation.yaml")
+    words: Mapping[str, Any] = read_yaml(data.read_text("utf-8"))
+    return words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,28 +64,29 @@ def generate_items(
     """
     author = connect_writer(spec).model.label
     folder = folder / ITEMS
-    have = {path.stem for path in folder.glob("*.yaml")} if folder.is_dir() else set()
-    todo = [issue for issue in issues if issue["key"] not in have]
+    have = {path.stem for path in folder.glob("*.yaml")}
+    todo = {issue["key"]: issue for issue in issues if issue["key"] not in have}
     texts: dict[tuple[str, str], str] = {}
     faults: dict[str, tuple[str, ...]] = {}
     calls = 0
-    wanted = {(issue["key"], part): "" for issue in todo for part in ASKED}
+    wanted = {(key, part): "" for key in todo for part in _words()["parts"]}
     for attempt in range(TRIES):
         if not wanted:
             break
-        items = [_item(issue, part, domain, wanted[issue["key"], part], attempt)
-                 for issue in todo for part in ASKED if (issue["key"], part) in wanted]  # fmt: skip
+        items = [
+            _item(todo[key], part, domain, told, attempt) for (key, part), told in wanted.items()
+        ]
         calls += len(items)
         texts |= _ask(spec, items, store, watch)
-        faults = {i["key"]: tuple(_faults(i, texts)) for i in todo}
+        faults = {key: tuple(_faults(issue, texts)) for key, issue in todo.items()}
         wanted = {
-            (issue["key"], part): "\n".join(f"- {fault}" for fault in faults[issue["key"]])
-            for issue in todo
-            for part in _parts_at_fault(faults[issue["key"]])
+            (key, part): "\n".join(f"- {fault}" for fault in found)
+            for key, found in faults.items()
+            for part in _parts_at_fault(found)
         }
-    whole = [issue for issue in todo if not faults.get(issue["key"])]
-    for issue in whole:
-        _write(folder / f"{issue['key']}.yaml", _row(issue, texts))
+    whole = [key for key in todo if not faults.get(key)]
+    for key in whole:
+        _write(folder / f"{key}.yaml", _row(todo[key], texts))
     return Generated(
         author=author,
         issues=len(issues),
@@ -128,14 +97,18 @@ def generate_items(
 
 
 def _item(issue: Mapping[str, Any], part: str, domain: Domain, faults: str, attempt: int) -> Item:
-    told = TOLD.format(
+    words = _words()
+    told = words["told"].format(
         name=domain["name"],
         description=str(domain["description"]).strip(),
         area=issue["area"],
         about=domain["areas"][issue["area"]],
         issue=issue["issue"],
     )
-    text = told + ASKED[part] + (AGAIN.format(faults=faults) if attempt else "")
+    asked = [told, words["parts"][part]["ask"]]
+    if attempt:
+        asked.append(words["again"].format(faults=faults))
+    text = "\n\n".join(asked)
     return Item(task="generated", key=f"{issue['key']}/{part}/{attempt}", fields={"text": text})
 
 
@@ -175,20 +148,14 @@ def _read(text: str) -> dict[str, Any]:
 def _row(issue: Mapping[str, Any], texts: Mapping[tuple[str, str], str]) -> dict[str, Any]:
     """The item as far as it was written; nothing of a reply but its own fields."""
     row: dict[str, Any] = {name: issue[name] for name in ("key", "area", "issue")}
-    fields = {
-        "case": ("case",),
-        "chat": ("chat",),
-        "question": ("question", "documents", "answers", "facts", "answer"),
-        "slots": ("query", "slots"),
-    }
-    for part, names in fields.items():
+    for part, about in _words()["parts"].items():
         found = _read(texts.get((issue["key"], part), ""))
-        row |= {name: found[name] for name in names if name in found}
+        row |= {name: found[name] for name in about["fields"] if name in found}
     return row
 
 
 def _faults(issue: Mapping[str, Any], texts: Mapping[tuple[str, str], str]) -> Iterator[str]:
-    for part in ASKED:
+    for part in _words()["parts"]:
         if (issue["key"], part) not in texts:
             yield f"'{part}': nothing arrived"
         elif not _read(texts[issue["key"], part]):
@@ -196,21 +163,14 @@ def _faults(issue: Mapping[str, Any], texts: Mapping[tuple[str, str], str]) -> I
     yield from rule_faults(_row(issue, texts))
 
 
-_WORDS: Mapping[str, tuple[str, ...]] = {
-    "case": ("case",),
-    "chat": ("chat",),
-    "question": ("question", "document", "answer", "fact"),
-    "slots": ("slot", "query", "request"),
-}
-
-
 def _parts_at_fault(faults: Sequence[str]) -> list[str]:
     """The parts that some fault speaks of; all of them where none is named."""
     if not faults:
         return []
     text = "\n".join(faults)
-    named = [part for part, words in _WORDS.items() if any(word in text for word in words)]
-    return named or list(ASKED)
+    parts = _words()["parts"]
+    named = [part for part, about in parts.items() if any(word in text for word in about["words"])]
+    return named or list(parts)
 
 
 def _write(path: Path, row: Mapping[str, Any]) -> None:
