@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -42,12 +43,10 @@ def items_command(
     issues: str,
     domain: str,
     writer: str,
-    base_url: str | None,
-    api_key_env: str | None,
-    concurrency: int | None,
     limit: int | None,
     store_path: Path,
     as_json: bool,
+    **connection: Any,
 ) -> int:
     """Write the items of issues into FOLDER, and ask again for those that break a rule.
 
@@ -59,9 +58,7 @@ def items_command(
     """
     area = tasks.read_domain(domain)
     rows = tasks.read_issues(issues, area)[:limit]
-    spec = experiment.ModelSpec(
-        name=writer, base_url=base_url, api_key_env=api_key_env, concurrency=concurrency
-    )
+    spec = experiment.ModelSpec(name=writer, **connection)
     meter = Meter(Console(stderr=True), {writer: None})
     with Store(store_path) as store, meter:
         found = experiment.generate_items(rows, area, spec, folder, store, watch=meter)

@@ -136,8 +136,13 @@ def judge() -> None:
     """A model that judges others: how far it agrees with people."""
 
 
+def _columns(_: click.Context, __: click.Parameter, names: str | None) -> tuple[str, ...] | None:
+    """The columns in a list with commas."""
+    return None if names is None else tuple(filter(None, names.split(",")))
+
+
 @judge.command("calibrate")
-@click.argument("file", required=False, type=click.Path(dir_okay=False))
+@click.argument("path", metavar="[FILE]", required=False, type=click.Path(dir_okay=False))
 @click.option("--judge", "model", required=True, metavar="MODEL", help="The model that judges.")
 @connection_options
 @click.option("--scorer", help="How verdicts are read, such as rating_likelihood.")
@@ -147,32 +152,28 @@ def judge() -> None:
 )  # fmt: skip
 @click.option("--first", help="The column of the first text  [default: response1]")
 @click.option("--second", help="The column of the second text  [default: response2]")
-@click.option("--context", help="Columns of what both are about  [default: instruction,input]")
 @click.option(
-    "--ratings", help="Columns of people's ratings  [default: annotator1,annotator2,annotator3]"
+    "--context",
+    callback=_columns,
+    help="Columns of what both are about  [default: instruction,input]",
 )
+@click.option(
+    "--ratings", callback=_columns,
+    help="Columns of people's ratings  [default: annotator1,annotator2,annotator3]",
+)  # fmt: skip
 @click.option("--limit", type=int, help="So many pairs, drawn with the seed.")
 @click.option("--seed", type=int, default=0, help="The seed of the draw  [default: 0]")
 @click.option("--swap", is_flag=True, help="Ask for each pair in the other order too.")
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def calibrate(
-    file: str | None,
     model: str,
-    base_url: str | None,
-    api_key_env: str | None,
-    concurrency: int | None,
-    scorer: str | None,
-    question: str,
-    first: str | None,
-    second: str | None,
-    context: str | None,
-    ratings: str | None,
     limit: int | None,
     seed: int,
     swap: bool,
     store_path: Path,
     as_json: bool,
+    **options: Any,
 ) -> int:
     """Ask a judge for pairs of texts that people have rated, and compare.
 
@@ -183,25 +184,12 @@ def calibrate(
     FILE is CSV, JSON or JSONL; without one, the 999 pairs of PandaLM's test set with the
     preferences of three people. Preferences are 1, 2 or 0 for neither; similarities 1 to 3.
     """
-    given: dict[str, Any] = {
-        "path": file,
-        "question": question,
-        "first": first,
-        "second": second,
-        "context": None if context is None else tuple(filter(None, context.split(","))),
-        "ratings": None if ratings is None else tuple(ratings.split(",")),
-    }
-    rated: experiment.RatedTexts = replace(
-        experiment.BUNDLED_RATINGS,
-        **{key: value for key, value in given.items() if value is not None},
+    told = ("path", "question", "first", "second", "context", "ratings")
+    given = {name: options.pop(name) for name in told}
+    rated = replace(
+        experiment.BUNDLED_RATINGS, **{name: v for name, v in given.items() if v is not None}
     )
-    spec = experiment.ModelSpec(
-        name=model,
-        base_url=base_url,
-        api_key_env=api_key_env,
-        concurrency=concurrency,
-        scorer=scorer,
-    )
+    spec = experiment.ModelSpec(name=model, **options)
     meter = Meter(Console(stderr=True), {model: None})
     with Store(store_path) as store, meter:
         found = experiment.calibrate_judge(

@@ -31,6 +31,7 @@ from falter.experiment import (
     rewrite_status,
     rewriting_experiments,
 )
+from falter.figures import numbers as n
 from falter.rewrites.agreement import Calibration, Coefficient, Pair
 from falter.rewrites.bank import STATUSES, bank_lines, bundled_rewrites, read_bank
 from falter.rewrites.reviews import (
@@ -77,9 +78,6 @@ def _selection_options(command: F) -> F:
 def prepare_command(
     store_path: Path,
     as_json: bool,
-    rewriter_base_url: str | None,
-    rewriter_api: str | None,
-    rewriter_api_key_env: str | None,
     **options: Any,
 ) -> int:
     """Ask a model for every rewrite that the experiment needs and the store lacks.
@@ -91,6 +89,9 @@ def prepare_command(
 
     Exit code 1 if some requests failed; the same command sends them again.
     """
+    connection = {
+        name: options.pop(f"rewriter_{name}") for name in ("base_url", "api", "api_key_env")
+    }
     settings, folder = settings_from(options, needs_models=False)
     experiments = rewriting_experiments(read_study(settings, folder=folder, needs_models=False))
     spec = experiments[0].rewriter if experiments else None
@@ -98,18 +99,13 @@ def prepare_command(
         raise UsageError(
             "No rewriter is named", hint="--rewriter MODEL, or 'rewriter: MODEL' in the file"
         )
-    connection: dict[str, Any] = {
-        "base_url": rewriter_base_url,
-        "api": rewriter_api,
-        "api_key_env": rewriter_api_key_env,
-    }
     spec = replace(spec, **{key: value for key, value in connection.items() if value is not None})
     with Store(store_path) as store, _meter(spec) as meter:
         prepared = prepare(experiments, spec, store, meter)
     if as_json:
         click.echo(json.dumps(to_json(prepared), indent=2))
     else:
-        counts = ", ".join(f"{n:,} {status}" for status, n in sorted(prepared.made.items()))
+        counts = ", ".join(f"{made:,} {status}" for status, made in sorted(prepared.made.items()))
         click.echo(
             f"{prepared.wanted:,} texts wanted; new by {prepared.author}: {counts or 'none'}"
         )
@@ -191,11 +187,10 @@ def export_command(
         else:
             sheet, rows = export_sheet(store, chosen, calibration=calibration, seed=seed)
             checked = language if flags else None
-            text = (
-                sheet_csv(rows, language=checked)
-                if kind == "csv"
-                else sheet_page(sheet, rows, language=checked)
-            )
+            if kind == "csv":
+                text = sheet_csv(rows, language=checked)
+            else:
+                text = sheet_page(sheet, rows, language=checked)
             damaged = sum(sample.flaw is not None for sample in rows.values())
             message = f"{len(rows):,} rows, {damaged:,} of them damaged on purpose"
     if output is None:
@@ -231,7 +226,7 @@ def import_command(paths: tuple[Path, ...], bundled: bool, store_path: Path, as_
         ratings = opinions(store)
     if as_json:
         summary = {
-            "banks": [{"file": name, "rewrites": n, "new": new} for name, n, new in counts],
+            "banks": [{"file": name, "rewrites": made, "new": new} for name, made, new in counts],
             "sheets": [to_json(sheet) for sheet in imported],
             **to_json(ratings),
         }
@@ -240,7 +235,7 @@ def import_command(paths: tuple[Path, ...], bundled: bool, store_path: Path, as_
     for name, count, new in counts:
         click.echo(f"{name}: {count:,} rewrites, {new:,} of them new", err=True)
     for sheet in imported:
-        decisions = ", ".join(f"{n:,} {name}" for name, n in sheet.decisions.items())
+        decisions = ", ".join(f"{given:,} {name}" for name, given in sheet.decisions.items())
         click.echo(
             f"{sheet.file}: {sheet.rater}, {sheet.reviews:,} rows; {decisions or 'no decision'}",
             err=True,
@@ -260,23 +255,18 @@ def import_command(paths: tuple[Path, ...], bundled: bool, store_path: Path, as_
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def rate_command(
     name: str,
-    base_url: str | None,
-    api: str | None,
-    api_key_env: str | None,
-    concurrency: int | None,
     names: tuple[str, ...],
     author: str | None,
     store_path: Path,
     as_json: bool,
+    **connection: Any,
 ) -> int:
     """Let a model rate from 1 to 5 how well rewrites keep the meaning; its ratings decide nothing.
 
     Damaged rows of sheets that were exported before are rated too. Exit code 1 if some requests
     failed; the same command sends them again.
     """
-    spec = ModelSpec(
-        name=name, base_url=base_url, api=api, api_key_env=api_key_env, concurrency=concurrency
-    )
+    spec = ModelSpec(name=name, **connection)
     with _existing(store_path) as store:
         chosen = pick_rewrites(store, names=names, author=author)
         with _meter(spec) as meter:
@@ -314,9 +304,14 @@ def _status_text(rows: Sequence[StatusRow]) -> str:
         [
             row.perturbation,
             row.author or "nobody",
-            _count(row.wanted),
-            *(_count(row.statuses.get(status, 0)) for status in STATUSES),
-            _count(row.missing),
+            *(
+                n.count(count)
+                for count in (
+                    row.wanted,
+                    *(row.statuses.get(status, 0) for status in STATUSES),
+                    row.missing,
+                )
+            ),
         ]
         for row in rows
     ]
@@ -349,16 +344,21 @@ def _opinions_text(ratings: Opinions) -> str:
 
 def _pair(pair: Pair) -> list[str]:
     numbers = (pair.kappa, pair.alpha, pair.exact, pair.difference, pair.spearman)
-    return [pair.first, pair.second, _count(pair.items), *(_number(n.value) for n in numbers)]
+    return [
+        pair.first,
+        pair.second,
+        n.whole(pair.items),
+        *(n.decimal(number.value, 3) for number in numbers),
+    ]
 
 
 def _calibration(rater: Calibration) -> list[str]:
     share = "–" if rater.share_caught is None else f"{rater.share_caught:.0%}"
     return [
         rater.rater,
-        _number(rater.mean),
-        _number(rater.damaged_mean),
-        _count(rater.damaged),
+        n.decimal(rater.mean, 3),
+        n.decimal(rater.damaged_mean, 3),
+        n.whole(rater.damaged),
         f"{rater.caught:,} ({share})",
     ]
 
@@ -367,16 +367,10 @@ def _with_interval(number: Coefficient) -> str:
     if number.value is None:
         return f"–  ({number.status.replace('_', ' ')})"
     if number.low is None or number.high is None:
-        return _number(number.value)
-    return f"{_number(number.value)}  [{_number(number.low)}, {_number(number.high)}]"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}".replace("-", "−")
-
-
-def _count(value: int | None) -> str:
-    return "–" if value is None else f"{value:,}"
+        return n.decimal(number.value, 3)
+    return (
+        f"{n.decimal(number.value, 3)}  [{n.decimal(number.low, 3)}, {n.decimal(number.high, 3)}]"
+    )
 
 
 def _table(rows: Sequence[Sequence[str]], left: int) -> str:
@@ -384,8 +378,8 @@ def _table(rows: Sequence[Sequence[str]], left: int) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(
-            cell.ljust(width) if n < left else cell.rjust(width)
-            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(width) if place < left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     )
