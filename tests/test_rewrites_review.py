@@ -20,7 +20,7 @@ from falter.core.records import Rewrite
 from falter.core.reviews import Review, Sample
 from falter.core.rng import Rng
 from falter.experiment import ModelSpec, judge_rewrites
-from falter.experiment.rewriting import read_rating
+from falter.experiment.rewriting import rating_in_reply
 from falter.perturbations import rewrite_key
 from falter.rewrites.agreement import agreement, calibrations
 from falter.rewrites.reviews import (
@@ -34,8 +34,7 @@ from falter.rewrites.reviews import (
     read_reviews,
     sheet_csv,
 )
-from falter.rewrites.sheet import guarded, unguarded
-from falter.rewrites.sheet import read_rating as read_rating_cell
+from falter.rewrites.sheet import guarded, read_rating, unguarded
 from falter.store import Store, put_rewrites, scan_reviews
 from rewrite_samples import Wordsmith
 
@@ -224,13 +223,13 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
 )  # fmt: skip
 def test_a_rating_is_a_whole_number_of_its_scale(written: object, rating: int | None) -> None:
     """As people and spreadsheets write it; an empty cell is none."""
-    assert read_rating_cell("r", written, 1, 5) == rating
+    assert read_rating("r", written, 1, 5) == rating
 
 
 @pytest.mark.parametrize("written", ["0", "6", "4.5", "four", "4 5", "-1", "9" * 5000, True, "٤"])
 def test_what_is_no_rating_is_refused(written: object) -> None:
     with pytest.raises(InvalidValue, match="expected a whole number from 1 to 5, or nothing"):
-        read_rating_cell("r", written, 1, 5)
+        read_rating("r", written, 1, 5)
 
 
 def test_other_tables_and_files_are_refused(store: Path, tmp_path: Path) -> None:
@@ -380,7 +379,7 @@ def ordinal_alpha(rows: list[list[int]]) -> float:
     ],
 )  # fmt: skip
 def test_a_judges_answer_is_read_strictly(said: str | None, rating: int | None) -> None:
-    assert read_rating(said) == rating
+    assert rating_in_reply(said) == rating
 
 
 def test_a_judge_rates_through_the_same_store(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

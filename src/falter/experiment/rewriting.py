@@ -300,7 +300,7 @@ def judge_prompt(sample: Sample) -> Prompt:
     )
 
 
-def read_rating(text: str | None) -> int | None:
+def rating_in_reply(text: str | None) -> int | None:
     """The rating in a judge's answer: the last `Rating: n`, or a number that stands alone."""
     reply = (text or "")[-LONGEST:]
     ratings = _LINE.findall(reply)
@@ -366,7 +366,7 @@ def _store_ratings(
     answers = find_responses(store, list(requests))
     reviews, unparsed = [], 0
     for key, response in answers.items():
-        sample, rating = samples[requests[key].variant.item.key], read_rating(response.text)
+        sample, rating = samples[requests[key].variant.item.key], rating_in_reply(response.text)
         if rating is None:
             unparsed += 1
             continue
