@@ -22,7 +22,6 @@ from falter.experiment import (
     open_result,
     prepare,
     resolve,
-    resolved_in,
     rewrite_status,
 )
 from falter.perturbations import Ledger, perturbations
@@ -38,7 +37,7 @@ from falter.store import (
     verify,
 )
 from falter.store.migrations import APPLICATION_ID, MIGRATIONS
-from rewrite_samples import REWRITER, Wordsmith, asked_text, experiment_of, write_data
+from rewrite_samples import REWRITER, Wordsmith, asked_text, experiment_of, resolved_in, write_data
 
 Capture = pytest.CaptureFixture[str]
 

@@ -21,7 +21,6 @@ from falter.experiment import (
     open_result,
     read_experiment,
     resolve,
-    resolved_in,
     rewrite_status,
 )
 from falter.perturbations import RewritePerturbation, perturbations
@@ -38,7 +37,7 @@ from falter.rewrites.reply_reading import read_reply
 from falter.rewrites.reviews import sample_of
 from falter.store import Store, put_reviews, put_rewrites, put_samples
 from falter.tasks import tasks
-from rewrite_samples import write_data
+from rewrite_samples import resolved_in, write_data
 
 Capture = pytest.CaptureFixture[str]
 THREE = ("paraphrase_free", "paraphrase_lexical", "paraphrase_syntactic")

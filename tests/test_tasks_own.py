@@ -21,13 +21,14 @@ import falter
 from falter.core import render
 from falter.core.errors import TaskError
 from falter.core.records import Prompt, Recipe
-from falter.experiment import planned_cost, read_experiment, resolved_in
+from falter.experiment import planned_cost, read_experiment
 from falter.perturbations import Applied, apply_recipe, parse_step
 from falter.rewrites import bundled_rewrites
 from falter.scorers._sandbox import Job, Sandbox
 from falter.scorers.code import complete
 from falter.store import Store
 from falter.tasks import Task, tasks
+from rewrite_samples import resolved_in
 
 MATHS = ("symmetric_addition", "symmetric_multiplication", "latexify")
 CODE = ("camel_case", "to_class", "remove_type_hints")

@@ -108,7 +108,6 @@ if TYPE_CHECKING:
         bank_in,
         judge_rewrites,
         prepare,
-        resolved_in,
         rewrite_status,
     )
 
@@ -218,7 +217,6 @@ __all__ = [
     "report_form",
     "rescored_study",
     "resolve",
-    "resolved_in",
     "rewrite_status",
     "rewriting_experiments",
     "run",

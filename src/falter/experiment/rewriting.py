@@ -25,7 +25,7 @@ from falter.core.reviews import Review, Sample
 from falter.experiment._config import Experiment, ModelSpec
 from falter.experiment._execute import Watch
 from falter.experiment._recipes import recipes_of
-from falter.experiment._resolve import Resolved, resolve
+from falter.experiment._resolve import resolve
 from falter.experiment._translations import TaskTranslations, needs_translations
 from falter.experiment._variants import open_sets
 from falter.experiment.asking import STEP, ask_all, connect_writer, writing_target
@@ -109,13 +109,6 @@ def bank_in(experiment: Experiment, path: Path) -> Iterator[RewriteBank | None]:
     else:
         with Store(path) as store:
             yield bank_for(experiment, store)
-
-
-@contextlib.contextmanager
-def resolved_in(experiment: Experiment, path: Path) -> Iterator[Resolved]:
-    """The experiment resolved, with the store open for as long as rewrites may be read."""
-    with bank_in(experiment, path) as bank:
-        yield resolve(experiment, bank)
 
 
 def needs_of(experiment: Experiment, bank: RewriteBank | None) -> Needs:

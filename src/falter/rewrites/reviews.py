@@ -174,8 +174,11 @@ def sheet_csv(rows: Mapping[str, Sample], *, language: str | None = None) -> str
 
 def _cells(row: str, sample: Sample, language: str | None) -> list[str]:
     flags = [] if language is None else ["; ".join(flags_of(sample, language))]
-    kind = kind_label(sample.perturbation, sample.params)
-    return [row, kind, sample.source, sample.shown, *[""] * 5, *flags]
+    return [*_shown(row, sample), *[""] * 5, *flags]
+
+
+def _shown(row: str, sample: Sample) -> tuple[str, str, str, str]:
+    return row, kind_label(sample.perturbation, sample.params), sample.source, sample.shown
 
 
 def pick_rewrites(
@@ -390,15 +393,8 @@ def sheet_page(sheet: str, rows: Mapping[str, Sample], *, language: str | None =
 
 
 def _row(row: str, sample: Sample, language: str | None) -> dict[str, object]:
-    shown: dict[str, object] = {
-        "row": row,
-        "perturbation": kind_label(sample.perturbation, sample.params),
-        "source": sample.source,
-        "rewrite": sample.shown,
-    }
-    if language is not None:
-        shown["flags"] = flags_of(sample, language)
-    return shown
+    flags = {} if language is None else {"flags": flags_of(sample, language)}
+    return {**dict(zip(COLUMNS, _shown(row, sample), strict=False)), **flags}
 
 
 def _data(value: object) -> str:
