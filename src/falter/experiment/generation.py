@@ -27,6 +27,7 @@ ROOM = 2400
 ITEMS = "items"
 TEXTS = ("case", "question", "answer", "query")
 COLUMNS = ("key", "part", "text", "verdict", "edit", "reviewer")
+NEEDED = ("key", "part", "verdict", "edit")
 
 
 @cache
@@ -233,7 +234,7 @@ def apply_sheet(folder: Path, sheet: Path) -> tuple[int, int]:
     faults = Faults(str(sheet))
     rejected: set[str] = set()
     edits = 0
-    for place, line in sheet_rows(sheet_in(sheet), str(sheet), COLUMNS[:-1]):
+    for place, line in sheet_rows(sheet_in(sheet), str(sheet), NEEDED):
         key, part, verdict, edit = line["key"], line["part"], line["verdict"], line["edit"].strip()
         verdict = verdict.strip().lower()
         if key not in rows:
