@@ -156,7 +156,7 @@ def pair_of(
 
 
 def consensus(ratings: Iterable[float], centre: Any = np.mean) -> int:
-    """What people say together: the centre of the ratings that there are, rounded half up."""
+    """The rating of people together: the centre of those that there are, rounded half up."""
     given = [rating for rating in ratings if not math.isnan(rating)]
     return int(round_half_up(float(centre(given))))
 
