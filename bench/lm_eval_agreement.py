@@ -20,8 +20,8 @@ from typing import Any
 
 from falter.clients import ClientSettings
 from falter.engine import read_experiment, variant_sets
-from falter.engine.planning import Target, plan
 from falter.integrations.hf_client import HuggingFace
+from falter.records.planning import Target, plan
 from falter.records.types import Request, Sampling
 
 DATA = Path(__file__).parents[1] / "tests" / "data" / "truthfulqa_mc_task.json.gz"

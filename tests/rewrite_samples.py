@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from falter.clients import ClientSettings
-from falter.engine import Experiment, ModelSpec, read_experiment
+from falter.engine import Experiment, ModelSpec, Resolved, bank_in, read_experiment, resolve
 from falter.records.interfaces import Client
 from falter.records.types import Request, Response
 from falter.testing import Scripted
 
-__all__ = ["REWRITER", "WORDSMITH", "Wordsmith", "experiment_of", "write_data"]
+__all__ = ["REWRITER", "WORDSMITH", "Wordsmith", "experiment_of", "resolved_in", "write_data"]
 
 WORDSMITH = "wordsmith"
 REWRITER = ModelSpec(name=WORDSMITH)
@@ -101,6 +102,13 @@ def experiment_of(path: Path, *recipes: str, **settings: Any) -> Experiment:
             **settings,
         }
     )
+
+
+@contextmanager
+def resolved_in(experiment: Experiment, path: Path) -> Iterator[Resolved]:
+    """The experiment resolved, with the store open for as long as rewrites may be read."""
+    with bank_in(experiment, path) as bank:
+        yield resolve(experiment, bank)
 
 
 def asked_text(request: Request) -> str:

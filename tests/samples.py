@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from falter.engine.planning import Target, request
+from falter.records.planning import Target, request
 from falter.records.types import (
     BASELINE,
     Item,

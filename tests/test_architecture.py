@@ -217,7 +217,7 @@ def test_running_and_storing_imports_neither_scipy_nor_pandas() -> None:
     rooms = ("store", "clients", "tasks", "perturbations", "scorers")
     heavy = fresh(
         "import sys, importlib, pkgutil\n"
-        "import falter.engine.planning, falter.engine.sending, falter.engine.batch_sending\n"
+        "import falter.records.planning, falter.engine.sending, falter.engine.batch_sending\n"
         f"for room in {rooms}:\n"
         "    package = importlib.import_module(f'falter.{room}')\n"
         "    for module in pkgutil.iter_modules(getattr(package, '__path__', ())):\n"
@@ -314,7 +314,7 @@ NAMED: dict[str, set[str]] = {
     "analysis/figures/across.py": {"consistency"},
     "cli/_doctor.py": {"hf", "inspect", "lm-eval", "vllm"},
     "cli/_inspect.py": {"smollm2"},
-    "cli/_judge.py": {"similarity"},
+    "cli/ratings.py": {"similarity"},
     "cli/_m*.py": {"mend"},
     "cli/_rewrites_text.py": {"exact"},
     "clients/connection.py": {"identity"},

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from falter.engine import read_experiment, recipe_from, resolve, variant_sets
-from falter.engine.planning import plan
 from falter.perturbations import perturb
 from falter.records.errors import FalterError, UsageError
+from falter.records.planning import plan
 from falter.records.types import Sampling
 
 

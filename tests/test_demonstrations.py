@@ -16,7 +16,6 @@ from falter.engine import (
     read_experiment,
     recipe_from,
     resolve,
-    resolved_in,
     variant_sets,
 )
 from falter.perturbations import (
@@ -33,6 +32,7 @@ from falter.rewrites import MemoryBank, bundled_rewrites, hand_written
 from falter.store import Store
 from falter.tasks import tasks
 from falter.testing.samples import SAMPLES
+from rewrite_samples import resolved_in
 
 SHOWN = 5
 SECTIONS = (

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from falter.engine import open_result, read_experiment, resolve
-from falter.engine.planning import plan
 from falter.records.codec import to_json
+from falter.records.planning import plan
 from falter.store import Store, verify
 from falter_process import PATIENCE, QUIET, FalterProcess
 from faulty_server import FaultyServer

@@ -124,7 +124,7 @@ def test_a_sheet_goes_out_and_comes_back(tmp_path: Path, monkeypatch: pytest.Mon
     generated(tmp_path)
     folder, sheet = tmp_path / "mine", tmp_path / "sheet.csv"
     assert write_sheet(folder, sheet) == 2
-    with sheet.open(newline="", encoding="utf-8") as file:
+    with sheet.open(newline="", encoding="utf-8-sig") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 14
     first, second = (row["key"] for row in rows[::7])

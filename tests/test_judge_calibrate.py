@@ -98,9 +98,9 @@ def test_the_bundled_ratings_are_whole(tmp_path: Path, monkeypatch: pytest.Monke
 def test_bad_rows_are_named_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judge = scripted(monkeypatch, "umpire", said)
     rated = written(tmp_path / "rated.csv", [("a", "b 1", 4, 1), ("a", "b 2", "x", 1)])
-    with pytest.raises(TaskError, match="row 1: '4'") as caught:
+    with pytest.raises(TaskError, match="row 1: ann is '4'") as caught:
         calibrated(tmp_path, rated)
-    assert "row 2: 'x'" in str(caught.value)
+    assert "row 2: ann is 'x'" in str(caught.value)
     assert not judge.requests
 
 

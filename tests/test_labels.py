@@ -10,10 +10,10 @@ import pytest
 
 import falter
 from falter.engine import read_experiment, resolve
-from falter.engine.planning import Cost
 from falter.engine.plans import panel_row, panel_text
 from falter.engine.scoring import run_scorers
 from falter.records.errors import UnknownName, UsageError
+from falter.records.planning import Cost
 from falter.scorers import usual_scorer
 from falter.scorers._choosing import are_labels
 from falter.scorers.reading import REFUSALS, declines, read_label

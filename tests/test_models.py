@@ -13,8 +13,8 @@ import pytest
 
 import falter
 from falter.engine import ModelSpec, connect, read_experiment, resolve
-from falter.engine.planning import plan
 from falter.records.errors import UsageError
+from falter.records.planning import plan
 
 
 def responses(path: Path) -> int:

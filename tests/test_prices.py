@@ -16,8 +16,8 @@ from falter.engine import (
     read_prices,
     with_prices,
 )
-from falter.engine.planning import Price
 from falter.records.errors import InvalidValue, UnknownName, UsageError
+from falter.records.planning import Price
 
 MINE = "currency: EUR\nmodels:\n  mine: {input: 1, output: 2}\n  a/b: {input: 3, output: 4}\n"
 

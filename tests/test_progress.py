@@ -15,8 +15,8 @@ from falter.analysis import drops_so_far
 from falter.cli._live_drops import LiveDrops, drops_line
 from falter.cli._progress import Meter, clock, describe
 from falter.engine import run_scorers
-from falter.engine.planning import Price
 from falter.engine.sending import Progress
+from falter.records.planning import Price
 from falter.store import Store
 
 

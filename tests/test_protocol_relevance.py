@@ -268,7 +268,8 @@ def test_people_rate_without_knowing_whose_summary_it_is(
     assert json.loads(printed)[0]["best"] == ["expected summary", "original"]
     assert invoke("ratings", "import", *drawn)[0] == 2
     assert invoke("ratings", "import", str(tmp_path / "none.csv"), *drawn)[0] == 2
-    (found,) = summary_ratings(store, files, articles=8, seed=3).values()
+    rated = summary_ratings(store, files, articles=8, seed=3)
+    (found,) = rated.values()
     assert found.means["original"]["faithfulness"].value == 1.0
     assert found.means["relevant sentences"]["faithfulness"].value < 1.0
     assert found.means["original"]["relevance"].status == "insufficient_data"
@@ -276,11 +277,13 @@ def test_people_rate_without_knowing_whose_summary_it_is(
     with pytest.raises(UsageError, match="no row"):
         summary_ratings(store, files, articles=8, seed=4)
     whole = files[0].read_text()
+    files[0].write_text(whole.replace(",", ";"))
+    assert summary_ratings(store, files, articles=8, seed=3) == rated
     spoilt = {
         "coherence is '6'": whole.replace(",4,", ",6,").encode(),
         "stands there twice": (whole + whole.partition("\n")[2]).encode(),
         "no column 'coherence'": whole.replace("coherence", "other").encode(),
-        "no column 'row'": whole.replace(",", ";").encode(),
+        "no column 'row'": whole.replace("row", "line", 1).encode(),
         "UTF-8": whole.replace(",4,", ",\xe9,").encode("latin-1"),
         "is no sheet": (whole + "x" * 20_000_000).encode(),
     }

@@ -19,14 +19,14 @@ from falter.engine import (
     open_result,
     prepare,
     resolve,
-    resolved_in,
     rewrite_status,
 )
 from falter.perturbations import Ledger, perturbations
 from falter.records.errors import InvalidValue, PreflightError, RunStopped, UsageError
 from falter.records.reviews import Review
 from falter.records.types import Rewrite
-from falter.rewrites import MemoryBank, bank_lines, read_bank, sample_of
+from falter.rewrites.bank import MemoryBank, bank_lines, read_bank
+from falter.rewrites.reviews import sample_of
 from falter.store import (
     Store,
     StoreBank,
@@ -37,7 +37,7 @@ from falter.store import (
     verify,
 )
 from falter.store.migrations import APPLICATION_ID, MIGRATIONS
-from rewrite_samples import REWRITER, Wordsmith, asked_text, experiment_of, write_data
+from rewrite_samples import REWRITER, Wordsmith, asked_text, experiment_of, resolved_in, write_data
 
 Capture = pytest.CaptureFixture[str]
 
@@ -415,7 +415,7 @@ def test_a_damaged_rewrite_is_found(smith: Wordsmith, data: Path, store: Path) -
 def test_a_rewriter_that_completes_is_led(data: Path, store: Path) -> None:
     """A model without turns gets a cue at the end; one with turns does not."""
     from falter.clients.simulated import Simulated
-    from falter.engine._rewrites import _request, writing_target
+    from falter.engine.rewriting import _request, writing_target
     from falter.records.interfaces import Capabilities
 
     tone = perturbations.get("tone")
@@ -429,7 +429,7 @@ def test_a_rewriter_that_completes_is_led(data: Path, store: Path) -> None:
 
 def test_the_embedded_model_rewrites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real model, real store, real runner: every text gets a status, and the run counts them."""
-    monkeypatch.setattr("falter.engine._rewrites.STEP", 16)  # replies of at most 32 tokens
+    monkeypatch.setattr("falter.engine.rewriting.STEP", 16)  # replies of at most 32 tokens
     experiment = experiment_of(
         write_data(tmp_path, {"Which animal says moo?": "the cow", "Which one barks?": "the dog"}),
         "tone:tone=polite",

@@ -17,7 +17,6 @@ from falter.engine import (
     open_result,
     read_experiment,
     resolve,
-    resolved_in,
     rewrite_status,
 )
 from falter.perturbations import RewritePerturbation, perturbations
@@ -26,19 +25,19 @@ from falter.records.reviews import Review
 from falter.records.rng import Rng
 from falter.records.types import Response, Rewrite
 from falter.report import html
-from falter.rewrites import (
+from falter.rewrites.bank import (
     HAND_WRITTEN,
     bank_lines,
     bundled_bank,
     bundled_rewrites,
     hand_written,
     read_bank,
-    read_reply,
-    sample_of,
 )
+from falter.rewrites.reply_reading import read_reply
+from falter.rewrites.reviews import sample_of
 from falter.store import Store, put_reviews, put_rewrites, put_samples
 from falter.tasks import tasks
-from rewrite_samples import write_data
+from rewrite_samples import resolved_in, write_data
 
 Capture = pytest.CaptureFixture[str]
 THREE = ("paraphrase_free", "paraphrase_lexical", "paraphrase_syntactic")

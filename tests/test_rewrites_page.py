@@ -17,7 +17,7 @@ from browser_page import NAMES, BrowserPage, opened_page
 from falter.perturbations import rewrite_key
 from falter.records.reviews import Review, Sample
 from falter.records.types import Rewrite
-from falter.rewrites import make_sheet, read_reviews, rows_of, sheet_csv, sheet_page
+from falter.rewrites.reviews import make_sheet, read_reviews, rows_of, sheet_csv, sheet_page
 
 HOSTILE = (
     '</script><script>document.title="pwned"</script>',

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from falter.perturbations import RewritePerturbation, Wanted, perturbations
 from falter.records.types import Response
-from falter.rewrites import Reading, read_reply, read_rewrite
+from falter.rewrites.reply_reading import Reading, read_reply, read_rewrite
 
 SOURCE = "Which river flows through Vienna, and where does it end?"
 GOOD = "What river runs through Vienna, and where is its mouth?"

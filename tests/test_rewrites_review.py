@@ -15,29 +15,26 @@ from hypothesis import strategies as st
 
 from falter.cli._main import _run
 from falter.clients import clients
-from falter.engine import (
-    ModelSpec,
-    export_sheet,
-    import_reviews,
-    judge_rewrites,
-    opinions,
-    pick_rewrites,
-)
+from falter.engine import ModelSpec, judge_rewrites
+from falter.engine.rewriting import rating_in_reply
 from falter.perturbations import rewrite_key
-from falter.records.errors import DuplicateName, InvalidValue, UsageError
+from falter.records.errors import DuplicateName, InvalidValue, TaskError, UsageError
 from falter.records.reviews import Review, Sample
 from falter.records.rng import Rng
 from falter.records.types import Rewrite
-from falter.rewrites import (
-    agreement,
-    calibrations,
+from falter.rewrites.agreement import agreement, calibrations
+from falter.rewrites.reviews import (
+    FLAWS,
+    export_sheet,
+    flawed,
+    import_reviews,
     make_sheet,
-    read_rating,
+    opinions,
+    pick_rewrites,
     read_reviews,
     sheet_csv,
 )
-from falter.rewrites._flaws import FLAWS, flawed
-from falter.rewrites._sheet import guarded, unguarded
+from falter.rewrites.sheet import guarded, read_rating, unguarded
 from falter.store import Store, put_rewrites, scan_reviews
 from rewrite_samples import Wordsmith
 
@@ -192,7 +189,7 @@ def test_a_filled_in_sheet_is_taken_in(store: Path, tmp_path: Path) -> None:
 def test_a_sheet_is_taken_whole_or_not_at_all(
     store: Path, tmp_path: Path, fill: dict[str, str], message: str
 ) -> None:
-    """The first cell that does not fit is named with its line, and nothing is stored."""
+    """A cell that does not fit is named with its line, and nothing is stored."""
     with Store(store) as opened:
         _, rows = export_sheet(opened, REWRITES, calibration=0, seed=0)
         last = list(rows)[-1]
@@ -202,10 +199,37 @@ def test_a_sheet_is_taken_whole_or_not_at_all(
             lambda row: {"rating": "4"} | (fill if row["row"] == last else {}),
         )
         path.write_text(text, "utf-8")
-        with pytest.raises(InvalidValue, match="line 41") as caught:
+        with pytest.raises(TaskError, match="line 41") as caught:
             import_reviews(opened, [path])
         assert message in str(caught.value)
         assert scan_reviews(opened) == []
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    """Two rows with a fault, one that is right, and the hint of the first."""
+    sample = Sample(key="k", author="a", perturbation="p", source="s", shown="t")
+    text = "row,decision,rating\nr1,maybe,4\nr1,accept,5\nr9,accept,4\n"
+    with pytest.raises(TaskError, match="x has 2 faults") as caught:
+        read_reviews(text, "x", {"r1": sample}, rater="ann")
+    assert "- line 2: decision is 'maybe'" in str(caught.value)
+    assert "- line 4: row is 'r9'" in str(caught.value)
+    assert "--store" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("written", "rating"),
+    [("4", 4), (" 4 ", 4), ("4.0", 4), ("4,00", 4), ("04", 4), (4, 4), (4.0, 4), ("", None),
+     (None, None)],
+)  # fmt: skip
+def test_a_rating_is_a_whole_number_of_its_scale(written: object, rating: int | None) -> None:
+    """As people and spreadsheets write it; an empty cell is none."""
+    assert read_rating("r", written, 1, 5) == rating
+
+
+@pytest.mark.parametrize("written", ["0", "6", "4.5", "four", "4 5", "-1", "9" * 5000, True, "٤"])
+def test_what_is_no_rating_is_refused(written: object) -> None:
+    with pytest.raises(InvalidValue, match="expected a whole number from 1 to 5, or nothing"):
+        read_rating("r", written, 1, 5)
 
 
 def test_other_tables_and_files_are_refused(store: Path, tmp_path: Path) -> None:
@@ -355,7 +379,7 @@ def ordinal_alpha(rows: list[list[int]]) -> float:
     ],
 )  # fmt: skip
 def test_a_judges_answer_is_read_strictly(said: str | None, rating: int | None) -> None:
-    assert read_rating(said) == rating
+    assert rating_in_reply(said) == rating
 
 
 def test_a_judge_rates_through_the_same_store(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

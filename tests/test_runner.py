@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from falter.engine.planning import batched
 from falter.engine.sending import MAX_BUFFER_SECONDS, ModelQueue, Progress, run_queues
 from falter.records.errors import AuthenticationError, RunStopped
+from falter.records.planning import batched
 from falter.records.types import Request, Response
 from falter.store import Store
 from falter.testing import Scripted

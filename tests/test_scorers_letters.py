@@ -10,10 +10,10 @@ import pytest
 import falter
 from falter.clients.llama_engine import LlamaEngine
 from falter.engine import Experiment, read_experiment, resolve
-from falter.engine.planning import plan
 from falter.records import render
 from falter.records.errors import UsageError
 from falter.records.interfaces import Case
+from falter.records.planning import plan
 from falter.records.types import ContinuationScore, Request, Response, Score
 from falter.scorers import scorers
 from falter.store import Store

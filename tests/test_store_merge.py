@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from falter.cli._main import _run
-from falter.engine.planning import Shard
 from falter.records.errors import StoreError, UnknownName, UsageError
+from falter.records.planning import Shard
 from falter.store import Store, merge, opening, verify
 from samples import RUN, answer, requests
 

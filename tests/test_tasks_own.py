@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import falter
-from falter.engine import planned_cost, read_experiment, resolved_in
+from falter.engine import planned_cost, read_experiment
 from falter.perturbations import Applied, apply_recipe, parse_step
 from falter.records import render
 from falter.records.errors import TaskError
@@ -28,6 +28,7 @@ from falter.scorers._sandbox import Job, Sandbox
 from falter.scorers.code import complete
 from falter.store import Store
 from falter.tasks import Task, tasks
+from rewrite_samples import resolved_in
 
 MATHS = ("symmetric_addition", "symmetric_multiplication", "latexify")
 CODE = ("camel_case", "to_class", "remove_type_hints")

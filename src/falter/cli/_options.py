@@ -26,6 +26,7 @@ from falter.records.errors import UsageError
 
 __all__ = [
     "STORE_PATH",
+    "connection_options",
     "experiment_from",
     "experiment_options",
     "file_options",
@@ -49,6 +50,17 @@ store_option = click.option(
 )
 
 _file = click.argument("file", metavar="[EXPERIMENT.yaml]", required=False, type=click.Path())
+
+
+def connection_options(command: F) -> F:
+    """Add the options for a model that is not one of the experiment's."""
+    for option in (
+        click.option("--concurrency", type=int, help="Requests in flight at once  [default: 64]"),
+        click.option("--api-key-env", help="The environment variable that holds its key."),
+        click.option("--base-url", help="Where its server listens."),
+    ):
+        command = option(command)
+    return command
 
 
 _allow_env = click.option(

@@ -13,9 +13,9 @@ from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-from falter.engine.planning import Price
 from falter.engine.sending import Progress
 from falter.records.errors import printable
+from falter.records.planning import Price
 
 __all__ = ["IN_BATCHES", "PLAIN_EVERY", "Meter"]
 

@@ -39,7 +39,7 @@ def run(
     """
     from falter.cli._running import run_and_show
     from falter.engine import read_study
-    from falter.engine.planning import Shard
+    from falter.records.planning import Shard
 
     settings, folder = settings_from(options)
     share = None if shard is None else Shard.parse(shard)

@@ -21,9 +21,9 @@ from falter.engine import (
     stored_result,
     study_in,
 )
-from falter.engine.planning import Shard
 from falter.records.errors import printable
 from falter.records.ids import short
+from falter.records.planning import Shard
 from falter.report import terminal
 from falter.store import Store, StoredStudy
 

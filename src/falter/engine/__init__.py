@@ -7,40 +7,6 @@ from typing import TYPE_CHECKING
 from falter.records.lazy_room import door
 
 if TYPE_CHECKING:
-    from falter.engine._calibration import (
-        BUNDLED_RATINGS,
-        JudgeCalibration,
-        RatedTexts,
-        calibrate_judge,
-    )
-    from falter.engine._generate import (
-        Generated,
-        apply_sheet,
-        generate_items,
-        items_in,
-        write_sheet,
-    )
-    from falter.engine._human import summary_ratings, summary_sheet
-    from falter.engine._reviews import (
-        Imported,
-        Judged,
-        Opinions,
-        export_sheet,
-        import_bank,
-        import_bundled,
-        import_reviews,
-        judge_rewrites,
-        opinions,
-        pick_rewrites,
-    )
-    from falter.engine._rewrites import (
-        StatusRow,
-        bank_for,
-        bank_in,
-        prepare,
-        resolved_in,
-        rewrite_status,
-    )
     from falter.engine.analyze import analyze_files
     from falter.engine.answers import (
         Answers,
@@ -83,6 +49,13 @@ if TYPE_CHECKING:
     from falter.engine.file_schema import EXAMPLE, SCHEMA_FILE, schema
     from falter.engine.findings import check_published, shown_analysis
     from falter.engine.gate_settings import GATE, GateSpec
+    from falter.engine.generation import (
+        Generated,
+        apply_sheet,
+        generate_items,
+        items_in,
+        write_sheet,
+    )
     from falter.engine.keywords import ExperimentSettings
     from falter.engine.mending import NothingToApply, mended_settings, with_mending
     from falter.engine.plans import (
@@ -107,6 +80,14 @@ if TYPE_CHECKING:
         plan_goals,
         with_usual_discordance,
     )
+    from falter.engine.ratings import (
+        BUNDLED_RATINGS,
+        JudgeCalibration,
+        RatedTexts,
+        calibrate_judge,
+        summary_ratings,
+        summary_sheet,
+    )
     from falter.engine.recipes import recipe_from
     from falter.engine.remarks import demonstration_changes
     from falter.engine.requests import ImportedResults, export_requests, import_results
@@ -122,6 +103,15 @@ if TYPE_CHECKING:
         stored_result,
         with_names,
         write_report,
+    )
+    from falter.engine.rewriting import (
+        Judged,
+        StatusRow,
+        bank_for,
+        bank_in,
+        judge_rewrites,
+        prepare,
+        rewrite_status,
     )
     from falter.engine.scoring import run_scorers
     from falter.engine.settings import Block, Option, Setting, options_of
@@ -163,13 +153,11 @@ __all__ = [
     "ExperimentSettings",
     "GateSpec",
     "Generated",
-    "Imported",
     "ImportedResults",
     "JudgeCalibration",
     "Judged",
     "ModelSpec",
     "NothingToApply",
-    "Opinions",
     "Option",
     "PanelPlan",
     "PickedAnswers",
@@ -207,13 +195,9 @@ __all__ = [
     "demonstration_changes",
     "design_errors",
     "export_requests",
-    "export_sheet",
     "generate_items",
     "identity_settings",
-    "import_bank",
-    "import_bundled",
     "import_results",
-    "import_reviews",
     "items_in",
     "judge_rewrites",
     "load_tasks",
@@ -223,14 +207,12 @@ __all__ = [
     "open_result",
     "open_store",
     "opened",
-    "opinions",
     "options_of",
     "overlay",
     "override",
     "panel_row",
     "panel_text",
     "pick_answers",
-    "pick_rewrites",
     "plan",
     "plan_goals",
     "plan_lines",
@@ -256,7 +238,6 @@ __all__ = [
     "report_form",
     "rescored_study",
     "resolve",
-    "resolved_in",
     "rewrite_status",
     "rewriting_experiments",
     "run",

@@ -12,11 +12,11 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
-from falter.engine.planning import batched
 from falter.engine.sending import LOOK_AHEAD, ModelQueue, main_error
 from falter.records.batches import BatchBook, BatchClient, BatchStatus, StoredBatch
 from falter.records.errors import EndpointError, FalterError, RunStopped
 from falter.records.interfaces import ResponseStore, SharedStore
+from falter.records.planning import batched
 from falter.records.types import Request, Response
 
 FIRST_PAUSE, LONGEST_PAUSE, GROWTH = 0.5, 60.0, 1.5

@@ -14,11 +14,11 @@ import yaml
 
 from falter.clients.settings import is_free
 from falter.engine.config import Experiment
-from falter.engine.planning import Price, estimate_cost
 from falter.engine.resolving import PanelPlan, Resolved
 from falter.engine.setting_types import Options, Place, Value
 from falter.engine.settings import Block, Setting
 from falter.records.errors import UsageError
+from falter.records.planning import Price, estimate_cost
 from falter.stats import Layout, budget_layout, planned_half_widths
 
 SAMPLE = 200

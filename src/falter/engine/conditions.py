@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from falter.engine.config import Experiment
-from falter.engine.planning import Condition
 from falter.engine.scoring import examples_of, noisy_recipes, remedy_of, template_for
 from falter.perturbations import (
     OTHER_TEMPLATE,
@@ -18,6 +17,7 @@ from falter.perturbations import (
 )
 from falter.records.errors import InvalidValue, UsageError
 from falter.records.interfaces import RewriteBank, Scorer
+from falter.records.planning import Condition
 from falter.records.types import Demonstration, Item, Prompt, Recipe, Variant
 from falter.remedies import Remedy
 from falter.tasks import Piece, Task, Template, hash_order, pick

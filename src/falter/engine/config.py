@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from falter.engine.gate_settings import GATE, GateSpec
-from falter.engine.planning import Price
 from falter.engine.setting_types import (
     Budget,
     Columns,
@@ -33,6 +32,7 @@ from falter.engine.setting_types import (
 )
 from falter.engine.settings import Block, Many, Setting, options_of, setting
 from falter.records.errors import InvalidValue, UsageError
+from falter.records.planning import Price
 from falter.records.types import Sampling
 from falter.scorers import ScorerNames
 from falter.tasks import DataSpec, target_column

@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from falter.engine.batch_sending import run_batches
-from falter.engine.planning import Cost, Shard, batched, estimate_cost
 from falter.engine.resolving import PanelPlan, Resolved
 from falter.engine.sending import ModelQueue, Progress, run_queues
 from falter.records.errors import PreflightError, RunStopped, StoreBusy, StoreError, printable
 from falter.records.interfaces import Case, Client
+from falter.records.planning import Cost, Shard, batched, estimate_cost
 from falter.records.types import CUT, Request, Response, Run
 from falter.store import Batches, PlannedCell, Store
 

@@ -19,7 +19,6 @@ from falter.analysis import (
     scored_cells,
     tables_with_evidence,
 )
-from falter.engine._reviews import opinions
 from falter.engine.execution import reduced_gc
 from falter.engine.scoring import run_scorers
 from falter.engine.variants import encoder_if_there
@@ -29,6 +28,7 @@ from falter.records.errors import UsageError
 from falter.records.figures import Study, StudyPart
 from falter.records.types import Run
 from falter.report.exported import ExportedCell, ExportedPart, ExportedResult, write_export
+from falter.rewrites.reviews import opinions
 from falter.store import Store, StoredStudy, scan_rewrites
 
 

@@ -11,7 +11,6 @@ from falter.engine.budgets import budget_forecast, read_prices, with_prices
 from falter.engine.config import Experiment
 from falter.engine.execution import planned_cost
 from falter.engine.keywords import ExperimentSettings
-from falter.engine.planning import Cost
 from falter.engine.remarks import demonstration_changes
 from falter.engine.resolving import PanelPlan
 from falter.engine.results import given_study
@@ -19,6 +18,7 @@ from falter.engine.study import ResolvedStudy, StudySpec, study_in
 from falter.protocols import Part
 from falter.records.codec import to_json
 from falter.records.errors import InvalidValue, printable
+from falter.records.planning import Cost
 from falter.report import shown_text
 from falter.store import Store
 from falter.tasks import Described, sized_by_description

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import islice
 
 from falter.analysis import answer_places
-from falter.engine._needs import model_made
-from falter.engine.planning import Condition
 from falter.engine.resolving import PanelPlan, Resolved
 from falter.engine.scoring import targets_of
 from falter.perturbations import reaches_demonstrations
+from falter.records.planning import Condition
 from falter.records.types import Demonstration, Item
+from falter.rewrites.bank import model_made
 from falter.scorers import are_labels
 
 SAMPLE_ITEMS, TRIED_ITEMS = 200, 25

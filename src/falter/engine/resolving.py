@@ -6,11 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from falter import __version__
-from falter.engine._needs import Needs, ledger_for, needs_from
 from falter.engine.conditions import conditions, hold_out
 from falter.engine.config import Experiment, ModelSpec, identity_settings
 from falter.engine.connections import connect_all, require_batches
-from falter.engine.planning import Asked, Asking, Condition, Target, count_cells, plan
 from falter.engine.recipes import recipes_of
 from falter.engine.scoring import (
     constrains,
@@ -31,6 +29,7 @@ from falter.engine.scoring import (
 from falter.engine.task_loading import load_tasks
 from falter.records.errors import DuplicateName, UsageError
 from falter.records.interfaces import Client, RewriteBank, Scorer
+from falter.records.planning import Asked, Asking, Condition, Target, count_cells, plan
 from falter.records.types import (
     Item,
     Panel,
@@ -39,6 +38,7 @@ from falter.records.types import (
     Run,
     Sampling,
 )
+from falter.rewrites.bank import Needs, ledger_for, needs_from
 from falter.tasks import (
     Task,
     source_name,

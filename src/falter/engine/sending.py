@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from falter.engine.planning import batched
 from falter.records.errors import AuthenticationError, RunStopped, StoreBusy
 from falter.records.interfaces import ChunkClient, Client, ResponseStore, SharedStore
+from falter.records.planning import batched
 from falter.records.types import Request, Response
 
 # Responses on their way to the store, committed when they are many or old enough.

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from falter import __version__
-from falter.engine._needs import model_made
-from falter.engine._rewrites import bank_in
 from falter.engine.budgets import apply_budget
 from falter.engine.config import (
     Experiment,
@@ -32,10 +30,10 @@ from falter.engine.execution import (
 )
 from falter.engine.findings import part_result
 from falter.engine.gate_settings import GateSpec
-from falter.engine.planning import Shard
 from falter.engine.recipes import recipes_of
 from falter.engine.remarks import copied_answers
 from falter.engine.resolving import Resolved, distinct, resolve
+from falter.engine.rewriting import bank_in
 from falter.engine.scoring import RemedyUnfit
 from falter.engine.task_loading import TaskCache
 from falter.protocols import (
@@ -50,7 +48,9 @@ from falter.protocols import (
 )
 from falter.records.errors import InvalidValue, TaskError, UnknownName, UsageError
 from falter.records.interfaces import AnswerKind, Client
+from falter.records.planning import Shard
 from falter.records.types import BASELINE, Run
+from falter.rewrites.bank import model_made
 from falter.scorers import scorers
 from falter.store import Store, StoredPart, StoredStudy, put_study, single_run
 from falter.tasks import Task

@@ -13,10 +13,8 @@ from typing import Any
 
 from falter import __version__
 from falter.analysis import Cosine, KnownCosines, Meaning, Rewording, meaning
-from falter.engine._needs import ledger_for, needs_from
 from falter.engine.conditions import conditions, hold_out
 from falter.engine.config import Experiment
-from falter.engine.planning import Condition
 from falter.engine.recipes import recipes_of
 from falter.engine.resolving import distinct
 from falter.engine.scoring import task_scorers, template_for
@@ -27,7 +25,9 @@ from falter.records.codec import from_json, to_json
 from falter.records.errors import UsageError
 from falter.records.ids import digest
 from falter.records.interfaces import RewriteBank, Scorer
+from falter.records.planning import Condition
 from falter.records.types import Item, Prompt, Recipe, Variant
+from falter.rewrites.bank import ledger_for, needs_from
 from falter.tasks import Task
 from falter.weights.downloads import MINILM, find_weights
 from falter.weights.embedding import Encoder, minilm

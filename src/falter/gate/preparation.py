@@ -26,7 +26,6 @@ from falter.engine import (
     resolve,
     with_names,
 )
-from falter.engine.planning import Cost, count_cells, estimate_cost, plan
 from falter.gate.baseline import Baseline, manifest_hash, read_baseline
 from falter.gate.decision import Schedule, schedule
 from falter.gate.feasibility import GatePlan, plan_gate
@@ -34,6 +33,7 @@ from falter.gate.requirements import Requirement, planned_criteria, requirements
 from falter.gate.result import ItemCost, infeasible_text
 from falter.records.errors import UsageError
 from falter.records.interfaces import Client, RewriteBank
+from falter.records.planning import Cost, count_cells, estimate_cost, plan
 from falter.records.types import BASELINE, Item, Recipe, Request
 from falter.tasks import Task, hash_order
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -15,7 +13,9 @@ from falter.protocols.relevance.summaries import EXPECTED, ORIGINAL, article_of,
 from falter.records.errors import UsageError
 from falter.records.ids import digest, short, step_seed
 from falter.records.rng import Rng
-from falter.rewrites import guarded
+from falter.rewrites.sheet import Faults, read_rating, sheet_rows, sheet_text
+
+__all__ = ["CRITERIA", "human_sheet", "read_human_sheets"]
 
 CRITERIA: Mapping[str, tuple[int, int]] = {
     "faithfulness": (0, 1),
@@ -24,8 +24,8 @@ CRITERIA: Mapping[str, tuple[int, int]] = {
 }
 """What is rated, with the lowest and the highest number, as in Askari et al."""
 
-LONGEST_CELL = 1 << 24
 ONE = "a sheet is of one rater, who rates each summary once"
+OF_ANOTHER = "read it with the run, the articles and the seed that it was made with"
 COLUMNS = ("row", "article", "summary", *CRITERIA)
 ARMS = (EXPECTED, ORIGINAL, "relevant sentences")
 MOST = 30
@@ -52,15 +52,9 @@ def human_sheet(result: PartResult, *, articles: int = MOST, seed: int = 0) -> s
     rows = list(_rows(result, articles, seed))
     if not rows:
         raise UsageError("No article has a summary both as it stood and reworded, so none is rated")
-    sheet = io.StringIO()
-    sheet.write("\ufeff")
-    table = csv.writer(sheet)
-    table.writerow(COLUMNS)
-    rng = Rng(step_seed(seed, "human sheet", 1, 0, result.run.id, 0))
-    for place in rng.order(len(rows)):
-        row = rows[place]
-        table.writerow([row.name, guarded(row.article), guarded(row.summary), *[""] * 3])
-    return sheet.getvalue()
+    order = Rng(step_seed(seed, "human sheet", 1, 0, result.run.id, 0)).order(len(rows))
+    shown = ((row.name, row.article, row.summary) for row in map(rows.__getitem__, order))
+    return sheet_text(COLUMNS, ((*texts, "", "", "") for texts in shown))
 
 
 def read_human_sheets(
@@ -81,50 +75,22 @@ def read_human_sheets(
     given: dict[tuple[str, str], list[float]] = {}
     for file, text in sheets.items():
         rated: set[str] = set()
-        for number, line in enumerate(_lines(file, text), 2):
-            where = f"{file}, line {number}"
-            if line["row"] in rated:
-                raise UsageError(f"{where}: row '{line['row']}' stands there twice", hint=ONE)
-            rated.add(line["row"])
-            if line["row"] not in rows:
-                raise UsageError(
-                    f"{where}: the sheet has no row '{line.get('row')}'",
-                    hint="read it with the run, the articles and the seed that it was made with",
-                )
-            for criterion, value in _ratings(line, where):
-                given.setdefault((line["row"], criterion), []).append(value)
+        faults = Faults(file)
+        for place, line in sheet_rows(text, file, ("row", *CRITERIA)):
+            with faults.at(place):
+                name = line["row"]
+                if name in rated:
+                    raise UsageError(f"row '{name}' stands there twice", hint=ONE)
+                rated.add(name)
+                if name not in rows:
+                    raise UsageError(f"the sheet has no row '{name}'", hint=OF_ANOTHER)
+                for criterion, scale in CRITERIA.items():
+                    value = read_rating(criterion, line[criterion], *scale)
+                    if value is not None:
+                        given.setdefault((name, criterion), []).append(value)
+        faults.refuse()
     panels = dict.fromkeys(row.item[:2] for row in rows.values())
     return {panel: _evaluation(panel, list(rows.values()), given, level) for panel in panels}
-
-
-def _lines(file: str, text: str) -> list[dict[str, str]]:
-    """The lines of a sheet, which has to have the columns that were given out."""
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
-    reader = csv.DictReader(io.StringIO(text.lstrip("\ufeff"), newline=""), restval="")
-    try:
-        lines = list(reader)
-    except csv.Error as error:
-        raise UsageError(f"{file} is no sheet: {error}", hint="save it as CSV again") from error
-    lacking = [name for name in ("row", *CRITERIA) if name not in (reader.fieldnames or ())]
-    if lacking:
-        raise UsageError(
-            f"{file} has no column '{lacking[0]}'",
-            hint=f"columns, with commas between them: {', '.join(COLUMNS)}",
-        )
-    return lines
-
-
-def _ratings(line: Mapping[str, str | None], where: str) -> Iterator[tuple[str, float]]:
-    for criterion, (low, high) in CRITERIA.items():
-        written = (line.get(criterion) or "").strip()
-        if not written:
-            continue
-        if not (written.isascii() and written.isdecimal()) or not low <= int(written) <= high:
-            raise UsageError(
-                f"{where}: {criterion} is '{written[:40]}'",
-                hint=f"a whole number from {low} to {high}, or nothing",
-            )
-        yield criterion, float(written)
 
 
 def _evaluation(

@@ -13,8 +13,7 @@ from typing import NamedTuple
 from falter.perturbations import Wanted
 from falter.records.lazy_regex import late_regex
 from falter.records.types import Response, Rewrite, RewriteStatus
-
-__all__ = ["Reading", "read_reply", "read_rewrite"]
+from falter.rewrites.bank import rewrite_of
 
 TIMES_LONGER, ROOM = 4, 200
 LONGEST_EXTRA = 4_000
@@ -31,18 +30,7 @@ class Reading(NamedTuple):
 def read_rewrite(wanted: Wanted, response: Response, author: str) -> Rewrite:
     """The record of an author's rewrite of a text."""
     reading = read_reply(wanted, response)
-    return Rewrite(
-        key=wanted.key,
-        perturbation=wanted.perturbation.bank,
-        version=wanted.perturbation.wording,
-        params=wanted.asked,
-        source=wanted.text,
-        draw=wanted.draw,
-        author=author,
-        status=reading.status,
-        text=reading.text,
-        reason=reading.reason,
-    )
+    return rewrite_of(wanted, author, reading.text, reading.status, reading.reason)
 
 
 def read_reply(wanted: Wanted, response: Response) -> Reading:

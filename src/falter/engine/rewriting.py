@@ -1,53 +1,64 @@
-"""Preparing rewrites: through the same planner, runner and store as a run."""
+"""Rewrites that a model makes, or rates: through the same planner, runner and store as a run."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import Path
 
-from falter.engine._needs import Needs, ledger_for, model_made, needs_from, rewrite_label
+from falter.engine.asking import STEP, ask_all, connect_writer, writing_target
 from falter.engine.config import Experiment, ModelSpec
-from falter.engine.connections import connect, require_batches
-from falter.engine.execution import Watch, interruptible, opened, run_async, send, watching
-from falter.engine.planning import Target, request
+from falter.engine.execution import Watch
 from falter.engine.recipes import recipes_of
-from falter.engine.resolving import Resolved, resolve
-from falter.engine.sending import ModelQueue, Progress
+from falter.engine.resolving import resolve
 from falter.engine.translations import TaskTranslations, needs_translations
 from falter.engine.variants import open_sets
 from falter.perturbations import Wanted
 from falter.records.errors import UsageError
-from falter.records.interfaces import Client, RewriteBank
-from falter.records.types import Item, Recipe, Request, Sampling, Section, Variant
-from falter.rewrites import (
+from falter.records.interfaces import RewriteBank
+from falter.records.planning import Target, request
+from falter.records.reviews import Review, Sample
+from falter.records.types import (
+    Item,
+    Prompt,
+    Recipe,
+    Request,
+    Rewrite,
+    Section,
+    Variant,
+)
+from falter.rewrites.bank import (
     HAND_WRITTEN,
     Banks,
     MemoryBank,
+    Needs,
     bundled_bank,
+    ledger_for,
+    model_made,
+    needs_from,
     read_bank,
-    read_rewrite,
+    rewrite_label,
 )
-from falter.store import Store, StoreBank, authors, find_responses, put_rewrites, scan_rewrites
-
-__all__ = [
-    "Prepared",
-    "StatusRow",
-    "ask_all",
-    "bank_for",
-    "bank_in",
-    "prepare",
-    "resolved_in",
-    "rewrite_status",
-    "writing_target",
-]
+from falter.rewrites.reply_reading import read_rewrite
+from falter.rewrites.reviews import sample_of
+from falter.store import (
+    Store,
+    StoreBank,
+    authors,
+    find_responses,
+    put_reviews,
+    put_rewrites,
+    put_samples,
+    scan_rewrites,
+    scan_samples,
+)
 
 ROUNDS = 4
 LATER_DRAWS = 0.7
-STEP = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,13 +109,6 @@ def bank_in(experiment: Experiment, path: Path) -> Iterator[RewriteBank | None]:
     else:
         with Store(path) as store:
             yield bank_for(experiment, store)
-
-
-@contextlib.contextmanager
-def resolved_in(experiment: Experiment, path: Path) -> Iterator[Resolved]:
-    """The experiment resolved, with the store open for as long as rewrites may be read."""
-    with bank_in(experiment, path) as bank:
-        yield resolve(experiment, bank)
 
 
 def needs_of(experiment: Experiment, bank: RewriteBank | None) -> Needs:
@@ -173,7 +177,7 @@ def _round(
     batch: bool,
 ) -> Counter[str]:
     """Ask for the missing texts once; the rewrites made, by status."""
-    client = connect(rewriter)
+    client = connect_writer(rewriter)
     target = writing_target(client, rewriter)
     requests = []
     texts_of: dict[str, list[Wanted]] = {}
@@ -197,21 +201,6 @@ def _round(
     return statuses
 
 
-def writing_target(client: Client, spec: ModelSpec) -> Target:
-    """How a model is asked for text; raises if it cannot write."""
-    if not client.capabilities.generates:
-        raise UsageError(
-            f"'{spec.name}' cannot write text, so it cannot make rewrites or rate them",
-            hint="name a model that generates text",
-        )
-    return Target(
-        model=client.model,
-        asking="chat" if client.capabilities.chats else "plain",
-        sampling=Sampling(max_tokens=STEP),
-        price=spec.price,
-    )
-
-
 def _request(wanted: Wanted, target: Target) -> Request:
     """The request for one text: at most two tokens per byte, and at random for a second draw."""
     size = len(wanted.text.encode("utf-8", "surrogatepass"))
@@ -230,34 +219,6 @@ def _request(wanted: Wanted, target: Target) -> Request:
         status="changed",
     )
     return request(variant, target, wanted.draw)
-
-
-def ask_all(
-    requests: Sequence[Request],
-    client: Client,
-    spec: ModelSpec,
-    store: Store,
-    label: str,
-    watch: Watch | None,
-    *,
-    batch: bool = False,
-) -> None:
-    """Send what the store lacks, one by one or in batches, and store every response that comes."""
-    if batch:
-        require_batches(spec, client)
-    progress = Progress(label=label, total=len(requests))
-    queue = ModelQueue(
-        requests=requests, client=client, concurrency=spec.concurrency or 64, progress=progress
-    )
-
-    async def run() -> None:
-        stop = asyncio.Event()
-        async with opened([client]):
-            with interruptible(stop):
-                async with watching(watch, [progress]):
-                    await send([queue], store, stop, batch=batch)
-
-    run_async(run)
 
 
 def rewrite_status(experiment: Experiment | None, store: Store) -> list[StatusRow]:
@@ -306,3 +267,103 @@ def _row(place: tuple[str, str], counts: Counter[str], wanted: int | None) -> St
         statuses=dict(counts),
         missing=None if wanted is None else wanted - counts.total(),
     )
+
+
+# A judge that rates rewrites
+
+JUDGE_TOKENS = 256
+
+_ASK = "\n\nReply with one line: Rating: and a whole number from 1 to 5."
+_LINE = re.compile(r"rating\W{0,12}([1-5])(?!\d|[.,]\d)", re.IGNORECASE)
+_ALONE = re.compile(r"\W{0,8}([1-5])(?:\s*/\s*5)?\W{0,8}\Z")
+LONGEST = 20_000
+
+
+def judge_prompt(sample: Sample) -> Prompt:
+    """The question to the judge about one sample; it does not say whether the text is damaged."""
+    rubric = resources.files("falter.engine").joinpath("data", "rating.txt").read_text("utf-8")
+    return Prompt(
+        sections=(
+            Section(name="rubric", kind="instruction", text=rubric + "\n<original>\n"),
+            Section(name="original", kind="input", text=sample.source),
+            Section(name="between", kind="instruction", text="\n</original>\n\n<rewrite>\n"),
+            Section(name="rewrite", kind="input", text=sample.shown),
+            Section(name="ask", kind="instruction", text="\n</rewrite>" + _ASK),
+        )
+    )
+
+
+def rating_in_reply(text: str | None) -> int | None:
+    """The rating in a judge's answer: the last `Rating: n`, or a number that stands alone."""
+    reply = (text or "")[-LONGEST:]
+    ratings = _LINE.findall(reply)
+    if ratings:
+        return int(ratings[-1])
+    alone = _ALONE.match(reply)
+    return None if alone is None else int(alone[1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """How a judge answered: samples asked about, ratings, unreadable answers, failed requests."""
+
+    judge: str
+    samples: int
+    rated: int
+    unparsed: int
+    failed: int
+
+
+def judge_rewrites(
+    store: Store, judge: ModelSpec, rewrites: Sequence[Rewrite], watch: Watch | None = None
+) -> Judged:
+    """Ask a judge to rate rewrites, and all damaged samples of sheets, from 1 to 5.
+
+    Answers are stored like any other, and not asked for again. The judge's ratings are kept under
+    `judge:NAME`; whether a rewrite is used does not depend on them.
+    """
+    samples = {sample.id: sample for sample in map(sample_of, rewrites) if sample.shown}
+    samples |= {key: s for key, s in scan_samples(store).items() if s.flaw is not None}
+    client = connect_writer(judge)
+    target = writing_target(client, judge)
+    requests = {r.key: r for r in (_rating_request(s, target) for s in samples.values())}
+    try:
+        label = f"{judge.name}, judging"
+        ask_all(list(requests.values()), client, judge, store, label, watch)
+    finally:
+        rated, unparsed = _store_ratings(store, judge, requests, samples)
+    return Judged(
+        judge=judge.name,
+        samples=len(samples),
+        rated=rated,
+        unparsed=unparsed,
+        failed=len(samples) - rated - unparsed,
+    )
+
+
+def _rating_request(sample: Sample, target: Target) -> Request:
+    variant = Variant(
+        item=Item(task="ratings", key=sample.id, fields={"text": sample.shown}),
+        recipe=Recipe(label="rating", sampling={"max_tokens": JUDGE_TOKENS}),
+        draw=0,
+        prompt=judge_prompt(sample),
+        status="changed",
+    )
+    return request(variant, target, 0)
+
+
+def _store_ratings(
+    store: Store, judge: ModelSpec, requests: dict[str, Request], samples: dict[str, Sample]
+) -> tuple[int, int]:
+    """Store the ratings that arrived; how many there were, and how many answers without one."""
+    answers = find_responses(store, list(requests))
+    reviews, unparsed = [], 0
+    for key, response in answers.items():
+        sample, rating = samples[requests[key].variant.item.key], rating_in_reply(response.text)
+        if rating is None:
+            unparsed += 1
+            continue
+        reviews.append(Review(sample=sample.id, rater=f"judge:{judge.name}", rating=rating))
+    put_samples(store, samples.values())
+    put_reviews(store, reviews)
+    return len(reviews), unparsed

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
 from falter import engine, tasks
-from falter.cli._options import store_option
+from falter.cli._options import connection_options, store_option
 from falter.cli._progress import Meter
 from falter.records.codec import to_json
 from falter.store import Store
-
-__all__ = ["generate"]
 
 _FOLDER = click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 MOST_SHOWN = 20
@@ -35,9 +34,7 @@ def generate() -> None:
 )
 @click.option("--domain", required=True, help="YAML with name, description and areas; or it, hr.")
 @click.option("--writer", required=True, metavar="MODEL", help="The model that writes.")
-@click.option("--base-url", help="Where its server listens.")
-@click.option("--api-key-env", help="The environment variable that holds its key.")
-@click.option("--concurrency", type=int, help="Requests in flight at once  [default: 64]")
+@connection_options
 @click.option("--limit", type=click.IntRange(min=1), help="The first so many issues.")
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -46,12 +43,10 @@ def items_command(
     issues: str,
     domain: str,
     writer: str,
-    base_url: str | None,
-    api_key_env: str | None,
-    concurrency: int | None,
     limit: int | None,
     store_path: Path,
     as_json: bool,
+    **connection: Any,
 ) -> int:
     """Write the items of issues into FOLDER, and ask again for those that break a rule.
 
@@ -63,9 +58,7 @@ def items_command(
     """
     area = tasks.read_domain(domain)
     rows = tasks.read_issues(issues, area)[:limit]
-    spec = engine.ModelSpec(
-        name=writer, base_url=base_url, api_key_env=api_key_env, concurrency=concurrency
-    )
+    spec = engine.ModelSpec(name=writer, **connection)
     meter = Meter(Console(stderr=True), {writer: None})
     with Store(store_path) as store, meter:
         found = engine.generate_items(rows, area, spec, folder, store, watch=meter)

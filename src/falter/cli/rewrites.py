@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 
 from falter.cli._options import (
+    connection_options,
     experiment_from,
     experiment_options,
     protocol_options,
@@ -19,27 +20,30 @@ from falter.cli._options import (
     store_option,
 )
 from falter.cli._progress import Meter
-from falter.cli._rewrites_text import opinions_text, status_text
 from falter.engine import (
     ModelSpec,
-    export_sheet,
-    import_bank,
-    import_bundled,
-    import_reviews,
+    StatusRow,
     judge_rewrites,
-    opinions,
-    pick_rewrites,
     prepare,
     read_study,
     rewrite_status,
     rewriting_experiments,
 )
+from falter.records import numbers as n
 from falter.records.codec import to_json
 from falter.records.errors import InvalidValue, StoreError, UsageError
-from falter.rewrites import bank_lines, sheet_csv, sheet_page
-from falter.store import Store
-
-__all__ = ["rewrites"]
+from falter.rewrites.agreement import Calibration, Coefficient, Pair
+from falter.rewrites.bank import STATUSES, bank_lines, bundled_rewrites, read_bank
+from falter.rewrites.reviews import (
+    Opinions,
+    export_sheet,
+    import_reviews,
+    opinions,
+    pick_rewrites,
+    sheet_csv,
+    sheet_page,
+)
+from falter.store import Store, put_rewrites
 
 F = TypeVar("F", bound=Callable[..., Any])
 FORMATS = ("csv", "html", "jsonl")
@@ -51,18 +55,6 @@ def rewrites() -> None:
 
     Prepare them, look at them, let people review them, then run the experiment.
     """
-
-
-def _connection_options(command: F) -> F:
-    """Add the options for a model that is not one of the experiment's."""
-    for option in (
-        click.option("--concurrency", type=int, help="Requests in flight at once  [default: 64]"),
-        click.option("--api-key-env", help="The environment variable that holds its key."),
-        click.option("--api", help="Which API to use: chat (default) or completions."),
-        click.option("--base-url", help="Where its server listens."),
-    ):
-        command = option(command)
-    return command
 
 
 def _selection_options(command: F) -> F:
@@ -86,9 +78,6 @@ def _selection_options(command: F) -> F:
 def prepare_command(
     store_path: Path,
     as_json: bool,
-    rewriter_base_url: str | None,
-    rewriter_api: str | None,
-    rewriter_api_key_env: str | None,
     **options: Any,
 ) -> int:
     """Ask a model for every rewrite that the experiment needs and the store lacks.
@@ -100,6 +89,9 @@ def prepare_command(
 
     Exit code 1 if some requests failed; the same command sends them again.
     """
+    connection = {
+        name: options.pop(f"rewriter_{name}") for name in ("base_url", "api", "api_key_env")
+    }
     settings, folder = settings_from(options, needs_models=False)
     experiments = rewriting_experiments(read_study(settings, folder=folder, needs_models=False))
     spec = experiments[0].rewriter if experiments else None
@@ -107,18 +99,13 @@ def prepare_command(
         raise UsageError(
             "No rewriter is named", hint="--rewriter MODEL, or 'rewriter: MODEL' in the file"
         )
-    connection: dict[str, Any] = {
-        "base_url": rewriter_base_url,
-        "api": rewriter_api,
-        "api_key_env": rewriter_api_key_env,
-    }
     spec = replace(spec, **{key: value for key, value in connection.items() if value is not None})
     with Store(store_path) as store, _meter(spec) as meter:
         prepared = prepare(experiments, spec, store, meter)
     if as_json:
         click.echo(json.dumps(to_json(prepared), indent=2))
     else:
-        counts = ", ".join(f"{n:,} {status}" for status, n in sorted(prepared.made.items()))
+        counts = ", ".join(f"{made:,} {status}" for status, made in sorted(prepared.made.items()))
         click.echo(
             f"{prepared.wanted:,} texts wanted; new by {prepared.author}: {counts or 'none'}"
         )
@@ -152,7 +139,7 @@ def status_command(store_path: Path, as_json: bool, **options: Any) -> None:
     if as_json:
         click.echo(json.dumps([to_json(row) for row in rows], indent=2))
     else:
-        click.echo(status_text(rows))
+        click.echo(_status_text(rows))
 
 
 @rewrites.command("export")
@@ -200,11 +187,10 @@ def export_command(
         else:
             sheet, rows = export_sheet(store, chosen, calibration=calibration, seed=seed)
             checked = language if flags else None
-            text = (
-                sheet_csv(rows, language=checked)
-                if kind == "csv"
-                else sheet_page(sheet, rows, language=checked)
-            )
+            if kind == "csv":
+                text = sheet_csv(rows, language=checked)
+            else:
+                text = sheet_page(sheet, rows, language=checked)
             damaged = sum(sample.flaw is not None for sample in rows.values())
             message = f"{len(rows):,} rows, {damaged:,} of them damaged on purpose"
     if output is None:
@@ -232,14 +218,15 @@ def import_command(paths: tuple[Path, ...], bundled: bool, store_path: Path, as_
     banks = [path for path in paths if path.suffix.lower() == ".jsonl"]
     sheets = [path for path in paths if path.suffix.lower() != ".jsonl"]
     with Store(store_path) if bundled or banks else _existing(store_path) as store:
-        counts = [(str(path), *import_bank(store, path)) for path in banks]
+        taken = {str(path): read_bank(path) for path in banks}
         if bundled:
-            counts.append(("bundled", *import_bundled(store)))
+            taken["bundled"] = [*bundled_rewrites()]
+        counts = [(name, len(made), put_rewrites(store, made)) for name, made in taken.items()]
         imported = import_reviews(store, sheets)
         ratings = opinions(store)
     if as_json:
         summary = {
-            "banks": [{"file": name, "rewrites": n, "new": new} for name, n, new in counts],
+            "banks": [{"file": name, "rewrites": made, "new": new} for name, made, new in counts],
             "sheets": [to_json(sheet) for sheet in imported],
             **to_json(ratings),
         }
@@ -248,7 +235,7 @@ def import_command(paths: tuple[Path, ...], bundled: bool, store_path: Path, as_
     for name, count, new in counts:
         click.echo(f"{name}: {count:,} rewrites, {new:,} of them new", err=True)
     for sheet in imported:
-        decisions = ", ".join(f"{n:,} {name}" for name, n in sheet.decisions.items())
+        decisions = ", ".join(f"{given:,} {name}" for name, given in sheet.decisions.items())
         click.echo(
             f"{sheet.file}: {sheet.rater}, {sheet.reviews:,} rows; {decisions or 'no decision'}",
             err=True,
@@ -256,34 +243,30 @@ def import_command(paths: tuple[Path, ...], bundled: bool, store_path: Path, as_
         for warning in sheet.warnings:
             click.echo(f"  look again: {warning}", err=True)
     if imported:
-        click.echo(opinions_text(ratings))
+        click.echo(_opinions_text(ratings))
 
 
 @rewrites.command("rate")
 @click.option("--judge", "name", required=True, help="The model that rates.")
-@_connection_options
+@connection_options
+@click.option("--api", help="Which API to use: chat (default) or completions.")
 @_selection_options
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def rate_command(
     name: str,
-    base_url: str | None,
-    api: str | None,
-    api_key_env: str | None,
-    concurrency: int | None,
     names: tuple[str, ...],
     author: str | None,
     store_path: Path,
     as_json: bool,
+    **connection: Any,
 ) -> int:
     """Let a model rate from 1 to 5 how well rewrites keep the meaning; its ratings decide nothing.
 
     Damaged rows of sheets that were exported before are rated too. Exit code 1 if some requests
     failed; the same command sends them again.
     """
-    spec = ModelSpec(
-        name=name, base_url=base_url, api=api, api_key_env=api_key_env, concurrency=concurrency
-    )
+    spec = ModelSpec(name=name, **connection)
     with _existing(store_path) as store:
         chosen = pick_rewrites(store, names=names, author=author)
         with _meter(spec) as meter:
@@ -297,7 +280,7 @@ def rate_command(
             f"{judged.unparsed:,} unreadable",
             err=True,
         )
-        click.echo(opinions_text(ratings))
+        click.echo(_opinions_text(ratings))
     if judged.failed:
         click.echo(f"error: {judged.failed:,} requests failed", err=True)
     return 1 if judged.failed else 0
@@ -307,3 +290,96 @@ def _existing(path: Path) -> Store:
     if not path.exists():
         raise StoreError(f"The store {path} does not exist", hint="name it with --store")
     return Store(path)
+
+
+# What is printed
+
+
+def _status_text(rows: Sequence[StatusRow]) -> str:
+    """One line for each perturbation and author."""
+    if not rows:
+        return "no rewrites yet"
+    head = ["perturbation", "author", "wanted", *STATUSES, "missing"]
+    body = [
+        [
+            row.perturbation,
+            row.author or "nobody",
+            *(
+                n.count(count)
+                for count in (
+                    row.wanted,
+                    *(row.statuses.get(status, 0) for status in STATUSES),
+                    row.missing,
+                )
+            ),
+        ]
+        for row in rows
+    ]
+    return _table([head, *body], left=2)
+
+
+def _opinions_text(ratings: Opinions) -> str:
+    """Agreement and calibration, each number with its interval or the reason why it has none."""
+    a = ratings.agreement
+    lines = [
+        f"{a.samples:,} rewrites rated by {len(a.raters)}: {', '.join(a.raters) or 'nobody'}; "
+        f"{a.rated_twice:,} by two people or more",
+    ]
+    if a.rated_twice:
+        lines += [
+            f"weighted kappa          {_with_interval(a.kappa)}",
+            f"Krippendorff's alpha    {_with_interval(a.alpha)}",
+            f"all agree exactly       {_with_interval(a.exact)}",
+        ]
+    pairs = [*a.pairs, *a.judges]
+    if pairs:
+        head = ["", "", "rewrites", "kappa", "alpha", "exact", "mean difference", "Spearman"]
+        lines += ["", _table([head, *map(_pair, pairs)], left=2)]
+    damaged = [calibration for calibration in ratings.calibration if calibration.damaged]
+    if damaged:
+        head = ["rater", "mean rating", "of damaged rows", "damaged", "caught"]
+        lines += ["", _table([head, *map(_calibration, damaged)], left=1)]
+    return "\n".join(lines)
+
+
+def _pair(pair: Pair) -> list[str]:
+    numbers = (pair.kappa, pair.alpha, pair.exact, pair.difference, pair.spearman)
+    return [
+        pair.first,
+        pair.second,
+        n.whole(pair.items),
+        *(n.decimal(number.value, 3) for number in numbers),
+    ]
+
+
+def _calibration(rater: Calibration) -> list[str]:
+    share = "–" if rater.share_caught is None else f"{rater.share_caught:.0%}"
+    return [
+        rater.rater,
+        n.decimal(rater.mean, 3),
+        n.decimal(rater.damaged_mean, 3),
+        n.whole(rater.damaged),
+        f"{rater.caught:,} ({share})",
+    ]
+
+
+def _with_interval(number: Coefficient) -> str:
+    if number.value is None:
+        return f"–  ({number.status.replace('_', ' ')})"
+    if number.low is None or number.high is None:
+        return n.decimal(number.value, 3)
+    return (
+        f"{n.decimal(number.value, 3)}  [{n.decimal(number.low, 3)}, {n.decimal(number.high, 3)}]"
+    )
+
+
+def _table(rows: Sequence[Sequence[str]], left: int) -> str:
+    """Columns as wide as their widest cell; the first `left` of them left-aligned, others right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if place < left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )

@@ -1,0 +1,224 @@
+"""`falter ratings` and `falter judge`: what people rate, and how far a judge agrees with them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from falter import engine
+from falter.cli._options import connection_options, store_option
+from falter.cli._progress import Meter
+from falter.measures import HumanEvaluation
+from falter.records import numbers as n
+from falter.records.codec import to_json
+from falter.records.errors import InvalidValue, UsageError
+from falter.records.types import Estimate
+from falter.store import Store
+
+
+@click.group()
+def ratings() -> None:
+    """Summaries that people rate: a sheet out, and what they wrote in.
+
+    For a run of the protocol 'relevance'. Neither command asks a model.
+    """
+
+
+def _drawn(command: Any) -> Any:
+    """Add the options that say which summaries a sheet has."""
+    articles = click.option(
+        "--articles", type=click.IntRange(min=1), default=30, show_default=True,
+        help="So many articles of each model and data set, drawn with the seed.",
+    )  # fmt: skip
+    seed = click.option(
+        "--seed", type=int, default=0, show_default=True, help="The seed of draw and order."
+    )
+    return articles(seed(store_option(command)))
+
+
+@ratings.command("export")
+@click.argument("run", required=False)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here, not to stdout.")
+@_drawn
+def export_command(
+    run: str | None, output: Path | None, articles: int, seed: int, store_path: Path
+) -> None:
+    """Write the sheet: three summaries of each article, in an order that says nothing.
+
+    \b
+    falter ratings export -o sheet.csv
+    falter ratings import ann.csv bob.csv
+
+    The expected summary, that of the article as it stands, and that of the article with its
+    relevant sentences reworded. Give each rater a copy, to fill in faithfulness (0 or 1), coherence
+    and relevance (1 to 5); what is left empty is not rated. RUN is a run or study, else the latest.
+    """
+    text = engine.summary_sheet(store_path, run, articles=articles, seed=seed)
+    rows = f"{sum(1 for _ in csv.reader(io.StringIO(text))) - 1:,} summaries to rate"
+    if output is None:
+        click.echo(text, nl=False)
+        click.echo(rows, err=True)
+        return
+    if output.exists():
+        raise InvalidValue("--output", str(output), "a file that is not there yet")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_bytes(text.encode("utf-8"))
+    click.echo(f"{rows}: {output}", err=True)
+
+
+@ratings.command("import")
+@click.argument("paths", metavar="FILE…", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--run", help="The run or study that the sheet was made of  [default: the latest]")
+@_drawn
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def import_command(
+    paths: tuple[Path, ...],
+    run: str | None,
+    articles: int,
+    seed: int,
+    store_path: Path,
+    as_json: bool,
+) -> None:
+    """Read filled-in sheets, one rater a file, and print how each kind of summary was rated.
+
+    With the run, the articles and the seed that the sheet was made with. Several raters of a
+    summary are averaged; intervals are over articles. Nothing is stored: keep the files.
+    """
+    if not paths:
+        raise UsageError("No file is named", hint="the sheets that people filled in")
+    for path in paths:
+        if not path.is_file():
+            raise UsageError(f"There is no file {path}", hint="name the filled-in sheets")
+    found = engine.summary_ratings(store_path, paths, run, articles=articles, seed=seed)
+    if as_json:
+        rows = [
+            {"model": model, "task": task, **to_json(evaluation)}
+            for (model, task), evaluation in found.items()
+        ]
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        click.echo("\n".join(_lines(found)))
+
+
+def _lines(found: Mapping[tuple[str, str], HumanEvaluation]) -> Iterator[str]:
+    """For every model and data set: how each kind of summary was rated, and which is best."""
+    for (model, task), evaluation in found.items():
+        yield f"{model} on {task}"
+        for arm, means in evaluation.means.items():
+            yield f"  {arm}"
+            for criterion, mean in means.items():
+                sd = n.decimal(evaluation.sds[arm][criterion], 2)
+                rated = f"{n.whole(mean.items)} rated"
+                yield f"    {criterion:<13} {_mean(mean):<20} sd {sd}  {rated}"
+        yield f"  best: {' and '.join(evaluation.best) or 'nothing was rated'}"
+
+
+def _mean(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return "–"
+    low, high = (n.decimal(bound, 2) for bound in (estimate.low, estimate.high))
+    return f"{n.decimal(estimate.value, 2)} [{low}, {high}]"
+
+
+# A judge
+
+
+@click.group()
+def judge() -> None:
+    """A model that judges others: how far it agrees with people."""
+
+
+def _columns(_: click.Context, __: click.Parameter, names: str | None) -> tuple[str, ...] | None:
+    """The columns in a list with commas."""
+    return None if names is None else tuple(filter(None, names.split(",")))
+
+
+@judge.command("calibrate")
+@click.argument("path", metavar="[FILE]", required=False, type=click.Path(dir_okay=False))
+@click.option("--judge", "model", required=True, metavar="MODEL", help="The model that judges.")
+@connection_options
+@click.option("--scorer", help="How verdicts are read, such as rating_likelihood.")
+@click.option(
+    "--question", type=click.Choice(["preference", "similarity"]), default="preference",
+    help="What people were asked  [default: preference]",
+)  # fmt: skip
+@click.option("--first", help="The column of the first text  [default: response1]")
+@click.option("--second", help="The column of the second text  [default: response2]")
+@click.option(
+    "--context",
+    callback=_columns,
+    help="Columns of what both are about  [default: instruction,input]",
+)
+@click.option(
+    "--ratings", callback=_columns,
+    help="Columns of people's ratings  [default: annotator1,annotator2,annotator3]",
+)  # fmt: skip
+@click.option("--limit", type=int, help="So many pairs, drawn with the seed.")
+@click.option("--seed", type=int, default=0, help="The seed of the draw  [default: 0]")
+@click.option("--swap", is_flag=True, help="Ask for each pair in the other order too.")
+@store_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def calibrate(
+    model: str,
+    limit: int | None,
+    seed: int,
+    swap: bool,
+    store_path: Path,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Ask a judge for pairs of texts that people have rated, and compare.
+
+    \b
+    falter judge calibrate --judge openai:NAME --limit 200
+    falter judge calibrate mine.csv --judge openai:NAME --question similarity --ratings ann,bob
+
+    FILE is CSV, JSON or JSONL; without one, the 999 pairs of PandaLM's test set with the
+    preferences of three people. Preferences are 1, 2 or 0 for neither; similarities 1 to 3.
+    """
+    told = ("path", "question", "first", "second", "context", "ratings")
+    given = {name: options.pop(name) for name in told}
+    rated = replace(
+        engine.BUNDLED_RATINGS, **{name: v for name, v in given.items() if v is not None}
+    )
+    spec = engine.ModelSpec(name=model, **options)
+    meter = Meter(Console(stderr=True), {model: None})
+    with Store(store_path) as store, meter:
+        found = engine.calibrate_judge(
+            spec, rated, store, limit=limit, seed=seed, swap=swap, watch=meter
+        )
+    if as_json:
+        click.echo(json.dumps(to_json(found), indent=2))
+    else:
+        click.echo("\n".join(_calibration_lines(found)))
+    return 1 if found.failed else 0
+
+
+def _calibration_lines(found: engine.JudgeCalibration) -> Sequence[str]:
+    lines = [
+        f"{found.model} on {n.whole(found.pairs)} pairs, {found.question}",
+        f"verdicts read at once {found.read:,}, at the second try {found.read_again:,}, "
+        f"not read {found.unread:,}, failed {found.failed:,}",
+    ]
+    for title, figures in (
+        ("people among themselves", found.people),
+        ("the judge against people", found.judge),
+        ("shares", (*filter(None, [found.swapped]), *found.rates)),
+    ):
+        if figures:
+            lines += ["", title]
+        for figure in figures:
+            interval = ""
+            if figure.low is not None and figure.high is not None:
+                interval = f"  [{n.coefficient(figure.low)}, {n.coefficient(figure.high)}]"
+            value = n.coefficient(figure.value)
+            lines.append(f"  {figure.name:<42} {value:>5}{interval}  ({figure.items:,} pairs)")
+    return lines

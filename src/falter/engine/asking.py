@@ -1,0 +1,99 @@
+"""Models asked beside a study: for requests, or for a task that is made for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+from falter.engine.config import Experiment, ModelSpec
+from falter.engine.connections import connect, require_batches
+from falter.engine.execution import (
+    Watch,
+    carry_out,
+    interruptible,
+    opened,
+    record_run,
+    run_async,
+    send,
+    watching,
+)
+from falter.engine.findings import part_result
+from falter.engine.resolving import resolve
+from falter.engine.sending import ModelQueue, Progress
+from falter.protocols import Part, ScoredCell
+from falter.records.errors import UsageError
+from falter.records.interfaces import Client
+from falter.records.planning import Target
+from falter.records.types import BASELINE, Request, Sampling
+from falter.store import Store
+from falter.tasks import Task
+
+STEP = 64
+"""The tokens of a reply, unless a request says how many; a request's own limit is a multiple."""
+
+
+def connect_writer(spec: ModelSpec) -> Client:
+    """The client of a model that has to write; raises if it cannot."""
+    client = connect(spec)
+    if not client.capabilities.generates:
+        raise UsageError(
+            f"'{spec.name}' cannot write text, so it cannot be asked for any",
+            hint="name a model that generates text",
+        )
+    return client
+
+
+def writing_target(client: Client, spec: ModelSpec) -> Target:
+    """How a model is asked for text."""
+    return Target(
+        model=client.model,
+        asking="chat" if client.capabilities.chats else "plain",
+        sampling=Sampling(max_tokens=STEP),
+        price=spec.price,
+    )
+
+
+def ask_all(
+    requests: Sequence[Request],
+    client: Client,
+    spec: ModelSpec,
+    store: Store,
+    label: str,
+    watch: Watch | None,
+    *,
+    batch: bool = False,
+) -> None:
+    """Send what the store lacks, one by one or in batches, and store every response that comes."""
+    if batch:
+        require_batches(spec, client)
+    progress = Progress(label=label, total=len(requests))
+    queue = ModelQueue(
+        requests=requests, client=client, concurrency=spec.concurrency or 64, progress=progress
+    )
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        async with opened([client]):
+            with interruptible(stop):
+                async with watching(watch, [progress]):
+                    await send([queue], store, stop, batch=batch)
+
+    run_async(run)
+
+
+def ask_task(
+    spec: ModelSpec, task: Task, store: Store, watch: Watch | None, *, seed: int = 0
+) -> Iterator[ScoredCell]:
+    """Ask a model for what the store lacks of a task, and give every answer with its score."""
+    client = connect(spec)  # one for each round, since it is closed at its end
+    experiment = Experiment(models=(spec,), seed=seed)
+    resolved = resolve(experiment, loaded=[task], clients=[client], recipes=(BASELINE,))
+
+    async def run() -> None:
+        if not record_run(resolved, store):
+            async with opened([client]):
+                await carry_out(resolved, store, watch)
+
+    run_async(run)
+    part = Part(name=task.name, title=task.name, experiment={})
+    return part_result(store, part, resolved.run).cells()

@@ -1,0 +1,285 @@
+"""People's ratings: how far a judge agrees with them, and sheets on which they rate summaries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from falter.engine.asking import ask_task, connect_writer
+from falter.engine.config import ModelSpec
+from falter.engine.execution import Watch
+from falter.engine.findings import part_results
+from falter.measures import HumanEvaluation, corrected_rate
+from falter.protocols import AGAIN, OUTPUT, PREFERENCE, SIMILARITY, PartResult, quoted
+from falter.protocols.relevance import human_sheet, read_human_sheets
+from falter.records.errors import UsageError
+from falter.records.types import Item
+from falter.rewrites.agreement import Coefficient, coefficients, consensus, pair_of
+from falter.rewrites.sheet import Faults, read_rating, sheet_in
+from falter.scorers.rating import RATINGS, RatingOfThree
+from falter.stats import exact_agreement
+from falter.store import Store, find_study
+from falter.tasks import Task, Template, pick, read_rows
+
+Question = Literal["preference", "similarity"]
+RUBRICS: Mapping[Question, str] = {"preference": PREFERENCE, "similarity": SIMILARITY}
+SCALES: Mapping[Question, tuple[int, int]] = {"preference": (0, 2), "similarity": (1, 3)}
+PLACES = {1: 1, 0: 2, 2: 3}
+"""A preference as a rating from 1 to 3: the first text, neither, the second."""
+LONGEST = 6_000
+SWAPPED = "/swapped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatedTexts:
+    """Where people's ratings are: a file, its columns, and what was asked.
+
+    Of a preference, 1 and 2 name the better text and 0 neither; a similarity is 1 to 3.
+    """
+
+    path: str
+    question: Question = "preference"
+    first: str = "response1"
+    second: str = "response2"
+    context: tuple[str, ...] = ("instruction", "input")
+    ratings: tuple[str, ...] = ("annotator1", "annotator2", "annotator3")
+
+
+BUNDLED_RATINGS = RatedTexts(
+    path=str(
+        resources.files("falter.engine").joinpath("data", "ratings", "pandalm_testset.json.gz")
+    )
+)
+"""999 pairs of replies with three people's preferences each, the test set of PandaLM."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeCalibration:
+    """A judge beside people: verdicts read and not read, and coefficients of agreement.
+
+    `people` are among themselves; `judge` against people's rounded mean (of preferences, their
+    median); `swapped` is the share of verdicts that stay when the texts change places; `rate` is
+    the share of pairs below 3 as people see it, corrected from the judge's by half of the labels.
+    """
+
+    model: str
+    question: str
+    pairs: int
+    read: int
+    read_again: int
+    unread: int
+    failed: int
+    people: tuple[Coefficient, ...]
+    judge: tuple[Coefficient, ...]
+    swapped: Coefficient | None
+    rates: tuple[Coefficient, ...]
+
+
+def calibrate_judge(
+    spec: ModelSpec,
+    rated: RatedTexts,
+    store: Store,
+    *,
+    limit: int | None = None,
+    seed: int = 0,
+    swap: bool = False,
+    watch: Watch | None = None,
+) -> JudgeCalibration:
+    """Ask the judge for a sample of the pairs, once more where it cannot be read, and compare.
+
+    Verdicts are stored answers: the same call again sends nothing.
+    """
+    items, people = _items(rated)
+    chosen = pick(items, limit, seed)
+    asked = [*chosen, *(_swapped(item) for item in chosen if swap)]
+    label = connect_writer(spec).model.label
+    first, failed = _ask(spec, _task("calibration", asked, OUTPUT), store, seed, watch)
+    left = [item for item in asked if item.key not in first and item.key not in failed]
+    second: dict[str, int] = {}
+    if left:
+        task = _task("calibration-again", left, AGAIN)
+        second, more = _ask(spec, task, store, seed, watch)
+        failed |= more
+    verdicts = {**second, **first}
+    keys = [item.key for item in chosen]
+    preferences = rated.question == "preference"
+    said = {
+        key: consensus(ratings, np.median if preferences else np.mean)
+        for key, ratings in people.items()
+        if not all(map(math.isnan, ratings))
+    }
+    return JudgeCalibration(
+        model=label,
+        question=rated.question,
+        pairs=len(keys),
+        read=sum(key in first for key in keys),
+        read_again=sum(key in second for key in keys),
+        unread=sum(key not in verdicts and key not in failed for key in keys),
+        failed=sum(key in failed for key in keys),
+        people=_among([people[key] for key in keys], seed),
+        judge=_against([(said[k], verdicts[k]) for k in keys if k in verdicts and k in said], seed),
+        swapped=_stays(verdicts, keys, preferences) if swap else None,
+        rates=() if preferences else _rates(said, verdicts, keys, seed),
+    )
+
+
+# Items
+
+
+def _items(rated: RatedTexts) -> tuple[list[Item], dict[str, list[float]]]:
+    """The pairs as items, and what people said by key; every bad row is named at once."""
+    columns = [rated.first, rated.second, *rated.context, *rated.ratings]
+    faults = Faults(rated.path)
+    items: list[Item] = []
+    people: dict[str, list[float]] = {}
+    for number, row in enumerate(read_rows(rated.path), 1):
+        with faults.at(f"row {number}"):
+            lacking = [name for name in columns if name not in row]
+            if lacking:
+                raise UsageError(f"there is no column {', '.join(lacking)}")
+            said = [read_rating(name, row[name], *SCALES[rated.question]) for name in rated.ratings]
+            if rated.question == "preference":
+                said = [None if rating is None else PLACES[rating] for rating in said]
+            people[str(number)] = [math.nan if rating is None else rating for rating in said]
+            items.append(_item(str(number), row, rated))
+    faults.refuse()
+    return items, people
+
+
+def _item(key: str, row: Mapping[str, Any], rated: RatedTexts) -> Item:
+    context = "\n".join(str(row[name]) for name in rated.context if str(row[name]).strip())
+    about = f"The request:\n{quoted(context, LONGEST)}\n\n" if context else ""
+    fields = {
+        "rubric": RUBRICS[rated.question],
+        "about": about,
+        "first": quoted(str(row[rated.first]) or "(empty)", LONGEST),
+        "second": quoted(str(row[rated.second]) or "(empty)", LONGEST),
+    }
+    return Item(task="calibration", key=key, fields=fields, choices=RATINGS)
+
+
+def _swapped(item: Item) -> Item:
+    fields = {**item.fields, "first": item.fields["second"], "second": item.fields["first"]}
+    return replace(item, key=item.key + SWAPPED, fields=fields)
+
+
+def _task(name: str, items: Sequence[Item], output: str) -> Task:
+    shown = "{about}The first reply:\n{first}\n\nThe second reply:\n{second}\n"
+    parts = {"instruction": "{rubric}", "input": shown}
+    return Task(
+        name=name,
+        items=tuple(items),
+        templates={
+            "open": Template.parse({**parts, "output_format": output}),
+            "cloze": Template.parse({**parts, "cue": "\nThe rating is"}),
+        },
+        scorer=RatingOfThree.name,
+    )
+
+
+def _ask(
+    spec: ModelSpec, task: Task, store: Store, seed: int, watch: Watch | None
+) -> tuple[dict[str, int], set[str]]:
+    """The verdicts by key, and the keys for which nothing arrived."""
+    verdicts: dict[str, int] = {}
+    failed: set[str] = set()
+    for answered in ask_task(spec, task, store, watch, seed=seed):
+        key, score = answered.cell.variant.item.key, answered.score
+        if score is not None and score.outcome == "scored" and score.extracted:
+            verdicts[key] = int(score.extracted)
+        elif score is None or score.outcome == "failed":
+            failed.add(key)
+    return verdicts, failed
+
+
+# Coefficients
+
+
+def _among(ratings: Sequence[Sequence[float]], seed: int) -> tuple[Coefficient, ...]:
+    """Agreement of people with each other; nothing for one of them."""
+    if not ratings or len(ratings[0]) < 2:
+        return ()
+    return tuple(coefficients(ratings, (1, 2, 3), over="pairs", seed=seed).values())
+
+
+def _against(ratings: Sequence[tuple[int, int]], seed: int) -> tuple[Coefficient, ...]:
+    """Agreement of what people say together with the judge."""
+    if len(ratings) < 2:
+        return ()
+    pair = pair_of("people", "judge", ratings, (1, 2, 3), seed=seed)
+    return (pair.kappa, pair.alpha, pair.exact, pair.spearman)
+
+
+def _stays(verdicts: Mapping[str, int], keys: Sequence[str], preferences: bool) -> Coefficient:
+    """The share of verdicts that say the same when the texts have changed places."""
+    both = [(verdicts[k], verdicts[k + SWAPPED]) for k in keys
+            if k in verdicts and k + SWAPPED in verdicts]  # fmt: skip
+    turned = [(a, 4 - b if preferences else b) for a, b in both]
+    result = exact_agreement(np.array(turned, dtype=float).reshape(-1, 2))
+    return Coefficient.of("same verdict after swapping", result)
+
+
+def _rates(
+    said: Mapping[str, int], verdicts: Mapping[str, int], keys: Sequence[str], seed: int
+) -> tuple[Coefficient, ...]:
+    """The share of pairs below 3: the judge's, people's, and the judge's as people would say it.
+
+    The corrected one knows the labels of a random half only, as a user's own would.
+    """
+    both = [(said[k] < 3, verdicts[k] < 3) for k in keys if k in verdicts and k in said]
+    if len(both) < 4:
+        return ()
+    human, judge = np.array(both, dtype=float).T
+    known = np.random.default_rng(seed).permutation(len(human)) < len(human) // 2
+    corrected = corrected_rate(judge, np.where(known, human, math.nan))
+    shares = {"below 3, the judge": judge, "below 3, people": human}
+    return (
+        *(
+            Coefficient(name=name, value=float(below.mean()), status="ok", items=len(below))
+            for name, below in shares.items()
+        ),
+        Coefficient.of("below 3, corrected from half of the labels", corrected),
+    )
+
+
+# Summaries
+
+
+def summary_sheet(
+    store: Path | str, name: str | None = None, *, articles: int = 30, seed: int = 0
+) -> str:
+    """The sheet for the newest study, or the one of that name, as CSV: see `human_sheet`.
+
+    It says nothing about which summary is whose.
+    """
+    with _first_part(Path(store), name) as result:
+        return human_sheet(result, articles=articles, seed=seed)
+
+
+def summary_ratings(
+    store: Path | str,
+    sheets: Sequence[Path | str],
+    name: str | None = None,
+    *,
+    articles: int = 30,
+    seed: int = 0,
+) -> dict[tuple[str, str], HumanEvaluation]:
+    """What raters wrote into copies of the sheet, by model and data set."""
+    texts = {str(path): sheet_in(Path(path)) for path in sheets}
+    with _first_part(Path(store), name) as result:
+        return read_human_sheets(result, texts, articles=articles, seed=seed)
+
+
+@contextmanager
+def _first_part(path: Path, name: str | None) -> Iterator[PartResult]:
+    if not path.exists():
+        raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
+    with Store(path, writes=False) as opened:
+        yield part_results(opened, find_study(opened, name))[0]

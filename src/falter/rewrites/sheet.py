@@ -1,0 +1,118 @@
+"""Sheets that people fill in: written as CSV, and read back with all that is wrong told at once."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from falter.records.errors import InvalidValue, TaskError, UsageError
+
+LONGEST_CELL = 1 << 24
+MOST_FAULTS = 40
+
+# Spreadsheets run a cell that begins like a formula, so an apostrophe goes before it.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+_WHOLE = re.compile(r"0*([0-9]{1,9})(?:[.,]0+)?")  # as spreadsheets write a whole number
+
+
+def guarded(text: str) -> str:
+    """Text that no spreadsheet takes for a formula."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def unguarded(text: str) -> str:
+    """The text as it was before `guarded`."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text[1:]) else text
+
+
+def sheet_text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A sheet as CSV with a byte order mark, for spreadsheets; what is to be filled in is empty."""
+    sheet = io.StringIO()
+    sheet.write("\ufeff")
+    table = csv.writer(sheet)
+    table.writerow(columns)
+    table.writerows(map(guarded, row) for row in rows)
+    return sheet.getvalue()
+
+
+def sheet_in(path: Path) -> str:
+    """The text of a sheet's file."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"The sheet {path} cannot be read as UTF-8: {error}", hint="save it as CSV in UTF-8"
+        ) from error
+
+
+def sheet_rows(
+    text: str, where: str, columns: Sequence[str]
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """The place of each row and its cells by column; empty rows are left out.
+
+    A sheet without one of the columns is refused. Some spreadsheets write semicolons, or tabs.
+    """
+    text = text.removeprefix("\ufeff")
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
+    try:
+        lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    except csv.Error as error:
+        raise UsageError(f"{where} is no sheet: {error}", hint="save it as CSV again") from error
+    names = [name.strip().lower() for name in lines[0]] if lines else []
+    for name in columns:
+        if name not in names:
+            raise UsageError(
+                f"{where} has no column '{name}'",
+                hint=f"use the sheet that was written, and keep its columns: {', '.join(columns)}",
+            )
+    for number, line in enumerate(lines[1:], start=2):
+        if any(cell.strip() for cell in line):
+            cells = zip(names, map(unguarded, line), strict=False)
+            yield f"line {number}", {**dict.fromkeys(names, ""), **dict(cells)}
+
+
+def read_rating(name: str, written: object, low: int, high: int) -> int | None:
+    """The rating in a cell, None for an empty one; what is no whole number of the scale raises."""
+    text = "" if written is None else str(written).strip()
+    if text in ("", "None"):
+        return None
+    whole = _WHOLE.fullmatch(text)
+    if whole is None or not low <= int(whole[1]) <= high:
+        raise InvalidValue(name, text, f"a whole number from {low} to {high}, or nothing")
+    return int(whole[1])
+
+
+class Faults:
+    """All that is wrong with a file, to be told in one error."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._found: list[str] = []
+        self._hint: str | None = None
+
+    @contextmanager
+    def at(self, place: str) -> Iterator[None]:
+        """Note an error in what is read at a place, and go on after it."""
+        try:
+            yield
+        except UsageError as error:
+            self.add(place, error.message)
+            self._hint = self._hint or error.hint
+
+    def add(self, place: str, fault: str) -> None:
+        self._found.append(f"{place}: {fault}")
+
+    def refuse(self) -> None:
+        """Raise if anything is wrong."""
+        if len(self._found) == 1:
+            raise TaskError(f"{self._where}, {self._found[0]}", hint=self._hint)
+        if self._found:
+            shown = "\n".join(f"- {fault}" for fault in self._found[:MOST_FAULTS])
+            raise TaskError(
+                f"{self._where} has {len(self._found)} faults:\n{shown}", hint=self._hint
+            )
