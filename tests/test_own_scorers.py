@@ -317,9 +317,9 @@ def test_a_scorer_beside_another_changes_none_of_its_numbers(tmp_path: Path) -> 
     ]
     ours, theirs = both.analysis.across, alone.analysis.across
     assert [r.mean.value for r in ours.ranks] == [r.mean.value for r in theirs.ranks]
-    assert [p.brittleness.value for p in ours.by_model] == [
-        p.brittleness.value for p in theirs.by_model
-    ]
+    assert {m: p.brittleness.value for m, p in ours.by_model.items()} == {
+        m: p.brittleness.value for m, p in theirs.by_model.items()
+    }
     tasks = dict.fromkeys(p.panel.task for p in both.analysis.panels)
     assert list(tasks) == [
         "basics", "basics (choice_likelihood_norm)",

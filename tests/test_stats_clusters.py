@@ -64,7 +64,7 @@ def test_missing_cells_and_contrasts_are_cr2_by_matrices():
     assert (found.standard_error, found.freedom) == pytest.approx((error, freedom))
     gap = contrast(table, [1.0, -1.0, 0.0], clusters=codes.tolist())
     error, freedom = cr2_by_matrices(y, x, codes[rows], np.array([1.0, -1.0, 0.0]))
-    assert gap.error == pytest.approx(error)
+    assert gap.standard_error == pytest.approx(error)
     assert gap.interval.high - gap.value == pytest.approx(student.ppf(0.975, freedom) * error)
     assert (gap.clusters, gap.status) == (8, "ok")
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from falter import analysis, engine, readers
 from falter.cli._forms import FORM_NAMES, form_options, show
+from falter.readers.results import CONDITION_FROM
 from falter.records.errors import InvalidValue, UsageError
+
+if TYPE_CHECKING:
+    from falter.analysis.results import Analysis
 
 __all__ = ["COLUMN_NAMES", "analyze", "analyzed", "column_options", "reading_options"]
 
@@ -52,7 +55,7 @@ _COLUMNS = (
         "--filter", "filter_", metavar="NAME", help="With lm-eval logs: the filter to use."
     ),
     click.option(
-        "--condition-from", type=click.Choice(readers.CONDITION_FROM), default="auto",
+        "--condition-from", type=click.Choice(CONDITION_FROM), default="auto",
         show_default=True,
         help="With logs: what tells conditions apart.",
     ),
@@ -102,24 +105,29 @@ def column_options(command: F) -> F:
     return command
 
 
-def analyzed(paths: tuple[Path, ...], options: dict[str, Any]) -> analysis.Analysis:
+def analyzed(paths: tuple[Path, ...], options: dict[str, Any]) -> Analysis:
     """Analyse files with the options of `reading_options`."""
+    from falter.engine.analyze import analyze_files
+    from falter.readers.cells import scale_of
+    from falter.readers.results import LogChoice
+    from falter.readers.tables import ColumnMap
+
     if options["unparsed"] not in ("wrong", "excluded"):
         raise InvalidValue("--unparsed", options["unparsed"], "'wrong' or 'excluded'")
     if not 0.0 < options["margin"] < 100.0:
         raise InvalidValue("--margin", options["margin"], "points, above 0 and below 100")
     logs = {"tasks": options["task"], "models": options["model"]}
     columns = {role: options["run_" if role == "run" else role] for role in COLUMN_ROLES}
-    return engine.analyze_files(
+    return analyze_files(
         paths,
-        columns=readers.ColumnMap(**columns, layout="wide" if options["wide"] else "auto"),
-        choice=readers.LogChoice(
+        columns=ColumnMap(**columns, layout="wide" if options["wide"] else "auto"),
+        choice=LogChoice(
             metric=options["metric"],
             filter=options["filter_"],
             condition_from=options["condition_from"],
             **logs,
         ),
-        scale=None if options["scale"] is None else readers.scale_of(options["scale"]),
+        scale=None if options["scale"] is None else scale_of(options["scale"]),
         baseline=options["baseline"],
         unparsed=options["unparsed"],
         level=options["level"],
@@ -147,7 +155,9 @@ def analyze(paths: tuple[Path, ...], **options: Any) -> None:
     falter analyze results/plain results/shouted --baseline plain
     falter analyze logs/ --metric accuracy --condition-from args
     """
+    from falter.engine.findings import shown_analysis
+
     if not paths:
         raise UsageError("Nothing to analyse", hint="falter analyze scores.csv; see --help")
     forms = {name: options.pop(name) for name in FORM_NAMES}
-    show(engine.shown_analysis(analyzed(paths, options)), **forms)
+    show(shown_analysis(analyzed(paths, options)), **forms)

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from falter import engine
 from falter.cli._forms import form_options, show
 from falter.cli._options import store_option
 
@@ -45,9 +44,11 @@ def compare(
     falter compare 3f1c 9ab2
     falter compare short=3f1c long=9ab2@other.db --html compared.html
     """
-    named = [engine.ComparedRun.parse(run, store_path) for run in runs]
-    study = engine.compared_study(
-        named or [engine.ComparedRun(run=None, store=store_path)],
+    from falter.engine.comparison import ComparedRun, compared_study
+
+    named = [ComparedRun.parse(run, store_path) for run in runs]
+    study = compared_study(
+        named or [ComparedRun(run=None, store=store_path)],
         models=models,
         tasks=tasks,
         part=part,

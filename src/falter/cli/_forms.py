@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from falter import engine, report
 from falter.records.errors import InvalidValue, UnknownName
 
 if TYPE_CHECKING:
@@ -36,6 +35,8 @@ class OutputFile(click.Path):
         super().__init__(dir_okay=False, writable=True, path_type=Path)
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        from falter.engine.results import report_form
+
         path = Path(str(super().convert(value, param, ctx)))
         folder = next(parent for parent in path.absolute().parents if parent.exists())
         if not folder.is_dir():
@@ -44,15 +45,15 @@ class OutputFile(click.Path):
             self.fail(f"The folder '{folder}' cannot be written to.", param, ctx)
         if param.name == "html_path":
             try:
-                engine.report_form(path)
+                report_form(path)
             except InvalidValue as error:
                 raise InvalidValue("--html", str(value), error.expected) from error
         return path
 
 
 FILE = OutputFile()
-PRINTED = {"json": "as_json", "csv": "as_csv", "md": "as_markdown", "latex": "as_latex"}
-"""The forms on standard output, and what makes them of a study."""
+PRINTED = {"json": "json", "csv": "csv", "md": "md", "latex": "tex"}
+"""The options of the forms on standard output, with the ending of each form."""
 
 FORM_NAMES = (
     "html_path",
@@ -101,6 +102,10 @@ def show(
     **printed: bool,
 ) -> None:
     """Write and print a study in the forms that were asked for; else print it for the terminal."""
+    from falter.engine.results import report_text, write_report
+    from falter.report.drawing.pictures import write_pictures
+    from falter.report.forms import terminal
+
     forms = [form for form in PRINTED if printed[f"show_{form}"]]
     if len(forms) > 1:
         raise click.UsageError(
@@ -119,20 +124,22 @@ def show(
     if html_path is not None:
         write_page(shown, html_path)
     if parquet_path is not None:
-        engine.write_report(shown, parquet_path)
+        write_report(shown, parquet_path)
         click.echo(f"numbers: {parquet_path}", err=True)
     if svg_folder is not None:
-        files = report.write_pictures(shown.figures, svg_folder)
+        files = write_pictures(shown.figures, svg_folder)
         click.echo(f"charts: {len(files)} files in {svg_folder}", err=True)
     for form in forms:
-        click.echo(getattr(report, PRINTED[form])(shown).rstrip("\n"))
+        click.echo(report_text(shown, PRINTED[form]).rstrip("\n"))
     if not (forms or html_path or parquet_path or svg_folder):
         from rich.console import Console
 
-        report.terminal(study, Console(), names)
+        terminal(study, Console(), names)
 
 
 def write_page(study: Study, path: Path) -> None:
     """Write the report as a page, and say where it is."""
-    engine.write_report(study, path)
+    from falter.engine.results import write_report
+
+    write_report(study, path)
     click.echo(f"report: {path}", err=True)

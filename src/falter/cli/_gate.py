@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from falter import report
 from falter.cli._forms import FILE, FORM_NAMES, form_options, show
 from falter.cli._options import file_options, settings_from, store_option
 from falter.cli._progress import Meter
@@ -91,6 +90,7 @@ def _write(
 ) -> None:
     """Write what a build server reads: JUnit, a comment, the step's summary, annotations."""
     from falter.gate.build_servers import junit, step_summary, workflow_commands
+    from falter.report.forms.markdown import as_markdown
 
     if junit_path is not None:
         junit_path.parent.mkdir(parents=True, exist_ok=True)
@@ -98,11 +98,11 @@ def _write(
         click.echo(f"junit: {junit_path}", err=True)
     if comment_path is not None:
         comment_path.parent.mkdir(parents=True, exist_ok=True)
-        comment_path.write_text(report.as_markdown(replace(study, headline=())), "utf-8")
+        comment_path.write_text(as_markdown(replace(study, headline=())), "utf-8")
         click.echo(f"comment: {comment_path}", err=True)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
-        step_summary(Path(summary), report.as_markdown(study))
+        step_summary(Path(summary), as_markdown(study))
     if os.environ.get("GITHUB_ACTIONS") == "true":
         for line in workflow_commands(result):
             click.echo(line, err=True)

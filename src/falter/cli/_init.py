@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from falter import engine
 from falter.records.errors import UsageError
 
 __all__ = ["init"]
@@ -20,12 +19,12 @@ __all__ = ["init"]
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 def init(path: Path, force: bool) -> None:
     """Write a commented experiment file to PATH, with its JSON Schema beside it."""
-    schema_path = path.with_name(engine.SCHEMA_FILE)
+    from falter.engine.file_schema import EXAMPLE, SCHEMA_FILE, schema
+
+    schema_path = path.with_name(SCHEMA_FILE)
     if path.exists() and not force:
         raise UsageError(f"{path} exists already", hint="give another name, or --force")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(engine.EXAMPLE, "utf-8")
-    schema_path.write_text(
-        json.dumps(engine.schema(), indent=2, ensure_ascii=False) + "\n", "utf-8"
-    )
+    path.write_text(EXAMPLE, "utf-8")
+    schema_path.write_text(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n", "utf-8")
     click.echo(f"wrote {path} and {schema_path}; next: falter plan {path}", err=True)

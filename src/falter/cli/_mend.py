@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
-from falter import engine
 from falter.cli._forms import FORM_NAMES, form_options, show
 from falter.cli._options import experiment_options, settings_from, store_option
 from falter.cli._progress import Meter
 from falter.cli._typed import typed_command
 from falter.records.errors import UsageError, printable
 from falter.store import Store
+
+if TYPE_CHECKING:
+    from falter.engine.mending import NothingToApply
+    from falter.engine.results import Result
 
 __all__ = ["mend"]
 
@@ -54,6 +57,10 @@ def mend(
     falter mend EXPERIMENT.yaml --recipe typos --remedies restate,mention_slips
     falter mend EXPERIMENT.yaml --own careful.txt --apply mended.yaml
     """
+    from falter.engine.mending import with_mending
+    from falter.engine.results import stored_result
+    from falter.engine.study import carry_out_study, read_study, study_in
+
     if apply_path is not None and apply_path.exists():
         raise UsageError(
             f"{apply_path} exists already", hint="--apply writes a new file; give another name"
@@ -64,11 +71,11 @@ def mend(
     if file is not None and apply_path is not None:
         _require_beside(apply_path, folder)
     named = [name for text in remedies for name in text.split(",") if name]
-    spec = engine.read_study(
-        engine.with_mending(settings, named, [path.read_text("utf-8") for path in own]),
+    spec = read_study(
+        with_mending(settings, named, [path.read_text("utf-8") for path in own]),
         folder=folder,
     )
-    with engine.study_in(spec, store_path) as study, Store(store_path) as store:
+    with study_in(spec, store_path) as study, Store(store_path) as store:
         for note in study.notes:
             click.echo(f"note: {printable(note)}", err=True)
         prices = {
@@ -77,10 +84,8 @@ def mend(
             for panel in resolved.panels
         }
         with Meter(Console(stderr=True), prices) as meter:
-            stored = engine.carry_out_study(
-                study, store, meter, meter.heading, command=typed_command()
-            )
-        result = engine.stored_result(store, stored, store_path)
+            stored = carry_out_study(study, store, meter, meter.heading, command=typed_command())
+        result = stored_result(store, stored, store_path)
         failed = sum(part.failed for part in result.study.parts)
         mended = None if apply_path is None or failed else _mended(result, settings)
     show(result.study, **forms)
@@ -91,17 +96,21 @@ def mend(
     return 1 if failed else 0
 
 
-def _mended(result: engine.Result, settings: Mapping[str, Any]) -> str | engine.NothingToApply:
+def _mended(result: Result, settings: Mapping[str, Any]) -> str | NothingToApply:
     """The experiment with the confirmed remedy, or why there is none."""
+    from falter.engine.mending import NothingToApply, mended_settings
+
     try:
-        return engine.mended_settings(result, settings)
-    except engine.NothingToApply as error:
+        return mended_settings(result, settings)
+    except NothingToApply as error:
         return error
 
 
-def _write(mended: str | engine.NothingToApply, path: Path) -> None:
+def _write(mended: str | NothingToApply, path: Path) -> None:
     """Write the new file, or say why it is not written."""
-    if isinstance(mended, engine.NothingToApply):
+    from falter.engine.mending import NothingToApply
+
+    if isinstance(mended, NothingToApply):
         click.echo(f"{mended.message}, so {path} is not written", err=True)
         if mended.hint:
             click.echo(f"hint: {mended.hint}", err=True)

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
-from falter import analysis, report
 from falter.cli._options import store_option
 from falter.engine import (
     bank_in,
@@ -28,6 +27,9 @@ from falter.records.codec import json_text, to_json
 from falter.records.errors import TaskError, UsageError
 from falter.records.render import plain
 from falter.records.types import Prompt, Recipe, Section
+
+if TYPE_CHECKING:
+    from falter.analysis.results import Meaning
 
 __all__ = ["perturb"]
 
@@ -206,13 +208,13 @@ def _edits(changed: Prompt) -> list[dict[str, Any]]:
 
 
 def _check_texts(perturber: Perturber, texts: Iterator[str], language: str, as_json: bool) -> None:
-    rewordings: dict[str, list[analysis.Rewording]] = {
-        recipe.label: [] for recipe in perturber.recipes
-    }
+    from falter.analysis.meaning_checks import Rewording, equal_prompts
+
+    rewordings: dict[str, list[Rewording]] = {recipe.label: [] for recipe in perturber.recipes}
     for number, text in enumerate(texts, start=1):
         for recipe, before, applied in perturber(text):
             rewordings[recipe.label].append(
-                analysis.Rewording(
+                Rewording(
                     item=f"line {number}",
                     before=before,
                     after=applied.prompt,
@@ -220,7 +222,7 @@ def _check_texts(perturber: Perturber, texts: Iterator[str], language: str, as_j
                 )
             )
     groups = {recipe.label: recipe.group for recipe in perturber.recipes}
-    same = analysis.equal_prompts(rewordings.items())
+    same = equal_prompts(rewordings.items())
     _show(
         [
             meaning_of(
@@ -245,6 +247,8 @@ def _check_prompts(
     as_json: bool,
 ) -> None:
     """The prompts of a task, or an experiment's own items and recipes."""
+    from falter.analysis.meaning_checks import equal_prompts
+
     if chosen["task"] and file:
         raise UsageError(
             "--task and --experiment cannot be used together", hint="keep one of the two"
@@ -259,7 +263,7 @@ def _check_prompts(
     with bank_in(experiment, store_path) as bank:
         for variant_set in variant_sets(experiment, bank):
             rewordings = [(recipe, tuple(cases)) for recipe, cases in variant_set.rewordings()]
-            same = analysis.equal_prompts((recipe.label, cases) for recipe, cases in rewordings)
+            same = equal_prompts((recipe.label, cases) for recipe, cases in rewordings)
             for recipe, cases in rewordings:
                 meanings.append(
                     meaning_of(
@@ -274,16 +278,19 @@ def _check_prompts(
     _show(meanings, as_json)
 
 
-def _show(meanings: Sequence[analysis.Meaning], as_json: bool) -> None:
+def _show(meanings: Sequence[Meaning], as_json: bool) -> None:
+    from falter.analysis.figures.details import meaning_grid, meaning_losses
+    from falter.report.forms import terminal_figures
+
     if as_json:
         click.echo(json.dumps([to_json(m) for m in meanings], indent=2, ensure_ascii=False))
         return
-    report.terminal_figures(
-        (*analysis.meaning_losses(meanings), *analysis.meaning_grid(meanings)), Console()
-    )
+    terminal_figures((*meaning_losses(meanings), *meaning_grid(meanings)), Console())
     if len(meanings) == 1:
+        from falter.report.escape import line
+
         for before, after in meanings[0].samples:
-            click.echo(f"\n  {report.shown_text(before, 300)}\n  {report.shown_text(after, 300)}")
+            click.echo(f"\n  {line(before, 300)}\n  {line(after, 300)}")
 
 
 # Input

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from falter import engine
 from falter.cli._options import (
     experiment_options,
     protocol_options,
@@ -37,13 +36,16 @@ __all__ = ["plan"]
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(store_path: Path, prices: str | None, shown: int, as_json: bool, **options: Any) -> None:
     """Show the calls, tokens and cost that a run would take. Sends nothing."""
+    from falter.engine.plans import plan_lines, plan_of, plan_remarks
+    from falter.engine.study import read_study
+
     settings, folder = settings_from(options)
-    spec = engine.read_study(settings, folder=folder)
-    planned = engine.plan_of(spec, store_path, prices, shown).data
+    spec = read_study(settings, folder=folder)
+    planned = plan_of(spec, store_path, prices, shown).data
     if as_json:
         click.echo(json.dumps(planned, indent=2))
         return
-    for line in engine.plan_lines(planned):
+    for line in plan_lines(planned):
         click.echo(line)
-    for line in engine.plan_remarks(planned):
+    for line in plan_remarks(planned):
         click.echo(line, err=True)

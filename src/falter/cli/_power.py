@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from falter import analysis, engine, stats
 from falter.cli._analyze import COLUMN_NAMES, analyzed, column_options
 from falter.cli._options import store_option
 from falter.cli._power_text import design_rows, goal_row, show_designs, show_goals
 from falter.records.errors import InvalidValue, UsageError
+
+if TYPE_CHECKING:
+    from falter.analysis.results import Analysis
+    from falter.stats.variance import Design
 
 __all__ = ["power"]
 
@@ -136,10 +139,12 @@ def power(
     falter power --rank-gap 2 --models 8 --model-discordance 0.3 --per-item 4
     falter power --mean --components item=0.12,interaction=0.05,run=0.04 --items 500 --draws 3
     """
+    from falter.engine.power import Assumptions, assumptions_of, plan_goals, with_usual_discordance
+
     columns = {name: options.pop(name) for name in COLUMN_NAMES}
     goals = _fractions(options)
     pilot = None if source is None else _analysis(source, baseline, columns, store_path)
-    expected = engine.Assumptions(
+    expected = Assumptions(
         conditions=conditions if conditions is not None else _conditions(pilot),
         per_item=per_item,
         models=models if models is not None else _models(pilot),
@@ -153,11 +158,11 @@ def power(
         complete_baseline=complete_baseline,
     )
     if pilot is not None:
-        expected = engine.assumptions_of(pilot, expected)
+        expected = assumptions_of(pilot, expected)
     rows: list[dict[str, Any]] = []
     if goals or not (mean or components):
-        expected = engine.with_usual_discordance(goals, expected)
-        plans = engine.plan_goals(goals, expected, items=items, level=level)
+        expected = with_usual_discordance(goals, expected)
+        plans = plan_goals(goals, expected, items=items, level=level)
         rows += [goal_row(plan, expected, items) for plan in plans]
         if not show_json:
             show_goals(plans, expected, items)
@@ -168,21 +173,25 @@ def power(
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
 
 
-def _design(items: int | None, conditions: int, draws: int, repeats: int) -> stats.Design:
+def _design(items: int | None, conditions: int, draws: int, repeats: int) -> Design:
+    from falter.stats.variance import Design
+
     if items is None:
         raise UsageError("--mean needs --items", hint="the number of items that are planned")
-    return stats.Design(items=items, conditions=conditions, draws=draws, repeats=repeats)
+    return Design(items=items, conditions=conditions, draws=draws, repeats=repeats)
 
 
 def _mean(
     components: str | None,
-    pilot: analysis.Analysis | None,
-    design: stats.Design,
+    pilot: Analysis | None,
+    design: Design,
     level: float,
     *,
     show: bool,
 ) -> list[dict[str, Any]]:
     """The planned design and its neighbours, shown or as rows."""
+    from falter.engine.power import components_in, components_of, design_errors
+
     if components is None and pilot is None:
         raise UsageError(
             "--mean needs variances",
@@ -190,21 +199,21 @@ def _mean(
         )
     notes: tuple[str, ...] = ()
     if components is not None:
-        parts = engine.components_in(components)
+        parts = components_in(components)
     elif pilot is not None:
-        parts, notes = engine.components_of(pilot)
-    errors = engine.design_errors(parts, design, level=level)
+        parts, notes = components_of(pilot)
+    errors = design_errors(parts, design, level=level)
     if show:
         show_designs(errors, parts, level, notes)
     return design_rows(errors, parts, level)
 
 
-def _conditions(pilot: analysis.Analysis | None) -> int:
+def _conditions(pilot: Analysis | None) -> int:
     counts = [panel.brittleness.conditions for panel in pilot.panels] if pilot else []
     return max((count for count in counts if count > 1), default=CONDITIONS)
 
 
-def _models(pilot: analysis.Analysis | None) -> int:
+def _models(pilot: Analysis | None) -> int:
     return max(2, len({panel.panel.model.id for panel in pilot.panels})) if pilot else 2
 
 
@@ -223,8 +232,10 @@ def _fractions(goals: dict[str, float | None]) -> dict[str, float]:
 
 def _analysis(
     source: str, baseline: str | None, columns: dict[str, Any], store_path: Path
-) -> analysis.Analysis:
+) -> Analysis:
     """Files as for `falter analyze`, else a run of the store."""
+    from falter.engine.results import open_result
+
     path = Path(source)
     if path.exists():
         usual = {"unparsed": "wrong", "margin": 2.0, "level": 0.95, "seed": 0}
@@ -234,4 +245,4 @@ def _analysis(
             f"--from {source} is neither a file nor a run: there is no store {store_path}",
             hint="give a file, or the store with --store",
         )
-    return engine.open_result(store_path, source, incomplete=True).analysis
+    return open_result(store_path, source, incomplete=True).analysis

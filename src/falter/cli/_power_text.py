@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from falter import engine, stats
 from falter.records.codec import to_json
+
+if TYPE_CHECKING:
+    from falter.engine.power import Assumptions, DesignError, PlannedGoal
+    from falter.stats.goals import SampleSize
+    from falter.stats.variance import VarianceParts
 
 __all__ = ["design_rows", "goal_row", "show_designs", "show_goals"]
 
@@ -23,9 +27,7 @@ _GOALS = {
 }
 
 
-def goal_row(
-    plan: engine.PlannedGoal, expected: engine.Assumptions, items: int | None
-) -> dict[str, Any]:
+def goal_row(plan: PlannedGoal, expected: Assumptions, items: int | None) -> dict[str, Any]:
     """One goal as an object."""
     row = {
         "goal": plan.name,
@@ -48,7 +50,7 @@ def goal_row(
     return row
 
 
-def _size(size: stats.SampleSize | None, design: int | None) -> dict[str, Any] | None:
+def _size(size: SampleSize | None, design: int | None) -> dict[str, Any] | None:
     if size is None:
         return None
     return {
@@ -67,9 +69,7 @@ def _points(value: float | None) -> float | None:
     return None if value is None else round(100.0 * value, 4)
 
 
-def show_goals(
-    plans: Sequence[engine.PlannedGoal], expected: engine.Assumptions, items: int | None
-) -> None:
+def show_goals(plans: Sequence[PlannedGoal], expected: Assumptions, items: int | None) -> None:
     """A line for each goal, those out of reach, where assumptions come from, and other shares."""
     table = _table("goal", *_heads(items))
     for plan in plans:
@@ -88,8 +88,8 @@ def show_goals(
 
 def _show_shares(
     console: Console,
-    plan: engine.PlannedGoal,
-    expected: engine.Assumptions,
+    plan: PlannedGoal,
+    expected: Assumptions,
     items: int | None,
 ) -> None:
     """The same goal for every share of items that may change."""
@@ -120,16 +120,16 @@ def _table(*heads: str) -> Table:
     return table
 
 
-def _goal(plan: engine.PlannedGoal) -> str:
+def _goal(plan: PlannedGoal) -> str:
     return _GOALS[plan.name].format(f"{100.0 * plan.asked:g} points")
 
 
-def _sizes(plan: engine.PlannedGoal) -> list[str]:
+def _sizes(plan: PlannedGoal) -> list[str]:
     cells = [*_cells(plan.like_these, plan.design)]
     return cells if plan.exact is None else [*cells, *_cells(plan.exact, plan.exact_design)]
 
 
-def _cells(size: stats.SampleSize, design: int | None) -> tuple[str, str]:
+def _cells(size: SampleSize, design: int | None) -> tuple[str, str]:
     """Items and calls; with the number of conditions per item where it is not all of them."""
     each = f" × {design}" if design is not None else ""
     if size.value is None or size.calls is None:
@@ -138,7 +138,7 @@ def _cells(size: stats.SampleSize, design: int | None) -> tuple[str, str]:
     return f"{size.value:,}{each}", f"{size.calls:,}"
 
 
-def _shortfalls(plans: Sequence[engine.PlannedGoal]) -> list[str]:
+def _shortfalls(plans: Sequence[PlannedGoal]) -> list[str]:
     sentences = []
     for plan in plans:
         for size, about in ((plan.like_these, "items like these"), (plan.exact, "these items")):
@@ -156,7 +156,7 @@ def _shortfalls(plans: Sequence[engine.PlannedGoal]) -> list[str]:
 
 
 def design_rows(
-    errors: Sequence[engine.DesignError], parts: stats.VarianceParts, level: float
+    errors: Sequence[DesignError], parts: VarianceParts, level: float
 ) -> list[dict[str, Any]]:
     """The designs as objects."""
     return [
@@ -175,8 +175,8 @@ def design_rows(
 
 
 def show_designs(
-    errors: Sequence[engine.DesignError],
-    parts: stats.VarianceParts,
+    errors: Sequence[DesignError],
+    parts: VarianceParts,
     level: float,
     notes: Sequence[str],
 ) -> None:
@@ -199,7 +199,7 @@ def show_designs(
         console.print(Text(text))
 
 
-def _variances(parts: stats.VarianceParts) -> list[str]:
+def _variances(parts: VarianceParts) -> list[str]:
     values = to_json(parts)
     known = ", ".join(f"{k} {v:.3g}" for k, v in values.items() if v is not None)
     unknown = [name for name, value in values.items() if value is None]

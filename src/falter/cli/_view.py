@@ -8,12 +8,17 @@ import signal
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from falter import store, viewer
 from falter.cli._options import STORE_PATH, store_option
 from falter.records.errors import UsageError
+
+if TYPE_CHECKING:
+    from falter.store.studies import StoredStudy
+    from falter.viewer.panels import Notes
+    from falter.viewer.source import StoredSource
 
 __all__ = ["view"]
 
@@ -47,6 +52,11 @@ def view(
     falter view results.db
     falter view 3f1c --bundle answers/
     """
+    from falter.store.store import Store
+    from falter.store.studies import find_study
+    from falter.viewer.panels import Notes
+    from falter.viewer.source import StoredSource
+
     stores = [name for name in names if Path(name).is_file()]
     if len(stores) > 1 or (stores and store_path != STORE_PATH):
         raise UsageError("More than one store is named", hint="a page shows the runs of one")
@@ -54,29 +64,32 @@ def view(
     if not path.exists():
         raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
     runs = [name for name in names if name not in stores]
-    with store.Store(path, writes=False) as opened:
-        chosen = [store.find_study(opened, name) for name in runs] or [store.find_study(opened)]
+    with Store(path, writes=False) as opened:
+        chosen = [find_study(opened, name) for name in runs] or [find_study(opened)]
     if bundle is not None:
         _write(path, chosen, bundle)
         return
-    with viewer.StoredSource(path, chosen) as source, contextlib.suppress(KeyboardInterrupt):
-        notes = viewer.Notes(path.with_name(f"{path.name}-notes.jsonl"))
+    with StoredSource(path, chosen) as source, contextlib.suppress(KeyboardInterrupt):
+        notes = Notes(path.with_name(f"{path.name}-notes.jsonl"))
         asyncio.run(_serve(source, notes, port or 0, opens=not no_open))
 
 
-def _write(path: Path, chosen: Sequence[store.StoredStudy], folder: Path) -> None:
-    with viewer.StoredSource(path, chosen) as source:
-        pages = viewer.write_bundle(source, folder)
+def _write(path: Path, chosen: Sequence[StoredStudy], folder: Path) -> None:
+    from falter.viewer.bundle import write_bundle
+    from falter.viewer.source import StoredSource
+
+    with StoredSource(path, chosen) as source:
+        pages = write_bundle(source, folder)
     click.echo(f"{pages[0]}: for a web server, such as 'python3 -m http.server -d {folder}'")
     for page in pages[1:]:
         click.echo(f"{page}: the same in one file, to be opened or sent")
 
 
-async def _serve(
-    source: viewer.StoredSource, notes: viewer.Notes, port: int, *, opens: bool
-) -> None:
+async def _serve(source: StoredSource, notes: Notes, port: int, *, opens: bool) -> None:
+    from falter.viewer.server import served
+
     try:
-        async with viewer.served(source, notes, port=port) as page:
+        async with served(source, notes, port=port) as page:
             click.echo(page.address)
             click.echo("Ctrl-C ends it. Whoever has this address can read the answers.", err=True)
             if opens:

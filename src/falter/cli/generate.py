@@ -9,7 +9,6 @@ from typing import Any
 import click
 from rich.console import Console
 
-from falter import engine, tasks
 from falter.cli._options import connection_options, store_option
 from falter.cli._progress import Meter
 from falter.records.codec import to_json
@@ -56,12 +55,16 @@ def items_command(
 
     Exit code 1 if some items are not whole; the same command goes on where it stopped.
     """
-    area = tasks.read_domain(domain)
-    rows = tasks.read_issues(issues, area)[:limit]
-    spec = engine.ModelSpec(name=writer, **connection)
+    from falter.engine.config import ModelSpec
+    from falter.engine.generation import generate_items
+    from falter.tasks.enterprise_data import read_domain, read_issues
+
+    area = read_domain(domain)
+    rows = read_issues(issues, area)[:limit]
+    spec = ModelSpec(name=writer, **connection)
     meter = Meter(Console(stderr=True), {writer: None})
     with Store(store_path) as store, meter:
-        found = engine.generate_items(rows, area, spec, folder, store, watch=meter)
+        found = generate_items(rows, area, spec, folder, store, watch=meter)
     if as_json:
         click.echo(json.dumps(to_json(found), indent=2))
     else:
@@ -78,7 +81,9 @@ def items_command(
 @_FOLDER
 def check_command(folder: Path) -> None:
     """Check the items of FOLDER by rule: structure, lengths, sources, slots, leaks."""
-    click.echo(f"{len(engine.items_in(folder)):,} items, no fault")
+    from falter.engine.generation import items_in
+
+    click.echo(f"{len(items_in(folder)):,} items, no fault")
 
 
 @generate.command("sheet")
@@ -87,7 +92,9 @@ def check_command(folder: Path) -> None:
               help="Write the sheet here.")  # fmt: skip
 def sheet_command(folder: Path, output: Path) -> None:
     """Write a review sheet: a line for each part, with a column for ok, reject or edit."""
-    click.echo(f"{engine.write_sheet(folder, output):,} items in {output}")
+    from falter.engine.generation import write_sheet
+
+    click.echo(f"{write_sheet(folder, output):,} items in {output}")
 
 
 @generate.command("apply")
@@ -95,5 +102,7 @@ def sheet_command(folder: Path, output: Path) -> None:
 @click.argument("sheet", type=click.Path(dir_okay=False, exists=True, path_type=Path))
 def apply_command(folder: Path, sheet: Path) -> None:
     """Carry out a reviewed sheet: rejected items move away, edited texts replace the old ones."""
-    rejected, edited = engine.apply_sheet(folder, sheet)
+    from falter.engine.generation import apply_sheet
+
+    rejected, edited = apply_sheet(folder, sheet)
     click.echo(f"{rejected:,} items rejected, {edited:,} texts edited")

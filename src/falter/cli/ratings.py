@@ -8,12 +8,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
-from falter import engine
 from falter.cli._options import connection_options, store_option
 from falter.cli._progress import Meter
 from falter.measures import HumanEvaluation
@@ -22,6 +21,9 @@ from falter.records.codec import to_json
 from falter.records.errors import InvalidValue, UsageError
 from falter.records.types import Estimate
 from falter.store import Store
+
+if TYPE_CHECKING:
+    from falter.engine.ratings import JudgeCalibration
 
 
 @click.group()
@@ -61,7 +63,9 @@ def export_command(
     relevant sentences reworded. Give each rater a copy, to fill in faithfulness (0 or 1), coherence
     and relevance (1 to 5); what is left empty is not rated. RUN is a run or study, else the latest.
     """
-    text = engine.summary_sheet(store_path, run, articles=articles, seed=seed)
+    from falter.engine.ratings import summary_sheet
+
+    text = summary_sheet(store_path, run, articles=articles, seed=seed)
     rows = f"{sum(1 for _ in csv.reader(io.StringIO(text))) - 1:,} summaries to rate"
     if output is None:
         click.echo(text, nl=False)
@@ -92,12 +96,14 @@ def import_command(
     With the run, the articles and the seed that the sheet was made with. Several raters of a
     summary are averaged; intervals are over articles. Nothing is stored: keep the files.
     """
+    from falter.engine.ratings import summary_ratings
+
     if not paths:
         raise UsageError("No file is named", hint="the sheets that people filled in")
     for path in paths:
         if not path.is_file():
             raise UsageError(f"There is no file {path}", hint="name the filled-in sheets")
-    found = engine.summary_ratings(store_path, paths, run, articles=articles, seed=seed)
+    found = summary_ratings(store_path, paths, run, articles=articles, seed=seed)
     if as_json:
         rows = [
             {"model": model, "task": task, **to_json(evaluation)}
@@ -184,17 +190,16 @@ def calibrate(
     FILE is CSV, JSON or JSONL; without one, the 999 pairs of PandaLM's test set with the
     preferences of three people. Preferences are 1, 2 or 0 for neither; similarities 1 to 3.
     """
+    from falter.engine.config import ModelSpec
+    from falter.engine.ratings import BUNDLED_RATINGS, calibrate_judge
+
     told = ("path", "question", "first", "second", "context", "ratings")
     given = {name: options.pop(name) for name in told}
-    rated = replace(
-        engine.BUNDLED_RATINGS, **{name: v for name, v in given.items() if v is not None}
-    )
-    spec = engine.ModelSpec(name=model, **options)
+    rated = replace(BUNDLED_RATINGS, **{name: v for name, v in given.items() if v is not None})
+    spec = ModelSpec(name=model, **options)
     meter = Meter(Console(stderr=True), {model: None})
     with Store(store_path) as store, meter:
-        found = engine.calibrate_judge(
-            spec, rated, store, limit=limit, seed=seed, swap=swap, watch=meter
-        )
+        found = calibrate_judge(spec, rated, store, limit=limit, seed=seed, swap=swap, watch=meter)
     if as_json:
         click.echo(json.dumps(to_json(found), indent=2))
     else:
@@ -202,7 +207,7 @@ def calibrate(
     return 1 if found.failed else 0
 
 
-def _calibration_lines(found: engine.JudgeCalibration) -> Sequence[str]:
+def _calibration_lines(found: JudgeCalibration) -> Sequence[str]:
     lines = [
         f"{found.model} on {n.whole(found.pairs)} pairs, {found.question}",
         f"verdicts read at once {found.read:,}, at the second try {found.read_again:,}, "

@@ -11,7 +11,6 @@ from typing import Any, Literal, Unpack
 
 from rich.console import Console
 
-from falter import report
 from falter.analysis import Analysis, score_rows
 from falter.clients.function import offer
 from falter.engine.answers import rescored_study
@@ -48,8 +47,10 @@ class Shown:
 
     def summary(self, *names: str, width: int = 100) -> str:
         """The terminal report as text: the figures with these names, or the main ones."""
+        from falter.report.forms import terminal
+
         text = io.StringIO()
-        report.terminal(self.study, Console(file=text, width=width, no_color=True), names)
+        terminal(self.study, Console(file=text, width=width, no_color=True), names)
         return text.getvalue()
 
     def figure(self, name: str) -> Figure:
@@ -61,12 +62,16 @@ class Shown:
 
     def table(self, name: str) -> list[dict[str, Any]]:
         """The table of a figure, one dictionary per row: `row["recipe"]`, `row["drop"]`."""
-        return report.figure_table(self.figure(name))
+        from falter.report.tables import figure_table
+
+        return figure_table(self.figure(name))
 
     def rows(self, *names: str) -> list[dict[str, Any]]:
         """One dictionary for each number of these figures, or of all: what the CSV holds."""
+        from falter.report.tables import figure_rows
+
         chosen = [self.figure(name) for name in names] or self.figures
-        return [row for figure in chosen for row in report.figure_rows(figure)]
+        return [row for figure in chosen for row in figure_rows(figure)]
 
     def to_pandas(self, figure: str | None = None) -> Any:
         """The table of a figure as a pandas data frame; without a name, a row for each number."""
@@ -78,9 +83,11 @@ class Shown:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the main figures, in a frame that runs no script."""
+        from falter.report.page import frame
+
         names = self.study.headline
         shown = tuple(figure for figure in self.figures if figure.name in names) or self.figures
-        return report.frame(replace(self.study, figures=shown))
+        return frame(replace(self.study, figures=shown))
 
     def report(self, path: Path | str) -> Path:
         """Write a report; the file's ending says which: html, json, csv, md, tex or parquet."""
@@ -120,20 +127,26 @@ def report_form(path: Path) -> str:
 
 
 def write_report(study: Study, path: Path) -> None:
-    """A study as a file, in the form that its ending names."""
+    """Write a study as a file, in the form that its ending names."""
     form = report_form(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if form == "parquet":
-        report.write_parquet(study, path)
-        return
-    render = {
-        "csv": report.as_csv,
-        "html": report.html,
-        "json": report.as_json,
-        "md": report.as_markdown,
-        "tex": report.as_latex,
-    }[form]
-    path.write_text(render(study), "utf-8")
+        from falter.report.forms.data import write_parquet
+
+        write_parquet(study, path)
+    else:
+        path.write_text(report_text(study, form), "utf-8")
+
+
+def report_text(study: Study, form: str) -> str:
+    """Return a study as text: csv, html, json, md or tex."""
+    from falter.report.forms.data import as_csv, as_json
+    from falter.report.forms.latex import as_latex
+    from falter.report.forms.markdown import as_markdown
+    from falter.report.page import html
+
+    forms = {"csv": as_csv, "html": html, "json": as_json, "md": as_markdown, "tex": as_latex}
+    return forms[form](study)
 
 
 class Result(Shown):
