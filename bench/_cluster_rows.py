@@ -15,15 +15,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.measures import (
-    accuracy,
-    accuracy_drop,
-    micro_average,
-    recipe_verdicts,
-    variance_components,
-)
+from falter.measures.averages import micro_average
+from falter.measures.drops import accuracy, accuracy_drop
+from falter.measures.variance import variance_components
+from falter.measures.verdicts import recipe_verdicts
 from falter.records.types import Estimate
-from falter.stats import ProbitModel, SimulatedTruth, max_t, simulated_truth
+from falter.stats.multiplicity import max_t
+from falter.stats.simulate import ProbitModel, SimulatedTruth, simulated_truth
 
 __all__ = ["DESIGNS", "NULL_STUDIES", "ROWS", "Design", "Outcome", "false_verdict", "plain_t"]
 

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from itertools import count
 from typing import Any, NamedTuple
 
-from falter.text import meaning_flags
+from falter.text.meaning import meaning_flags
 
 __all__ = ["PEERS", "Damage", "Peer", "damage", "texts_of"]
 

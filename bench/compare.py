@@ -13,7 +13,7 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.measures import compare_conditions
+from falter.measures.comparison import compare_conditions
 
 RECIPES = 11
 NAMES = ("clean", *(f"recipe {n}" for n in range(RECIPES)))

@@ -29,13 +29,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src")]
 
 import falter  # noqa: E402
-from falter.engine import Result  # noqa: E402
-from falter.perturbations import NOISE_FLOOR, RECIPE_SETS  # noqa: E402
+from falter.engine.results import Result  # noqa: E402
+from falter.perturbations.recipes import NOISE_FLOOR, RECIPE_SETS  # noqa: E402
 from falter.records.figures import Breakdown, Forest, ForestRow, Grid, Unit  # noqa: E402
 from falter.records.numbers import shown  # noqa: E402
 from falter.records.types import Estimate  # noqa: E402
-from falter.report import picture  # noqa: E402
-from falter.stats import paired_difference  # noqa: E402
+from falter.report.drawing.pictures import picture  # noqa: E402
+from falter.stats.paired import paired_difference  # noqa: E402
 
 AS_IT_COMES = "smollm2"
 QUANTISED = ("smollm2:q8_0", "smollm2:q4_0", "smollm2:q2_k")

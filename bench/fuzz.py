@@ -25,16 +25,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from falter.engine import read_experiment, read_settings  # noqa: E402
+from falter.engine.config import read_experiment  # noqa: E402
+from falter.engine.experiment_file import read_settings  # noqa: E402
 from falter.perturbations import perturbations  # noqa: E402
-from falter.readers import read_results  # noqa: E402
+from falter.readers.results import read_results  # noqa: E402
 from falter.records.errors import FalterError  # noqa: E402
 from falter.records.interfaces import Case  # noqa: E402
 from falter.records.rng import Rng  # noqa: E402
 from falter.records.types import BASELINE, Prompt, Response, Section, Variant  # noqa: E402
 from falter.scorers import scorers  # noqa: E402
-from falter.store import Store, repair, verify  # noqa: E402
-from falter.tasks import read_rows  # noqa: E402
+from falter.store.maintenance import repair, verify  # noqa: E402
+from falter.store.store import Store  # noqa: E402
+from falter.tasks.rows import read_rows  # noqa: E402
 from samples import RUN, answer, item, requests  # noqa: E402
 
 SLOW = 2.0  # seconds of processor time

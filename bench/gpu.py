@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from falter.engine import read_study, study_in
+from falter.engine.study import read_study, study_in
 from falter.records.interfaces import Client
 from falter.records.types import Request
 

@@ -25,7 +25,7 @@ from falter.perturbations import spelling
 from falter.perturbations.spelling import PLACES, band_of, misspelt_by_model, place_of
 from falter.perturbations.vocabulary import keyboard
 from falter.records.rng import Rng
-from falter.text import common_words
+from falter.text.names import common_words
 from falter.text.words import edit_costs
 
 ROOT = Path(__file__).parents[1]

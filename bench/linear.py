@@ -26,11 +26,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from falter.perturbations import perturbations  # noqa: E402
-from falter.readers import read_results  # noqa: E402
+from falter.readers.results import read_results  # noqa: E402
 from falter.records.errors import FalterError  # noqa: E402
 from falter.records.rng import Rng  # noqa: E402
 from falter.records.types import Prompt, Section  # noqa: E402
-from falter.tasks import read_rows  # noqa: E402
+from falter.tasks.rows import read_rows  # noqa: E402
 
 MEGABYTE = 2**20
 MEASURABLE = 0.05  # seconds of processor time

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from falter.clients import ClientSettings
-from falter.engine import read_experiment, variant_sets
+from falter.engine.config import read_experiment
+from falter.engine.variants import variant_sets
 from falter.integrations.hf_client import HuggingFace
 from falter.records.planning import Target, plan
 from falter.records.types import Request, Sampling

@@ -21,21 +21,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from falter.measures import (
-    brittleness_by_model,
-    brittleness_by_task,
+from falter.measures.brittleness import brittleness_by_model, brittleness_by_task
+from falter.measures.consistency import (
     capability,
     consistency_curve,
     item_std,
     output_consistency,
-    paired_drops,
     random_baseline,
-    rank_agreement,
-    ranking_changed,
-    ranking_survival,
-    variance_components,
 )
-from falter.stats import ProbitModel, simulate_outcomes
+from falter.measures.drops import paired_drops
+from falter.measures.rankings import rank_agreement, ranking_changed, ranking_survival
+from falter.measures.variance import variance_components
+from falter.stats.simulate import ProbitModel, simulate_outcomes
 
 Floats = NDArray[np.float64]
 Steps = list[tuple[str, Callable[[], Any]]]

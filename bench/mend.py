@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src")]
 
-from falter.measures import ConfirmedRemedy, RemedyScores, confirmed_remedy  # noqa: E402
+from falter.measures.remedies import ConfirmedRemedy, RemedyScores, confirmed_remedy  # noqa: E402
 
 Floats = NDArray[np.float64]
 RECIPES = 2

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.measures import drop_parts
+from falter.measures.drop_decomposition import drop_parts
 
 NAMES = ("reading", "meaning", "serving")
 SCENARIOS = {

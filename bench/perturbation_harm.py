@@ -32,12 +32,14 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from falter.perturbations import SettingPerturbation, apply_recipe, perturbations, resolve_step
+from falter.perturbations import apply_recipe, perturbations
+from falter.perturbations.configuration import SettingPerturbation
+from falter.perturbations.recipes import resolve_step
 from falter.records.ids import digest
 from falter.records.interfaces import Perturbation
 from falter.records.types import Demonstration, Item, Prompt, Recipe
 from falter.tasks import tasks
-from falter.text import MeaningFlag, meaning_flags
+from falter.text.meaning import MeaningFlag, meaning_flags
 
 SETS = (
     ("TruthfulQA", "truthfulqa", "mc_task.json", "letter"),

@@ -24,13 +24,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from _peers import PEERS, Damage, damage, texts_of
-from falter.perturbations import (
-    SettingPerturbation,
-    apply_recipe,
-    perturb,
-    perturbations,
-    resolve_step,
-)
+from falter.perturbations import apply_recipe, perturb, perturbations
+from falter.perturbations.configuration import SettingPerturbation
+from falter.perturbations.recipes import resolve_step
 from falter.records.interfaces import Perturbation
 from falter.records.types import Prompt, Recipe, Section
 from falter.tasks import tasks

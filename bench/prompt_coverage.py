@@ -19,14 +19,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.measures import (
-    Answers,
-    compare_pair,
-    flip_rate,
-    micro_average,
-    prompt_share,
-    variance_components,
-)
+from falter.measures.averages import micro_average
+from falter.measures.comparison import Answers, compare_pair
+from falter.measures.flips import flip_rate
+from falter.measures.variance import prompt_share, variance_components
 from falter.records.types import Estimate
 
 Floats = NDArray[np.float64]

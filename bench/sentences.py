@@ -21,7 +21,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from falter.text import sentences
+from falter.text.words import sentences
 
 Split = Callable[[str], list[str]]
 TEXTS = Path(__file__).with_name("sentences.json")

@@ -41,15 +41,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.stats import (
-    ProbitModel,
-    SampleEstimate,
-    budget_layout,
-    masked_brittleness,
-    masked_drop,
-    simulate_outcomes,
-    simulated_truth,
-)
+from falter.stats.layout import budget_layout
+from falter.stats.simulate import ProbitModel, simulate_outcomes, simulated_truth
+from falter.stats.subsample import SampleEstimate, masked_brittleness, masked_drop
 
 Floats = NDArray[np.float64]
 
@@ -130,9 +124,9 @@ def own_run(items: int) -> Matrix:
 
 def stored(path: Path) -> Iterator[Matrix]:
     """The panels of the last run in a store."""
-    from falter.analysis import run_tables
-    from falter.engine import run_scorers
-    from falter.store import Store
+    from falter.analysis.table import run_tables
+    from falter.engine.scoring import run_scorers
+    from falter.store.store import Store
 
     with Store(path, writes=False) as store:
         run = store.find_run().run
@@ -276,13 +270,10 @@ def _taken(points: Sequence[tuple[float, float]], bound: float) -> float | None:
 
 def like_these(seeds: int) -> Iterator[str]:
     """The measures of a report on budgeted tables, beside what the drawn model implies."""
-    from falter.measures import (
-        accuracy_drop,
-        flip_rate,
-        micro_average,
-        prompt_share,
-        variance_components,
-    )
+    from falter.measures.averages import micro_average
+    from falter.measures.drops import accuracy_drop
+    from falter.measures.flips import flip_rate
+    from falter.measures.variance import prompt_share, variance_components
 
     keys = [str(i) for i in range(600)]
     for name, model in DRAWN.items():

@@ -136,9 +136,9 @@ def bare(url: str, requests: int, connections: int) -> None:
 
 def ours(folder: str, url: str, connections: int) -> None:
     """A whole falter run without its report: plan, look up, send, store."""
-    from falter.engine import carry_out_study, read_study, study_in
     from falter.engine.sending import Progress
-    from falter.store import Store
+    from falter.engine.study import carry_out_study, read_study, study_in
+    from falter.store.store import Store
 
     base = Path(folder)
     spec = read_study(
@@ -166,8 +166,8 @@ def ours(folder: str, url: str, connections: int) -> None:
 
 def look_up(folder: str) -> None:
     """Asking the store which of its planned ids are missing."""
-    from falter.store import Store
     from falter.store.encoding import name_of
+    from falter.store.store import Store
 
     with Store(Path(folder) / "falter.db") as store:
         keys = [name_of(key) for (key,) in store.db.execute("SELECT key FROM cells")]

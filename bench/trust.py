@@ -33,7 +33,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from falter.store import Store, verify  # noqa: E402
+from falter.store.maintenance import verify  # noqa: E402
+from falter.store.store import Store  # noqa: E402
 from faulty_server import FaultyServer  # noqa: E402
 
 RECIPES = ("pad_quotes", "persona")

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from browser_page import NAMES, BrowserPage, opened_page  # noqa: E402
-from falter.viewer import served  # noqa: E402
+from falter.viewer.server import served  # noqa: E402
 from viewer_samples import SimulatedSource  # noqa: E402
 
 FRAME = "new Promise(done => requestAnimationFrame(() => setTimeout(done)))"

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from falter.analysis import Analysis, PanelCells, Settings, analyse_tables, table_of
+from falter.analysis.analyses import analyse_tables
+from falter.analysis.cells import PanelCells, table_of
+from falter.analysis.results import Analysis, Settings
 from falter.records.types import Estimate, Model, Panel
 
 __all__ = ["across", "poisoned_across", "simulated"]

@@ -8,16 +8,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from falter.engine import EXAMPLE, EXPERIMENT, STUDY, Block, Setting
 from falter.engine.config import (
     DATA,
     ENGINE,
+    EXPERIMENT,
     MODEL,
     PRICE,
     SAMPLING,
+    STUDY,
     Judges,
     Model,
 )
+from falter.engine.file_schema import EXAMPLE
 from falter.engine.gate_settings import BUDGET, GATE, Margins
 from falter.engine.setting_types import (
     Budget,
@@ -30,7 +32,7 @@ from falter.engine.setting_types import (
     Template,
     Value,
 )
-from falter.engine.settings import Many
+from falter.engine.settings import Block, Many, Setting
 
 __all__ = ["KEYWORDS", "PAGE", "keywords", "page"]
 

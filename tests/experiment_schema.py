@@ -6,7 +6,7 @@ from functools import cache
 
 import jsonschema
 
-from falter.engine import schema
+from falter.engine.file_schema import schema
 
 __all__ = ["experiment_schema"]
 

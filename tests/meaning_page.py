@@ -9,9 +9,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from falter.analysis import MEANING_CHECKS, Meaning, meaning
-from falter.engine import meaning_of, read_experiment, variant_sets
-from falter.perturbations import SettingPerturbation, perturbations
+from falter.analysis.meaning_checks import MEANING_CHECKS, meaning
+from falter.analysis.results import Meaning
+from falter.engine.config import read_experiment
+from falter.engine.variants import meaning_of, variant_sets
+from falter.perturbations import perturbations
+from falter.perturbations.configuration import SettingPerturbation
 from falter.records import numbers as n
 
 PAGE = Path(__file__).parents[1] / "docs" / "meaning.md"

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from falter.analysis import Analysis, Settings, Table, analyse_tables
-from falter.analysis.table import STATUSES, run_tables, score_cell
-from falter.engine import carry_out_study, open_result, read_study, study_in
+from falter.analysis.analyses import analyse_tables
+from falter.analysis.results import Analysis, Settings
+from falter.analysis.table import STATUSES, Table, run_tables, score_cell
+from falter.engine.results import open_result
+from falter.engine.study import carry_out_study, read_study, study_in
 from falter.protocols.protocol import Part, PartResult, ScoredCell
 from falter.records.interfaces import Case
 from falter.records.types import (
@@ -32,7 +34,7 @@ from falter.records.types import (
 )
 from falter.scorers import scorers
 from falter.scorers.judging import DIMENSIONS
-from falter.store import Store, StoredCell
+from falter.store.store import Store, StoredCell
 
 THOUGHT = Step(name="chain_of_thought", version=1, reasons=True)
 WORDS = ("typos", "word_split", "word_merge", "drop_stop_words")

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from functools import cache
 
-from falter.analysis import (
+from falter.analysis.results import (
     Analysis,
     Counts,
     GroupResult,
@@ -15,7 +15,9 @@ from falter.analysis import (
     RecipeResult,
     Worst,
 )
-from falter.measures import Churn, DropParts, FlipRate, PromptShare
+from falter.measures.drop_decomposition import DropParts
+from falter.measures.flips import Churn, FlipRate
+from falter.measures.variance import PromptShare
 from falter.records.figures import Example, Segment, Side, Verdict
 from falter.records.types import Estimate, EstimateStatus, Model, Panel
 

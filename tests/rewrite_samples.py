@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from falter.clients import ClientSettings
-from falter.engine import Experiment, ModelSpec, Resolved, bank_in, read_experiment, resolve
+from falter.engine.config import Experiment, ModelSpec, read_experiment
+from falter.engine.resolving import Resolved, resolve
+from falter.engine.rewriting import bank_in
 from falter.records.interfaces import Client
 from falter.records.types import Request, Response
 from falter.testing import Scripted

@@ -21,15 +21,19 @@ from scipy import stats as scipy_stats
 
 from across_samples import across, poisoned_across, simulated
 from every_estimate import every_estimate
-from falter.analysis import Analysis
+from falter.analysis.results import Analysis
 from falter.cli._main import _run
-from falter.engine import analyze_files, shown_analysis
-from falter.measures import brittleness_by_task, output_consistency, recipe_verdicts
-from falter.readers import ColumnMap, LogChoice
+from falter.engine.analyze import analyze_files
+from falter.engine.findings import shown_analysis
+from falter.measures.brittleness import brittleness_by_task
+from falter.measures.consistency import output_consistency
+from falter.measures.verdicts import recipe_verdicts
+from falter.readers.results import LogChoice
+from falter.readers.tables import ColumnMap
 from falter.records import numbers as n
 from falter.records.errors import FalterError, UnknownName, UsageError
 from falter.records.figures import estimates
-from falter.stats import cochran_q
+from falter.stats.paired import cochran_q
 from report_samples import HOSTILE
 from test_report import Page, as_csv, as_json, as_markdown, browser, dumped, hidden, html, printed
 

@@ -14,12 +14,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from falter.analysis import Analysis, PanelResult, RecipeResult, analysis_figures, sentences
-from falter.engine import shown_analysis
-from falter.perturbations import everyday_name, perturbations
+from falter.analysis import sentences
+from falter.analysis.figures import analysis_figures
+from falter.analysis.results import Analysis, PanelResult, RecipeResult
+from falter.engine.findings import shown_analysis
+from falter.perturbations import perturbations
+from falter.perturbations.recipes import everyday_name
 from falter.records.figures import Statement, Verdict
 from falter.records.types import Recipe, Step
-from falter.report import as_csv, as_json, as_latex, as_markdown, html, terminal
+from falter.report.forms.data import as_csv, as_json
+from falter.report.forms.latex import as_latex
+from falter.report.forms.markdown import as_markdown
+from falter.report.forms.terminal import terminal
+from falter.report.page import html
 from report_samples import (
     analysis,
     counts,

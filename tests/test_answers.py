@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 import falter
 from falter.cli._main import cli
 from falter.clients import clients
-from falter.engine import PickedAnswers, pick_answers
+from falter.engine.answers import PickedAnswers, pick_answers
 from falter.records.errors import UnknownName
 from falter.records.types import Request, Response
 from falter.testing import Scripted

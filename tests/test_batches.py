@@ -16,9 +16,12 @@ import pytest
 from batch_server import KEY, BatchServer
 from falter.cli._main import _run
 from falter.engine import batch_sending as loop
-from falter.engine import carry_out_study, read_study, study_in
+from falter.engine.study import carry_out_study, read_study, study_in
 from falter.records.errors import FalterError
-from falter.store import Batches, Store, merge, verify
+from falter.store.batches import Batches
+from falter.store.maintenance import verify
+from falter.store.merge import merge
+from falter.store.store import Store
 from falter_process import WEIGHTLESS, FalterProcess
 
 DIALECTS = ("openai", "anthropic", "gemini")

@@ -15,7 +15,9 @@ import pytest
 
 import falter
 from falter.clients import ClientSettings, OptionTable, clients
-from falter.engine import ModelSpec, connect, run_async
+from falter.engine.config import ModelSpec
+from falter.engine.connections import connect
+from falter.engine.execution import run_async
 from falter.records.errors import AuthenticationError, InvalidValue, PreflightError, UnknownName
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -19,7 +19,7 @@ from falter.records.errors import FalterError, StoreError
 from falter.records.figures import estimates
 from falter.records.ids import short
 from falter.records.types import Estimate
-from falter.store import Store
+from falter.store.store import Store
 
 QUEUES = ("billing", "delivery", "returns")
 TICKETS = [

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from falter.engine import read_experiment, recipe_from, resolve, variant_sets
+from falter.engine.config import read_experiment
+from falter.engine.recipes import recipe_from
+from falter.engine.resolving import resolve
+from falter.engine.variants import variant_sets
 from falter.perturbations import perturb
 from falter.records.errors import FalterError, UsageError
 from falter.records.planning import plan

@@ -14,7 +14,7 @@ import pytest
 import falter
 from falter.cli._main import _run
 from falter.clients.settings import asks_for_reasoning
-from falter.engine import run_async
+from falter.engine.execution import run_async
 from falter.integrations import vllm_client
 from falter.records.errors import RunStopped, UsageError
 from local_server import Asked, LocalServer, Reply

@@ -8,28 +8,20 @@ from typing import Any
 import pytest
 
 import falter
-from falter.engine import (
-    Experiment,
-    Resolved,
-    bank_for,
-    demonstration_changes,
-    read_experiment,
-    recipe_from,
-    resolve,
-    variant_sets,
-)
-from falter.perturbations import (
-    apply_recipe,
-    perturb_demonstration,
-    perturbations,
-    reaches_demonstrations,
-)
+from falter.engine.config import Experiment, read_experiment
+from falter.engine.recipes import recipe_from
+from falter.engine.remarks import demonstration_changes
+from falter.engine.resolving import Resolved, resolve
+from falter.engine.rewriting import bank_for
+from falter.engine.variants import variant_sets
+from falter.perturbations import apply_recipe, perturbations
+from falter.perturbations.recipes import perturb_demonstration, reaches_demonstrations
 from falter.records.errors import InvalidValue, PreflightError, UsageError
 from falter.records.render import messages, plain
 from falter.records.types import Demonstration, Program, Prompt, Recipe, Section, Variant
-from falter.report import html
-from falter.rewrites import MemoryBank, bundled_rewrites, hand_written
-from falter.store import Store
+from falter.report.page import html
+from falter.rewrites.bank import MemoryBank, bundled_rewrites, hand_written
+from falter.store.store import Store
 from falter.tasks import tasks
 from falter.testing.samples import SAMPLES
 from rewrite_samples import resolved_in

@@ -14,7 +14,7 @@ from falter.cli._main import _run
 from falter.clients import ClientSettings
 from falter.clients.openai import OpenAI
 from falter.clients.retry import RetryPolicy
-from falter.engine import run_async
+from falter.engine.execution import run_async
 from falter.records.errors import RunStopped
 from falter.records.types import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
 

@@ -11,7 +11,8 @@ import falter
 import falter.measures
 from command_line_page import PAGE, page
 from falter.clients import clients
-from falter.perturbations import DEFAULT_RECIPES, perturbations
+from falter.perturbations import perturbations
+from falter.perturbations.recipes import DEFAULT_RECIPES
 from falter.scorers import scorers
 from falter.tasks import tasks
 from once import README_STDOUT

@@ -16,18 +16,15 @@ from typing import Any
 
 import pytest
 
-from falter.engine import (
-    carry_out_study,
-    open_result,
-    read_experiment,
-    resolve,
-    study_in,
-    study_of,
-)
+from falter.engine.config import read_experiment
+from falter.engine.resolving import resolve
+from falter.engine.results import open_result
+from falter.engine.study import carry_out_study, study_in, study_of
 from falter.perturbations import perturbations
 from falter.records.codec import to_json
 from falter.records.types import Estimate
-from falter.store import Store, verify
+from falter.store.maintenance import verify
+from falter.store.store import Store
 
 DATA = Path(__file__).parent / "data"
 EARLIER: dict[str, dict[str, Any]] = json.loads((DATA / "earlier_store.json").read_text("utf-8"))

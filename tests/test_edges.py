@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 
 import falter
-from falter.engine import open_result, read_settings
-from falter.measures import item_std
-from falter.readers import ColumnMap, read_results
+from falter.engine.experiment_file import read_settings
+from falter.engine.results import open_result
+from falter.measures.consistency import item_std
+from falter.readers.results import read_results
+from falter.readers.tables import ColumnMap
 from falter.records.errors import PluginError, UsageError
 from falter.records.figures import Column, Grid
 from falter.records.registry import Registry
-from falter.report import figure_table
-from falter.store import Store
+from falter.report.tables import figure_table
+from falter.store.store import Store
 
 
 def test_a_key_that_is_there_twice_is_an_error(tmp_path: Path) -> None:

@@ -16,10 +16,13 @@ from typing import Any
 
 import pytest
 
-from falter.engine import open_result, read_experiment, resolve
+from falter.engine.config import read_experiment
+from falter.engine.resolving import resolve
+from falter.engine.results import open_result
 from falter.records.codec import to_json
 from falter.records.planning import plan
-from falter.store import Store, verify
+from falter.store.maintenance import verify
+from falter.store.store import Store
 from falter_process import PATIENCE, QUIET, FalterProcess
 from faulty_server import FaultyServer
 

@@ -20,7 +20,7 @@ from falter.integrations import ray_host as ray_engines
 from falter.records.errors import EngineLost, PreflightError, RunStopped
 from falter.records.interfaces import Capabilities, ChunkClient
 from falter.records.types import Request, Response
-from falter.store import Store
+from falter.store.store import Store
 from falter.testing import Scripted
 from samples import MODEL, RUN, answer, requests
 

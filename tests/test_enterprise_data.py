@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import falter
-from falter.tasks import read_yaml
+from falter.tasks.enterprise_data import read_yaml
 
 DATA = Path(falter.__file__).parent / "tasks" / "data" / "enterprise"
 DOMAINS = ("it", "hr")

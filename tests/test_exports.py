@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import falter
 from falter.cli._main import cli
-from falter.engine import analyze_files
+from falter.engine.analyze import analyze_files
 from falter.engine.findings import _cells, export_result
 from falter.records.errors import MissingExtra, UnknownName, UsageError
 from falter.records.figures import Statement
@@ -29,7 +29,7 @@ from falter.report.exported import (
     safe_name,
     write_export,
 )
-from falter.store import Store
+from falter.store.store import Store
 from viewer_samples import HOSTILE, hostile_store
 
 FORMS = ("hf", "inspect", "otel")

@@ -23,7 +23,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from browser_page import NAMES, opened_page
-from falter.engine import shown_analysis
+from falter.engine.findings import shown_analysis
 from falter.records import numbers as n
 from falter.records.figures import (
     Bars,
@@ -39,25 +39,17 @@ from falter.records.figures import (
     without_shared_labels,
 )
 from falter.records.types import Estimate
-from falter.report import (
-    COLUMNS,
-    as_csv,
-    as_json,
-    as_latex,
-    as_markdown,
-    figure_rows,
-    html,
-    terminal,
-    write_pictures,
-)
-from falter.report.drawing import FIGURE_STYLE
 from falter.report.drawing.axis import axis_of, ends, tick_texts
+from falter.report.drawing.pictures import write_pictures
 from falter.report.drawing.tables import STEPS, Shades, _cell
-from falter.report.forms.latex import latex, words
+from falter.report.forms.data import as_csv, as_json
+from falter.report.forms.latex import as_latex, latex, words
+from falter.report.forms.markdown import as_markdown
+from falter.report.forms.terminal import terminal
 from falter.report.marks import MARK, marked, warning
-from falter.report.page import placed
-from falter.report.style import STYLE
-from falter.report.tables import quartiles
+from falter.report.page import html, placed
+from falter.report.style import FIGURE_STYLE, STYLE
+from falter.report.tables import COLUMNS, figure_rows, quartiles
 from figure_samples import HOSTILE, MODELS, SIMULATED, empty, estimate, hostile, ordinary, undefined
 from report_samples import hostile as hostile_run
 from report_samples import many_recipes, two_by_two

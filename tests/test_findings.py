@@ -10,7 +10,7 @@ import pytest
 
 from falter.records.figures import Breakdown, BreakdownRow, Forest, ForestRow
 from falter.records.types import Estimate
-from falter.report import picture
+from falter.report.drawing.pictures import picture
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "findings"

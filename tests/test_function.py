@@ -12,9 +12,10 @@ import pytest
 
 import falter
 from falter.cli._main import _run
-from falter.engine import ModelSpec, connect
+from falter.engine.config import ModelSpec
+from falter.engine.connections import connect
 from falter.records.errors import InvalidValue, PreflightError, UsageError
-from falter.store import Store
+from falter.store.store import Store
 
 SPARE: dict[str, Any] = {
     "task": "basics", "recipes": ["identity"], "limit": 4, "scorer": "choice_letter",

@@ -22,7 +22,10 @@ from falter.gate.figures import gate_study
 from falter.gate.preparation import Infeasible, keyword_gate, read_gate
 from falter.gate.run import run_gate
 from falter.records.errors import UsageError
-from falter.report import as_csv, as_latex, as_markdown, html
+from falter.report.forms.data import as_csv
+from falter.report.forms.latex import as_latex
+from falter.report.forms.markdown import as_markdown
+from falter.report.page import html
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "router"
 LENIENT = "People type in a hurry: read a misspelled word as the word it looks like.\n"

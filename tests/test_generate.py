@@ -14,11 +14,13 @@ import yaml
 import falter
 from enterprise_samples import scripted
 from falter.cli._main import _run
-from falter.engine import ModelSpec, apply_sheet, generate_items, items_in, write_sheet
+from falter.engine.config import ModelSpec
+from falter.engine.generation import apply_sheet, generate_items, items_in, write_sheet
 from falter.records.errors import TaskError
 from falter.records.types import Request, Response
-from falter.store import Store
-from falter.tasks import read_domain, read_issues, rule_faults, tasks
+from falter.store.store import Store
+from falter.tasks import tasks
+from falter.tasks.enterprise_data import read_domain, read_issues, rule_faults
 
 ITEMS = Path(falter.__file__).parent / "tasks" / "data" / "enterprise" / "hr" / "items"
 PARTS = {

@@ -15,7 +15,8 @@ import pytest
 
 import falter
 from falter.clients.quantize import content_hash
-from falter.engine import ModelSpec, connect
+from falter.engine.config import ModelSpec
+from falter.engine.connections import connect
 from falter.records.errors import InvalidValue, PreflightError
 from falter.weights.downloads import SMOLLM2, find_weights
 
@@ -143,7 +144,7 @@ async def fetch(name: str) -> None:
 def test_the_hub_may_be_away_or_give_something_else(
     weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from falter.engine import run_async
+    from falter.engine.execution import run_async
 
     hub = Hub(weights, says="0" * 64)
     monkeypatch.setitem(sys.modules, "huggingface_hub", hub)

@@ -13,7 +13,9 @@ import pytest
 from falter.cli._env_file import read_env_file
 from falter.cli._main import _run
 from falter.clients import ClientSettings
-from falter.engine import ModelSpec, connect, read_experiment, run_async
+from falter.engine.config import ModelSpec, read_experiment
+from falter.engine.connections import connect
+from falter.engine.execution import run_async
 from falter.records.errors import InvalidValue, UsageError
 
 sys.path.insert(0, str(Path(__file__).parent))

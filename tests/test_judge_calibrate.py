@@ -12,17 +12,12 @@ import pytest
 
 from enterprise_samples import scripted
 from falter.cli._main import _run
-from falter.engine import (
-    BUNDLED_RATINGS,
-    JudgeCalibration,
-    ModelSpec,
-    RatedTexts,
-    calibrate_judge,
-)
+from falter.engine.config import ModelSpec
+from falter.engine.ratings import BUNDLED_RATINGS, JudgeCalibration, RatedTexts, calibrate_judge
 from falter.records.errors import TaskError
 from falter.records.types import Request
-from falter.stats import weighted_kappa
-from falter.store import Store
+from falter.stats.agreement import weighted_kappa
+from falter.store.store import Store
 
 
 def written(path: Path, rows: list[tuple[str, str, Any, Any]]) -> RatedTexts:

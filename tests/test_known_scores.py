@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 
 import falter
-from falter.analysis import KnownCosines, drop_parts, run_tables, scored_cells
 from falter.analysis import cache as cache_module
-from falter.analysis.cache import SCORES_FILE, KnownScores, scorer_signature
+from falter.analysis import drop_parts
+from falter.analysis.cache import SCORES_FILE, KnownCosines, KnownScores, scorer_signature
+from falter.analysis.table import run_tables, scored_cells
 from falter.clients import clients
-from falter.engine import run_scorers
+from falter.engine.scoring import run_scorers
 from falter.records.interfaces import Case
 from falter.records.types import Run, Score
 from falter.scorers import TextScorer, scorers
 from falter.scorers.answers import Numeric
-from falter.store import Store
+from falter.store.store import Store
 from falter.testing import Scripted
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import falter
 from falter.records.errors import InvalidValue
-from falter.text import KEPT_LANGUAGES, kept_words, negations, number_words, quantifiers
+from falter.text.words import KEPT_LANGUAGES, kept_words, negations, number_words, quantifiers
 
 SOURCE = Path(falter.__file__).parent
 DATA = SOURCE / "perturbations" / "data"

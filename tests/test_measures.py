@@ -17,17 +17,13 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import accuracy_score
 from statsmodels.formula.api import ols
 
-from falter.measures import (
-    accuracy,
-    accuracy_drop,
-    group_average,
-    macro_average,
-    micro_average,
-    noise_floor,
-    variance_components,
-)
+from falter.measures.averages import group_average, macro_average, micro_average
+from falter.measures.drops import accuracy, accuracy_drop
+from falter.measures.flips import noise_floor
+from falter.measures.variance import variance_components
 from falter.records.errors import InvalidValue, UnknownName
-from falter.stats import bootstrap, wilson_interval
+from falter.stats.intervals import wilson_interval
+from falter.stats.resampling import bootstrap
 
 NAN = float("nan")
 METHODS = ("plugin", "crossed")

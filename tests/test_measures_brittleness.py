@@ -9,15 +9,11 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from falter.measures import (
-    brittleness_by_model,
-    brittleness_by_task,
-    micro_average,
-    random_conditions_average,
-    variance_components,
-)
+from falter.measures.averages import micro_average, random_conditions_average
+from falter.measures.brittleness import brittleness_by_model, brittleness_by_task
+from falter.measures.variance import variance_components
 from falter.records.errors import InvalidValue
-from falter.stats import ProbitModel, simulate_outcomes, simulated_truth
+from falter.stats.simulate import ProbitModel, simulate_outcomes, simulated_truth
 
 NAN = float("nan")
 DATA = Path(__file__).parent / "data"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from falter.measures import (
-    Answers,
-    compare_pair,
+from falter.measures.averages import (
     group_average,
     macro_average,
     micro_average,
     random_conditions_average,
 )
-from falter.stats import item_mean, mean_drop
+from falter.measures.comparison import Answers, compare_pair
+from falter.stats.mean import item_mean
+from falter.stats.rates import mean_drop
 
 RECIPES = 11
 

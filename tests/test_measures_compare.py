@@ -5,15 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from falter.measures import (
-    Answers,
-    accuracy_drop,
-    compare_family,
-    compare_pair,
-    flip_rate,
-    micro_average,
-    prompt_share,
-)
+from falter.measures.averages import micro_average
+from falter.measures.comparison import Answers, compare_family, compare_pair
+from falter.measures.drops import accuracy_drop
+from falter.measures.flips import flip_rate
+from falter.measures.variance import prompt_share
 from falter.records.errors import InvalidValue
 
 NAN = float("nan")

@@ -15,18 +15,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import betabinom, binomtest, f_oneway
 
-from falter.measures import (
-    accuracy,
+from falter.measures.consistency import (
     capability,
     consistency_curve,
     item_std,
     output_consistency,
-    performance_drop_rate,
     random_baseline,
-    robustness_regression,
 )
+from falter.measures.drops import accuracy, performance_drop_rate
+from falter.measures.regression import robustness_regression
 from falter.records.errors import InvalidValue, UnknownName
-from falter.stats import bootstrap
+from falter.stats.resampling import bootstrap
 
 NAN = float("nan")
 DATA = Path(__file__).parent / "data"

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from falter.measures import accuracy, accuracy_drop, micro_average, variance_components
-from falter.stats import ProbitModel, paired_difference, simulate_outcomes, simulated_truth
+from falter.measures.averages import micro_average
+from falter.measures.drops import accuracy, accuracy_drop
+from falter.measures.variance import variance_components
+from falter.stats.paired import paired_difference
+from falter.stats.simulate import ProbitModel, simulate_outcomes, simulated_truth
 
 REPLICATIONS, ITEMS = 400, 150
 BRITTLE = ProbitModel(ability=0.6, effects=(0, 0, 0.1, 0.25, 0.4), interaction=0.7)

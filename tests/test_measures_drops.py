@@ -11,29 +11,17 @@ import scipy.stats
 from scipy.integrate import trapezoid
 from scipy.stats import binomtest
 
-from falter.measures import (
-    accuracy,
-    accuracy_drop,
-    association,
-    composition,
-    corrected_rate,
-    differential_failure,
-    excess_change,
-    intensity_curve,
-    noise_floor,
-    paired_drops,
-)
+from falter.measures.doses import composition, intensity_curve
+from falter.measures.drops import accuracy, accuracy_drop, differential_failure, paired_drops
+from falter.measures.flips import excess_change, noise_floor
+from falter.measures.regression import association
+from falter.measures.relevance import corrected_rate
 from falter.records.errors import InvalidValue
-from falter.stats import (
-    ProbitModel,
-    bootstrap,
-    max_t,
-    mcnemar,
-    paired_difference,
-    paired_proportions_interval,
-    simulate_outcomes,
-    simulated_truth,
-)
+from falter.stats.intervals import paired_proportions_interval
+from falter.stats.multiplicity import max_t
+from falter.stats.paired import mcnemar, paired_difference
+from falter.stats.resampling import bootstrap
+from falter.stats.simulate import ProbitModel, simulate_outcomes, simulated_truth
 
 NAN = float("nan")
 LANGUAGES = Path(__file__).parent / "data" / "truthfulqa_multi_languages.csv"

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from falter.measures import (
+from falter.measures.drops import accuracy
+from falter.measures.enterprise import (
     RatedPairs,
-    accuracy,
     category_difficulty,
     content_delta,
     quality_delta,

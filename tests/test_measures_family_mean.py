@@ -16,13 +16,17 @@ from scipy.stats import t as student
 from statsmodels.stats.proportion import proportion_confint
 
 import falter
-from falter.analysis import Table, run_tables
-from falter.engine import Result, read_experiment
-from falter.measures import accuracy, family_mean
+from falter.analysis.table import Table, run_tables
+from falter.engine.config import read_experiment
+from falter.engine.results import Result
+from falter.measures.averages import family_mean
+from falter.measures.drops import accuracy
 from falter.records.errors import InvalidValue
-from falter.report import as_json, as_markdown, html
+from falter.report.forms.data import as_json
+from falter.report.forms.markdown import as_markdown
+from falter.report.page import html
 from falter.scorers import scorers
-from falter.store import Store
+from falter.store.store import Store
 from rewrite_samples import write_data
 
 Floats = NDArray[np.float64]

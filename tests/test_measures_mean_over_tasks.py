@@ -9,10 +9,11 @@ import pytest
 from scipy.stats import binomtest, norm, t, ttest_1samp
 from statsmodels.stats.proportion import confint_proportions_2indep
 
-from falter.measures import accuracy, accuracy_drop, mean_over_tasks
+from falter.measures.averages import mean_over_tasks
+from falter.measures.drops import accuracy, accuracy_drop
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
-from falter.stats import wilson_interval
+from falter.stats.intervals import wilson_interval
 
 NAN = float("nan")
 SIZES = (60, 150, 400, 40, 250, 90, 800)

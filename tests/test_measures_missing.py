@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from falter.measures import accuracy_drop, micro_average, missing_bounds, missingness
+from falter.measures.averages import micro_average
+from falter.measures.drops import accuracy_drop
+from falter.measures.missing import missing_bounds, missingness
 from falter.records.errors import InvalidValue
 
 NAN = float("nan")

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from falter.measures import DropParts, accuracy_drop, churn, drop_parts
+from falter.measures.drop_decomposition import DropParts, drop_parts
+from falter.measures.drops import accuracy_drop
+from falter.measures.flips import churn
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
 

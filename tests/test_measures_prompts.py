@@ -5,12 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from falter.measures import (
-    flip_rate,
-    noise_floor,
-    prompt_share,
-    variance_components,
-)
+from falter.measures.flips import flip_rate, noise_floor
+from falter.measures.variance import prompt_share, variance_components
 from falter.records.errors import InvalidValue
 
 NAN = float("nan")

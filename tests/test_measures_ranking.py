@@ -13,10 +13,18 @@ from hypothesis.extra.numpy import arrays
 from scipy.special import ndtr
 from scipy.stats import binomtest, rankdata, spearmanr
 
-from falter.measures import rank_agreement, rank_sets, ranking_changed, ranking_survival
-from falter.measures.rankings import average_ranks, rank_correlation
+from falter.measures.rankings import (
+    average_ranks,
+    rank_agreement,
+    rank_correlation,
+    rank_sets,
+    ranking_changed,
+    ranking_survival,
+)
 from falter.records.errors import InvalidValue
-from falter.stats import clopper_pearson, mcnemar, spearman
+from falter.stats.agreement import spearman
+from falter.stats.intervals import clopper_pearson
+from falter.stats.paired import mcnemar
 
 NAN = float("nan")
 DATA = Path(__file__).parent / "data"

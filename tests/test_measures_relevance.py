@@ -10,17 +10,10 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import binomtest, wasserstein_distance
 
-from falter.measures import (
-    accuracy,
-    geval_score,
-    human_evaluation,
-    net_relative_change,
-    position_shift,
-    relative_change,
-)
-from falter.measures.relevance import best_arms
+from falter.measures.drops import accuracy, net_relative_change, relative_change
+from falter.measures.relevance import best_arms, geval_score, human_evaluation, position_shift
 from falter.records.errors import InvalidValue
-from falter.stats import bootstrap
+from falter.stats.resampling import bootstrap
 
 NAN = float("nan")
 

@@ -6,22 +6,15 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from falter.measures import (
-    RatedPairs,
-    composition,
-    content_delta,
-    corrected_rate,
-    intensity_curve,
-    item_std,
-    output_consistency,
-    paired_drops,
-    relative_change,
-    robustness_regression,
-    robustness_score,
-)
+from falter.measures.consistency import item_std, output_consistency
+from falter.measures.doses import composition, intensity_curve
+from falter.measures.drops import paired_drops, relative_change
+from falter.measures.enterprise import RatedPairs, content_delta, robustness_score
+from falter.measures.regression import robustness_regression
+from falter.measures.relevance import corrected_rate
 from falter.measures.resample import GROUPS, bca_interval, resampled_sums, signed_sums, unit_sums
 from falter.records.errors import InvalidValue
-from falter.stats import bootstrap
+from falter.stats.resampling import bootstrap
 
 NAN = float("nan")
 

@@ -8,9 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from falter.measures import recipe_verdicts
+from falter.measures.verdicts import recipe_verdicts
 from falter.records.errors import DuplicateName, InvalidValue
-from falter.stats import equivalence_p, holm, item_mean, paired_proportions_interval
+from falter.stats.equivalence import equivalence_p
+from falter.stats.intervals import paired_proportions_interval
+from falter.stats.mean import item_mean
+from falter.stats.multiplicity import holm
 
 NAN = float("nan")
 NAMES = ["loss", "gain", "same", "unclear"]

@@ -12,8 +12,8 @@ import pytest
 import falter
 from falter.cli._main import _run
 from falter.records.errors import FalterError
-from falter.store import Store
-from falter.tasks import offer_rows, rows_at
+from falter.store.store import Store
+from falter.tasks.rows import offer_rows, rows_at
 
 ROWS: list[dict[str, Any]] = [
     {"text": f"What is {n} plus {n}?", "sum": str(2 * n), "n": n} for n in range(6)

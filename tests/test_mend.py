@@ -10,13 +10,15 @@ import pytest
 
 import falter
 from falter.cli._main import _run
-from falter.engine import read_experiment, resolve
-from falter.measures import RemedyScores, confirmed_remedy
+from falter.engine.config import read_experiment
+from falter.engine.resolving import resolve
+from falter.measures.remedies import RemedyScores, confirmed_remedy
 from falter.records.errors import DuplicateName, InvalidValue, UnknownName, UsageError
 from falter.records.figures import estimates
 from falter.records.render import plain
 from falter.records.types import Prompt, Section
-from falter.remedies import Remedy, remedies, remedy_from
+from falter.remedies import remedies, remedy_from
+from falter.remedies.prompts import Remedy
 
 Capture = pytest.CaptureFixture[str]
 SOME = {"task": "basics:core", "limit": 8, "recipes": ["typos", "pad_newlines"]}

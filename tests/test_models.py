@@ -12,7 +12,9 @@ from statistics import NormalDist
 import pytest
 
 import falter
-from falter.engine import ModelSpec, connect, read_experiment, resolve
+from falter.engine.config import ModelSpec, read_experiment
+from falter.engine.connections import connect
+from falter.engine.resolving import resolve
 from falter.records.errors import UsageError
 from falter.records.planning import plan
 

@@ -12,7 +12,7 @@ import pytest
 
 import falter
 from falter.clients import ClientSettings, clients
-from falter.engine import run_async
+from falter.engine.execution import run_async
 from falter.records.errors import AuthenticationError, InvalidValue, PreflightError
 from falter.records.types import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
 

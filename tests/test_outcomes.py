@@ -14,12 +14,12 @@ import pytest
 import falter
 from falter.analysis.table import cut_prompts
 from falter.clients.answers import split_reasoning
-from falter.engine import run_async
+from falter.engine.execution import run_async
 from falter.records.errors import RunStopped
 from falter.records.interfaces import Case
 from falter.records.types import BASELINE, Item, Prompt, Response, Variant
 from falter.scorers import scorers
-from falter.store import PromptSize, Store
+from falter.store.store import PromptSize, Store
 
 sys.path.insert(0, str(Path(__file__).parent))
 from local_server import Asked, LocalServer, Reply

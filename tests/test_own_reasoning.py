@@ -9,15 +9,16 @@ import pytest
 
 import falter
 from falter.clients import clients
-from falter.engine import read_experiment, resolve
+from falter.engine.config import read_experiment
 from falter.engine.recipes import recipe_from
+from falter.engine.resolving import resolve
 from falter.perturbations import framed, parse_step, perturbations, prompt_perturbation
 from falter.protocols.brittlebench.arms import pairs_of
 from falter.records.codec import from_json, to_json
 from falter.records.errors import InvalidValue, UsageError
 from falter.records.rng import Rng
 from falter.records.types import BASELINE, Prompt, Recipe, Request, Step
-from falter.store import Store
+from falter.store.store import Store
 from falter.testing import Scripted
 from falter.testing.properties import check_perturbation
 

@@ -12,23 +12,17 @@ import pytest
 
 import falter
 from falter.clients import clients
-from falter.engine import (
-    Experiment,
-    Result,
-    carry_out_study,
-    open_result,
-    planned_cost,
-    read_experiment,
-    resolve,
-    study_in,
-    study_of,
-    variant_sets,
-)
+from falter.engine.config import Experiment, read_experiment
+from falter.engine.execution import planned_cost
+from falter.engine.resolving import resolve
+from falter.engine.results import Result, open_result
+from falter.engine.study import carry_out_study, study_in, study_of
+from falter.engine.variants import variant_sets
 from falter.records.errors import DuplicateName, InvalidValue, PreflightError, UnknownName
 from falter.records.interfaces import Case
 from falter.records.types import BASELINE, Request, Response, Score
 from falter.scorers import TextScorer, named_scorers, scorers, usual_scorer
-from falter.store import Store
+from falter.store.store import Store
 from falter.testing import Scripted
 
 RECIPES = ["typos", "pad_newlines", "identity"]

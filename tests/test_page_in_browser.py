@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from browser_page import NAMES, BrowserPage, opened_page
-from falter.engine import shown_analysis
+from falter.engine.findings import shown_analysis
 from falter.records.figures import Study
-from falter.report import html
+from falter.report.page import html
 from figure_samples import ordinary
 from report_samples import one_panel, two_by_two
 

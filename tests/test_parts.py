@@ -12,10 +12,11 @@ import pytest
 
 import falter
 from every_estimate import every_estimate
-from falter.analysis import PanelResult, RecipeParts
+from falter.analysis.results import PanelResult, RecipeParts
 from falter.cli._main import _run
 from falter.clients import clients
-from falter.engine import Result, read_experiment
+from falter.engine.config import read_experiment
+from falter.engine.results import Result
 from falter.perturbations import perturbations, site_perturbation
 from falter.records.figures import Breakdown, Statement
 from falter.records.rng import Rng

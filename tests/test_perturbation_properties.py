@@ -6,7 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from falter.perturbations import SettingPerturbation, perturbations
+from falter.perturbations import perturbations
+from falter.perturbations.configuration import SettingPerturbation
 from falter.records.types import Prompt, Section
 from falter.testing.properties import check_perturbation, check_prompt
 

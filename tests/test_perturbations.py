@@ -8,21 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from falter.perturbations import (
-    apply_recipe,
-    parse_step,
-    perturb,
-    perturbations,
-    resolve_step,
-    site_perturbation,
-)
+from falter.perturbations import apply_recipe, parse_step, perturb, perturbations, site_perturbation
+from falter.perturbations.recipes import resolve_step
 from falter.records.errors import DuplicateName, InvalidValue, UnknownName
 from falter.records.ids import step_seed
 from falter.records.registry import Registry
 from falter.records.render import plain
 from falter.records.rng import Rng
 from falter.records.types import Demonstration, Prompt, Recipe, Section, Span, Step
-from falter.text import natural_words
+from falter.text.words import natural_words
 
 DOCS = Path(__file__).parents[1] / "docs" / "perturbations"
 QUESTION = "What is the capital of France, and why is it not the largest city?"

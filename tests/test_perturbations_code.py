@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from falter.perturbations import Applied, apply_recipe, parse_step, perturb, perturbations
+from falter.perturbations import apply_recipe, parse_step, perturb, perturbations
 from falter.perturbations.python_source import camel
+from falter.perturbations.recipes import Applied
 from falter.records.render import plain
 from falter.records.types import Program, Prompt, Recipe, Section
 from falter.scorers._sandbox import Job, Sandbox, Verdict

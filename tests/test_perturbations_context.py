@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from falter.analysis import Rewording, meaning
-from falter.perturbations import Applied, apply_recipe, parse_step, perturb
+from falter.analysis.meaning_checks import Rewording, meaning
+from falter.perturbations import apply_recipe, parse_step, perturb
 from falter.perturbations.augmentation import tells
+from falter.perturbations.recipes import Applied
 from falter.perturbations.vocabulary import lines
 from falter.records.errors import InvalidValue
 from falter.records.render import messages, plain
 from falter.records.types import Demonstration, Item, Prompt, Recipe, Section
 from falter.tasks import Template, tasks
-from falter.text import meaning_flags
+from falter.text.meaning import meaning_flags
 
 DATA = Path(__file__).parent / "data"
 SUMS = (

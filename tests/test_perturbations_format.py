@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from falter.perturbations import Applied, apply_recipe, parse_step, perturb, perturbations
+from falter.perturbations import apply_recipe, parse_step, perturb, perturbations
+from falter.perturbations.recipes import Applied
 from falter.records.interfaces import Case
 from falter.records.render import messages, plain
 from falter.records.types import Demonstration, Item, Prompt, Recipe, Response, Variant

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from falter.perturbations import apply_recipe, parse_step, perturb, resolve_step
+from falter.perturbations import apply_recipe, parse_step, perturb
+from falter.perturbations.recipes import resolve_step
 from falter.records.types import Prompt, Recipe, Section
 
 NAMES = ("symmetric_addition", "symmetric_multiplication", "latexify")

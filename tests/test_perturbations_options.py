@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from falter.perturbations import Applied, apply_recipe, parse_step, perturb, perturbations
+from falter.perturbations import apply_recipe, parse_step, perturb, perturbations
 from falter.perturbations.options import movable, refers
+from falter.perturbations.recipes import Applied
 from falter.records.render import choice_block, continuations, messages, plain
 from falter.records.rng import Rng
 from falter.records.types import Demonstration, Prompt, Recipe, Section

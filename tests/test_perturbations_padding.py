@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from falter.perturbations import apply_recipe, parse_step, perturb, perturbations, resolve_step
+from falter.perturbations import apply_recipe, parse_step, perturb, perturbations
+from falter.perturbations.recipes import resolve_step
 from falter.records.errors import InvalidValue
 from falter.records.render import plain
 from falter.records.types import Demonstration, Prompt, Recipe, Section

@@ -8,15 +8,10 @@ from typing import Any
 
 import pytest
 
-from falter.perturbations import (
-    RewritePerturbation,
-    apply_recipe,
-    parse_step,
-    perturb,
-    perturbations,
-)
+from falter.perturbations import apply_recipe, parse_step, perturb, perturbations
 from falter.perturbations.language import LANGUAGES, language_name
 from falter.perturbations.paraphrase import TONES
+from falter.perturbations.rewriting import RewritePerturbation
 from falter.records.errors import InvalidValue, UsageError
 from falter.records.render import plain
 from falter.records.rng import Rng

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from falter.perturbations import Applied, apply_recipe, parse_step, perturb
+from falter.perturbations import apply_recipe, parse_step, perturb
 from falter.perturbations.position import bullet_lists, documents
+from falter.perturbations.recipes import Applied
 from falter.records.render import messages, plain
 from falter.records.types import Demonstration, Item, Prompt, Recipe, Section
 from falter.tasks import Template

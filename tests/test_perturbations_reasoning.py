@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from falter.perturbations import Applied, apply_recipe, parse_step, perturb, perturbations
+from falter.perturbations import apply_recipe, parse_step, perturb, perturbations
+from falter.perturbations.recipes import Applied
 from falter.records.render import choice_block, messages, plain
 from falter.records.types import Demonstration, Item, Prompt, Recipe
 from falter.tasks import Template

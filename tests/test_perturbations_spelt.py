@@ -13,7 +13,8 @@ from falter.perturbations import apply_recipe, parse_step, perturb, perturbation
 from falter.perturbations.vocabulary import never_written
 from falter.records.errors import InvalidValue
 from falter.records.types import Prompt, Recipe, Section
-from falter.text import common_words, edit_distance, mentioned_words, names
+from falter.text.names import common_words, mentioned_words, names
+from falter.text.words import edit_distance
 
 LETTERS = (
     "typos", "spelling", "ocr", "homoglyphs", "leetspeak", "word_split", "word_merge",

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from falter.engine import read_experiment
+from falter.engine.config import read_experiment
 from falter.engine.recipes import recipes_of
-from falter.perturbations import RECIPE_SETS, apply_recipe, parse_step, perturb, perturbations
+from falter.perturbations import apply_recipe, parse_step, perturb, perturbations
+from falter.perturbations.recipes import RECIPE_SETS
 from falter.perturbations.wording import TONES
 from falter.records.types import Program, Prompt, Recipe, Section
-from falter.text import meaning_flags
+from falter.text.meaning import meaning_flags
 
 QUESTION = "Which of the two largest cities does he like, and why is it not an old one?"
 

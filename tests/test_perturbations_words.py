@@ -8,14 +8,16 @@ from itertools import permutations
 
 import pytest
 
-from falter.perturbations import apply_recipe, parse_step, perturb, perturbations, resolve_step
+from falter.perturbations import apply_recipe, parse_step, perturb, perturbations
+from falter.perturbations.recipes import resolve_step
 from falter.records.errors import InvalidValue
 from falter.records.ids import step_seed
 from falter.records.interfaces import Perturbation
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Recipe, Section
 from falter.testing.samples import SAMPLES
-from falter.text import diff_spans, kept_words
+from falter.text.spans import diff_spans
+from falter.text.words import kept_words
 
 LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
 FAMILY = [p for p in perturbations if p.family == "words"]

@@ -10,9 +10,10 @@ import pytest
 
 from across_samples import simulated
 from falter.cli._main import _run
-from falter.engine import Assumptions, analyze_files, assumptions_of, plan_goals
+from falter.engine.analyze import analyze_files
+from falter.engine.power import Assumptions, assumptions_of, plan_goals
 from falter.records.errors import FalterError, UsageError
-from falter.stats import BrittlenessPrecision, DropPrecision, RankingPower, sample_size
+from falter.stats.goals import BrittlenessPrecision, DropPrecision, RankingPower, sample_size
 
 DATA = Path(__file__).parent / "data"
 LANGUAGES = DATA / "truthfulqa_multi_languages.csv"

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from falter.cli._main import _run
-from falter.engine import analyze_files, components_in, components_of, design_errors
+from falter.engine.analyze import analyze_files
+from falter.engine.power import components_in, components_of, design_errors
 from falter.records.errors import FalterError, InvalidValue, UnknownName, UsageError
-from falter.stats import Design, VarianceParts, components, mean_error
+from falter.stats.variance import Design, VarianceParts, components, mean_error
 
 DATA = Path(__file__).parent / "data"
 LANGUAGES = DATA / "truthfulqa_multi_languages.csv"

@@ -9,13 +9,8 @@ from typing import Any
 import pytest
 
 from falter.cli._main import _run
-from falter.engine import (
-    PriceList,
-    price_lists,
-    read_experiment,
-    read_prices,
-    with_prices,
-)
+from falter.engine.budgets import PriceList, price_lists, read_prices, with_prices
+from falter.engine.config import read_experiment
 from falter.records.errors import InvalidValue, UnknownName, UsageError
 from falter.records.planning import Price
 

@@ -11,13 +11,13 @@ import pytest
 from rich.console import Console
 
 import falter
-from falter.analysis import drops_so_far
+from falter.analysis.analyses import drops_so_far
 from falter.cli._live_drops import LiveDrops, drops_line
 from falter.cli._progress import Meter, clock, describe
-from falter.engine import run_scorers
+from falter.engine.scoring import run_scorers
 from falter.engine.sending import Progress
 from falter.records.planning import Price
-from falter.store import Store
+from falter.store.store import Store
 
 
 def lane(**counts: int) -> Progress:

@@ -11,8 +11,10 @@ import pytest
 import yaml
 
 from falter.records.types import Span
-from falter.text import fences, merged, natural_words, protect, uncovered
-from falter.text.code import python_code
+from falter.text.code import fences, python_code
+from falter.text.protection import protect
+from falter.text.spans import merged, uncovered
+from falter.text.words import natural_words
 
 CORPUS: dict[str, list[dict[str, Any]]] = yaml.safe_load(
     (Path(__file__).parent / "data" / "protection.yaml").read_text(encoding="utf-8")

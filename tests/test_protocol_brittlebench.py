@@ -13,22 +13,20 @@ import numpy as np
 import pytest
 
 import falter
-from falter.engine import (
-    Result,
-    carry_out_study,
-    open_result,
-    planned_study,
-    read_study,
-    study_in,
-)
-from falter.measures import intensity_curve
-from falter.protocols import Part, Unavailable, UserSettings, placed_parts, protocols
+from falter.engine.plans import planned_study
+from falter.engine.results import Result, open_result
+from falter.engine.study import carry_out_study, read_study, study_in
+from falter.measures.doses import intensity_curve
+from falter.protocols import Part, protocols
 from falter.protocols.brittlebench.accuracies import _lost
+from falter.protocols.protocol import Unavailable, UserSettings, placed_parts
 from falter.records.errors import FalterError, UnknownName, UsageError
 from falter.records.figures import Bars, Curves, Grid, HeatMap, Statement, Strips, estimates
 from falter.records.types import Estimate
 from falter.report.words import colour
-from falter.store import Store, find_study, studies, verify
+from falter.store.maintenance import verify
+from falter.store.store import Store
+from falter.store.studies import find_study, studies
 
 MODELS = [
     {"name": "simulated:one", "options": {"mean": 0.9, "seed": 1}},

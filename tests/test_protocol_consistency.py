@@ -10,10 +10,13 @@ import pytest
 from scipy.stats import norm
 
 import falter
-from falter.engine import Result, read_experiment, read_study, study_in
-from falter.measures import random_baseline
-from falter.protocols import UserSettings, protocols
+from falter.engine.config import read_experiment
+from falter.engine.results import Result
+from falter.engine.study import read_study, study_in
+from falter.measures.consistency import random_baseline
+from falter.protocols import protocols
 from falter.protocols.consistency import PRESETS
+from falter.protocols.protocol import UserSettings
 from falter.records.errors import InvalidValue, TaskError, UsageError
 from falter.records.figures import Grid
 from falter.records.types import Estimate, Item

@@ -17,16 +17,19 @@ import falter
 from enterprise_samples import Parts, answer, rating, scripted
 from every_estimate import every_estimate
 from falter.cli._main import _run
-from falter.engine import Result, open_result, prepare, read_study, rewriting_experiments
-from falter.measures import corrected_rate
-from falter.protocols import Part, UserSettings, judging, placed_parts, protocols
+from falter.engine.results import Result, open_result
+from falter.engine.rewriting import prepare
+from falter.engine.study import read_study, rewriting_experiments
+from falter.measures.relevance import corrected_rate
+from falter.protocols import Part, judging, protocols
 from falter.protocols.enterprise import parts
 from falter.protocols.enterprise.published import overall_misfits, published_tables
+from falter.protocols.protocol import UserSettings, placed_parts
 from falter.records.figures import Grid, HeatMap
 from falter.records.types import Estimate, Recipe, Request, Response, Step
 from falter.scorers.rating import read_rating
-from falter.stats import krippendorff_alpha
-from falter.store import Store
+from falter.stats.agreement import krippendorff_alpha
+from falter.store.store import Store
 
 CHANGED = "CHANGED beyond all recognition now"
 

@@ -17,10 +17,12 @@ from click.testing import CliRunner
 import falter
 from falter.cli._main import cli
 from falter.clients import clients
-from falter.engine import summary_ratings, summary_sheet
-from falter.measures import geval_score
-from falter.perturbations import RewritePerturbation, perturbations
-from falter.protocols import UserSettings, placed_parts, protocols
+from falter.engine.ratings import summary_ratings, summary_sheet
+from falter.measures.relevance import geval_score
+from falter.perturbations import perturbations
+from falter.perturbations.rewriting import RewritePerturbation
+from falter.protocols import protocols
+from falter.protocols.protocol import UserSettings, placed_parts
 from falter.protocols.relevance.summaries import changes_between, place_in_original
 from falter.records.errors import UsageError
 from falter.records.ids import digest
@@ -35,10 +37,11 @@ from falter.records.types import (
     Rewrite,
     Variant,
 )
-from falter.rewrites import hand_written
+from falter.rewrites.bank import hand_written
 from falter.scorers import scorers
 from falter.scorers.summary_rating import ENTAILMENT, RATINGS, option_chances
-from falter.store import Store, put_rewrites
+from falter.store.rewrites import put_rewrites
+from falter.store.store import Store
 from falter.testing import Scripted
 
 ARTICLES, LENGTH, LOST = 48, 6, 0.4

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from falter.protocols import UserSettings, protocols
+from falter.protocols import protocols
+from falter.protocols.protocol import UserSettings
 
 DOCS = Path(__file__).parents[1] / "docs"
 

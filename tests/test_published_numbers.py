@@ -11,26 +11,27 @@ import numpy as np
 import pytest
 from scipy.stats import betabinom
 
-from falter.measures import (
+from falter.measures.averages import macro_average, micro_average
+from falter.measures.drops import (
     accuracy_drop,
-    category_difficulty,
-    content_delta,
-    geval_score,
-    macro_average,
-    micro_average,
     net_relative_change,
     performance_drop_rate,
-    rank_agreement,
-    ranking_changed,
     relative_change,
-    robustness_regression,
+)
+from falter.measures.enterprise import (
+    category_difficulty,
+    content_delta,
     run_summary,
     spread,
     table_summary,
 )
-from falter.measures.relevance import best_arms
+from falter.measures.rankings import rank_agreement, ranking_changed
+from falter.measures.regression import robustness_regression
+from falter.measures.relevance import best_arms, geval_score
 from falter.protocols.enterprise.published import overall_misfits, published_tables
-from falter.stats import difference_in_drops, holm, mcnemar
+from falter.stats.mixed import difference_in_drops
+from falter.stats.multiplicity import holm
+from falter.stats.paired import mcnemar
 
 DATA = Path(__file__).parent / "data"
 WORDS = [f"word_{k}" for k in range(1, 7)]

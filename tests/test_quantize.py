@@ -15,7 +15,8 @@ import falter
 from falter.cli._main import _run
 from falter.clients.llama_engine import LlamaEngine
 from falter.clients.quantize import QUANTISATIONS, content_hash, quantised
-from falter.engine import ModelSpec, connect
+from falter.engine.config import ModelSpec
+from falter.engine.connections import connect
 from falter.records.errors import UsageError, WeightsError
 from falter.weights.downloads import SMOLLM2, find_weights
 from gguf_tensors import tensor_types

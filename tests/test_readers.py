@@ -14,7 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from falter.readers import Cells, Coded, ColumnMap, read_results, tables
+from falter.readers import tables
+from falter.readers.cells import Cells, Coded
+from falter.readers.results import read_results
+from falter.readers.tables import ColumnMap
 from falter.records.errors import DuplicateName, FalterError, TaskError, UnknownName, UsageError
 
 DATA = Path(__file__).parent / "data"

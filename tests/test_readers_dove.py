@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from falter.engine import analyze_files
-from falter.readers import Cells, LogChoice, read_results
-from falter.readers.cells import MISSING, SCORED
+from falter.engine.analyze import analyze_files
+from falter.readers.cells import MISSING, SCORED, Cells
+from falter.readers.results import LogChoice, read_results
 from falter.records.errors import DuplicateName, TaskError
 
 ENUMERATORS = ("capitals", "numbers")

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from falter.engine import analyze_files
-from falter.readers import Cells, ColumnMap, LogChoice, read_results
-from falter.readers.cells import MISSING, SCORED
+from falter.engine.analyze import analyze_files
+from falter.readers.cells import MISSING, SCORED, Cells
+from falter.readers.results import LogChoice, read_results
+from falter.readers.tables import ColumnMap
 from falter.records.errors import TaskError, UnknownName
 
 TYPOS = {"name": "typos", "robustness": True, "computed_on": "perturbed", "prob": 0.05}

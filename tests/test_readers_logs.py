@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from falter.integrations import inspect_results as archives
-from falter.readers import Cells, ColumnMap, LogChoice, Scale, read_results
+from falter.readers.cells import Cells, Scale
+from falter.readers.results import LogChoice, read_results
+from falter.readers.tables import ColumnMap
 from falter.records.errors import DuplicateName, FalterError, MissingExtra, TaskError, UnknownName
 
 LOGS = Path(__file__).parent / "data" / "logs"

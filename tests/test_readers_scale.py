@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from falter.cli._main import _run
-from falter.engine import analyze_files
-from falter.readers import Scale, read_results, scale_of
-from falter.readers.cells import MISSING, SCORED
+from falter.engine.analyze import analyze_files
+from falter.readers.cells import MISSING, SCORED, Scale, scale_of
+from falter.readers.results import read_results
 from falter.records.errors import InvalidValue, TaskError
 
 Capture = pytest.CaptureFixture[str]

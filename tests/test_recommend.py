@@ -8,10 +8,12 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from falter.analysis import MEANING_CHECKS, Rewording, meaning
+from falter.analysis.meaning_checks import MEANING_CHECKS, Rewording, meaning
 from falter.cli._main import cli
-from falter.engine import proposals, read_experiment
-from falter.perturbations import ADVICE, perturbations, traits_of
+from falter.engine.config import read_experiment
+from falter.engine.variants import proposals
+from falter.perturbations import perturbations
+from falter.perturbations.recipes import ADVICE, traits_of
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section
 from falter.testing.samples import SAMPLES

@@ -11,10 +11,10 @@ import pytest
 
 import falter
 from falter.cli._main import _run
-from falter.engine import read_experiment, resolve
-from falter.measures import RemedyScores, confirmed_remedy
-from falter.protocols import voters_of
-from falter.protocols.mend.remedies import voted
+from falter.engine.config import read_experiment
+from falter.engine.resolving import resolve
+from falter.measures.remedies import RemedyScores, confirmed_remedy
+from falter.protocols.mend.remedies import voted, voters_of
 from falter.records.errors import DuplicateName, InvalidValue, UsageError
 from falter.records.render import plain
 from falter.records.types import Item, Program, Prompt, Score, Section

@@ -26,12 +26,12 @@ from rich.console import Console
 from browser_page import dumped_page
 from every_estimate import every_estimate
 from falter import report
-from falter.analysis import Analysis, PanelResult
-from falter.engine import shown_analysis
+from falter.analysis.results import Analysis, PanelResult
+from falter.engine.findings import shown_analysis
 from falter.records import numbers as n
 from falter.records.figures import Column, Figure, Forest, ForestRow, Grid, Unit, estimates
 from falter.records.types import Estimate
-from falter.report.drawing import scales_of
+from falter.report.drawing.axis import scales_of
 from falter.report.escape import LIMIT, edited, escape, line, text_only
 from falter.report.forms.latex import words
 from falter.report.forms.printing import flow

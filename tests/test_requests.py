@@ -14,7 +14,8 @@ from falter.cli._main import _run
 from falter.clients.request_files import is_named, read_result
 from falter.clients.settings import FORMS
 from falter.records.ids import short
-from falter.store import Store, verify
+from falter.store.maintenance import verify
+from falter.store.store import Store
 
 CELLS = 18
 OF = {"openai": "openai:m", "anthropic": "anthropic:m", "gemini": "gemini:m", "jsonl": "simulated"}

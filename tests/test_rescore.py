@@ -10,16 +10,17 @@ from click.testing import CliRunner, Result
 
 import falter
 from every_estimate import every_estimate
-from falter.analysis import Settings, rescored_panels
+from falter.analysis.rescore import rescored_panels
+from falter.analysis.results import Settings
 from falter.cli._main import cli
-from falter.engine import rescored_study
+from falter.engine.answers import rescored_study
 from falter.records.errors import StoreError, UnknownName, UsageError
 from falter.records.figures import estimates
 from falter.records.types import Estimate
-from falter.report import figure_table
+from falter.report.tables import figure_table
 from falter.scorers import scorers
 from falter.scorers.answers import Label
-from falter.store import Store
+from falter.store.store import Store
 
 QUEUES = ("billing", "delivery", "returns")
 TICKETS = [

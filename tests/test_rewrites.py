@@ -13,30 +13,21 @@ import pytest
 import falter
 from falter.cli._main import _run
 from falter.clients import clients
-from falter.engine import (
-    ModelSpec,
-    bank_for,
-    open_result,
-    prepare,
-    resolve,
-    rewrite_status,
-)
-from falter.perturbations import Ledger, perturbations
+from falter.engine.config import ModelSpec
+from falter.engine.resolving import resolve
+from falter.engine.results import open_result
+from falter.engine.rewriting import bank_for, prepare, rewrite_status
+from falter.perturbations import perturbations
+from falter.perturbations.rewriting import Ledger
 from falter.records.errors import InvalidValue, PreflightError, RunStopped, UsageError
 from falter.records.reviews import Review
 from falter.records.types import Rewrite
 from falter.rewrites.bank import MemoryBank, bank_lines, read_bank
 from falter.rewrites.reviews import sample_of
-from falter.store import (
-    Store,
-    StoreBank,
-    put_reviews,
-    put_rewrites,
-    put_samples,
-    scan_rewrites,
-    verify,
-)
+from falter.store.maintenance import verify
 from falter.store.migrations import APPLICATION_ID, MIGRATIONS
+from falter.store.rewrites import StoreBank, put_reviews, put_rewrites, put_samples, scan_rewrites
+from falter.store.store import Store
 from rewrite_samples import REWRITER, Wordsmith, asked_text, experiment_of, resolved_in, write_data
 
 Capture = pytest.CaptureFixture[str]

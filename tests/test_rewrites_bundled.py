@@ -11,20 +11,17 @@ import pytest
 
 import falter
 from falter.cli._main import _run
-from falter.engine import (
-    Experiment,
-    bank_for,
-    open_result,
-    read_experiment,
-    resolve,
-    rewrite_status,
-)
-from falter.perturbations import RewritePerturbation, perturbations
+from falter.engine.config import Experiment, read_experiment
+from falter.engine.resolving import resolve
+from falter.engine.results import open_result
+from falter.engine.rewriting import bank_for, rewrite_status
+from falter.perturbations import perturbations
+from falter.perturbations.rewriting import RewritePerturbation
 from falter.records.errors import PreflightError
 from falter.records.reviews import Review
 from falter.records.rng import Rng
 from falter.records.types import Response, Rewrite
-from falter.report import html
+from falter.report.page import html
 from falter.rewrites.bank import (
     HAND_WRITTEN,
     bank_lines,
@@ -35,7 +32,8 @@ from falter.rewrites.bank import (
 )
 from falter.rewrites.reply_reading import read_reply
 from falter.rewrites.reviews import sample_of
-from falter.store import Store, put_reviews, put_rewrites, put_samples
+from falter.store.rewrites import put_reviews, put_rewrites, put_samples
+from falter.store.store import Store
 from falter.tasks import tasks
 from rewrite_samples import resolved_in, write_data
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from browser_page import NAMES, BrowserPage, opened_page
-from falter.perturbations import rewrite_key
+from falter.perturbations.rewriting import rewrite_key
 from falter.records.reviews import Review, Sample
 from falter.records.types import Rewrite
 from falter.rewrites.reviews import make_sheet, read_reviews, rows_of, sheet_csv, sheet_page

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from falter.perturbations import RewritePerturbation, Wanted, perturbations
+from falter.perturbations import perturbations
+from falter.perturbations.rewriting import RewritePerturbation, Wanted
 from falter.records.types import Response
 from falter.rewrites.reply_reading import Reading, read_reply, read_rewrite
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from falter.cli._main import _run
 from falter.clients import clients
-from falter.engine import ModelSpec, judge_rewrites
-from falter.engine.rewriting import rating_in_reply
-from falter.perturbations import rewrite_key
+from falter.engine.config import ModelSpec
+from falter.engine.rewriting import judge_rewrites, rating_in_reply
+from falter.perturbations.rewriting import rewrite_key
 from falter.records.errors import DuplicateName, InvalidValue, TaskError, UsageError
 from falter.records.reviews import Review, Sample
 from falter.records.rng import Rng
@@ -35,7 +35,8 @@ from falter.rewrites.reviews import (
     sheet_csv,
 )
 from falter.rewrites.sheet import guarded, read_rating, unguarded
-from falter.store import Store, put_rewrites, scan_reviews
+from falter.store.rewrites import put_rewrites, scan_reviews
+from falter.store.store import Store
 from rewrite_samples import Wordsmith
 
 DATA = Path(__file__).parent / "data"

@@ -13,7 +13,7 @@ from falter.engine.sending import MAX_BUFFER_SECONDS, ModelQueue, Progress, run_
 from falter.records.errors import AuthenticationError, RunStopped
 from falter.records.planning import batched
 from falter.records.types import Request, Response
-from falter.store import Store
+from falter.store.store import Store
 from falter.testing import Scripted
 from samples import MODEL, answer, requests
 

@@ -13,8 +13,8 @@ from falter.scorers import scorers
 from falter.scorers._sandbox import Job, Sandbox, Verdict
 from falter.scorers._verdicts import Verdicts
 from falter.scorers.code import UnitTests, complete, extract_code
-from falter.tasks import Task
 from falter.tasks.data_sets import humaneval
+from falter.tasks.task import Task
 
 DATA = Path(__file__).parent / "data" / "HumanEval.jsonl.gz"
 PREFIX = 'import math\n\n\ndef area(r: float) -> float:\n    """The area of a circle."""\n'

@@ -9,14 +9,15 @@ import pytest
 
 import falter
 from falter.clients.llama_engine import LlamaEngine
-from falter.engine import Experiment, read_experiment, resolve
+from falter.engine.config import Experiment, read_experiment
+from falter.engine.resolving import resolve
 from falter.records import render
 from falter.records.errors import UsageError
 from falter.records.interfaces import Case
 from falter.records.planning import plan
 from falter.records.types import ContinuationScore, Request, Response, Score
 from falter.scorers import scorers
-from falter.store import Store
+from falter.store.store import Store
 from falter.weights.downloads import find_weights
 
 LETTERS = scorers.get("choice_letter_likelihood")

@@ -17,31 +17,28 @@ from experiment_schema import experiment_schema
 from falter.cli._late import LateCommand
 from falter.cli._main import cli
 from falter.clients import ClientSettings
-from falter.engine import (
-    EXAMPLE,
+from falter.engine.config import (
+    DATA,
     EXPERIMENT,
+    MODEL,
+    SAMPLING,
     STUDY,
-    Block,
     Experiment,
-    ExperimentSettings,
     ModelSpec,
-    Setting,
     identity_settings,
-    options_of,
     overlay,
     override,
     read_experiment,
     read_study_settings,
-    resolve,
-    schema,
 )
-from falter.engine.config import DATA, MODEL, SAMPLING
-from falter.engine.file_schema import _block, _lines
+from falter.engine.file_schema import EXAMPLE, _block, _lines, schema
+from falter.engine.keywords import ExperimentSettings
+from falter.engine.resolving import resolve
 from falter.engine.setting_types import Place, Value
-from falter.engine.settings import setting
+from falter.engine.settings import Block, Setting, options_of, setting
 from falter.records.errors import FalterError, InvalidValue, UnknownName, UsageError
 from falter.records.types import Sampling
-from falter.tasks import DataSpec
+from falter.tasks.rows import DataSpec
 
 PLAIN: dict[str, Any] = {"task": "basics", "models": ["simulated"]}
 OWN: dict[str, Any] = {

@@ -20,7 +20,8 @@ from falter.engine import sending
 from falter.engine.sending import ModelQueue, Progress, run_queues
 from falter.records.errors import RunStopped, StoreBusy, StoreError, StoreGone
 from falter.records.types import Request
-from falter.store import Store, verify
+from falter.store.maintenance import verify
+from falter.store.store import Store
 from falter.testing import Scripted
 from falter_process import FalterProcess
 from faulty_server import FaultyServer

@@ -12,14 +12,14 @@ from scipy.stats import binomtest
 from sklearn.metrics import cohen_kappa_score
 
 from falter.records.errors import DuplicateName, InvalidValue, UnknownName
-from falter.stats import (
+from falter.stats.agreement import (
     exact_agreement,
     krippendorff_alpha,
     round_half_up,
     spearman,
     weighted_kappa,
-    wilson_interval,
 )
+from falter.stats.intervals import wilson_interval
 
 NAN = float("nan")
 FIVE = [1, 2, 3, 4, 5]

@@ -10,7 +10,8 @@ from scipy.stats import binomtest, f_oneway, ttest_ind, ttest_rel
 from statsmodels.stats.anova import anova_lm
 
 from falter.records.errors import InvalidValue
-from falter.stats import ProbitModel, anova, simulate_outcomes
+from falter.stats.factorial import anova
+from falter.stats.simulate import ProbitModel, simulate_outcomes
 
 NAN = float("nan")
 # (factor SS, intercept SS, eta squared of table C.1, eta squared of table C.2), MMLU and others.

@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, norm
 from scipy.stats import t as student
 
-from falter.measures import accuracy, accuracy_drop, contrast, family_mean, micro_average
-from falter.stats import agresti_coull, item_mean, paired_difference
+from falter.measures.averages import family_mean, micro_average
+from falter.measures.doses import contrast
+from falter.measures.drops import accuracy, accuracy_drop
+from falter.stats.intervals import agresti_coull
+from falter.stats.mean import item_mean
+from falter.stats.paired import paired_difference
 
 LABELS = list(np.repeat(np.arange(10), 10))
 

@@ -10,7 +10,8 @@ from scipy.stats import binomtest
 from statsmodels.stats.contingency_tables import cochrans_q
 
 from falter.records.errors import InvalidValue
-from falter.stats import ProbitModel, cochran_q, mcnemar, simulate_outcomes
+from falter.stats.paired import cochran_q, mcnemar
+from falter.stats.simulate import ProbitModel, simulate_outcomes
 
 NAN = float("nan")
 

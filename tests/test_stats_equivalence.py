@@ -8,16 +8,16 @@ from scipy.stats import binomtest, multinomial
 from statsmodels.stats.weightstats import ttost_paired
 
 from falter.records.errors import InvalidValue
-from falter.stats import (
+from falter.stats.equivalence import (
     equivalence_p,
-    item_mean,
     noninferiority_critical_z,
     noninferiority_p,
     noninferiority_power,
     noninferiority_z,
     paired_upper_limit,
-    tango,
 )
+from falter.stats.intervals import tango
+from falter.stats.mean import item_mean
 
 
 def summed(z: float, pairs: int, margin: float, rose: float) -> float:

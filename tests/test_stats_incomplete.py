@@ -8,7 +8,8 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from falter.stats import components, condition_intervals
+from falter.stats.condition import condition_intervals
+from falter.stats.variance import components
 
 NAN = float("nan")
 

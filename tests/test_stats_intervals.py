@@ -17,19 +17,17 @@ from statsmodels.stats.proportion import proportion_confint
 import falter.measures
 import falter.stats
 from falter.records.errors import InvalidValue
-from falter.stats import (
+from falter.stats.intervals import (
     agresti_coull,
     bonett_price,
-    bootstrap,
     clopper_pearson,
-    holm,
-    jackknife,
-    jackknife_error,
-    mcnemar,
     paired_proportions_interval,
     tango,
     wilson_interval,
 )
+from falter.stats.multiplicity import holm
+from falter.stats.paired import mcnemar
+from falter.stats.resampling import bootstrap, jackknife, jackknife_error
 
 COUNTS = [(0, 7), (1, 7), (7, 7), (3, 40), (150, 300), (283, 300), (999, 1000)]
 

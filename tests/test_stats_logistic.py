@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 from statsmodels.discrete.conditional_models import ConditionalLogit
 
 from falter.records.errors import InvalidValue
-from falter.stats import logistic_mixed
+from falter.stats.logistic import logistic_mixed
 
 NAN = float("nan")
 Z = 1.959963984540054

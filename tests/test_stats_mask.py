@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from falter.records.errors import InvalidValue
-from falter.stats import balanced_mask
+from falter.stats.layout import balanced_mask
 
 
 def keys(count):

@@ -11,7 +11,8 @@ import statsmodels.api as sm
 from scipy.stats import binomtest
 
 from falter.records.errors import InvalidValue, MissingExtra
-from falter.stats import difference_in_drops, mixed_effects, paired_difference
+from falter.stats.mixed import difference_in_drops, mixed_effects
+from falter.stats.paired import paired_difference
 
 NAN = float("nan")
 TRUE = {"intercept": 0.7, "cot": 0.08, "perturbed": -0.12, "cot:perturbed": 0.05}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, norm
 from statsmodels.stats.multitest import multipletests
 
-from falter.stats import holm
+from falter.stats.multiplicity import holm
 
 
 @pytest.mark.parametrize("seed", range(8))

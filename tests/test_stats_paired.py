@@ -10,12 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from falter.records.errors import InvalidValue
-from falter.stats import (
-    item_mean,
-    mcnemar,
-    paired_difference,
-    paired_proportions_interval,
-)
+from falter.stats.intervals import paired_proportions_interval
+from falter.stats.mean import item_mean
+from falter.stats.paired import mcnemar, paired_difference
 
 NAN = float("nan")
 

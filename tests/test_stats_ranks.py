@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from falter.records.errors import InvalidValue
-from falter.stats import average_ranks, kendall_w, spearman
+from falter.stats.agreement import average_ranks, kendall_w, spearman
 
 NAN = float("nan")
 

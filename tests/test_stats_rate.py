@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from falter.records.errors import InvalidValue
-from falter.stats import agresti_coull, item_mean, mean_rate
+from falter.stats.intervals import agresti_coull
+from falter.stats.mean import item_mean
+from falter.stats.rates import mean_rate
 
 # How likely an item's answers are right: its distribution over items, by Beta(a, b).
 WORLDS = {

@@ -12,20 +12,18 @@ from statsmodels.stats.power import NormalIndPower
 from statsmodels.stats.proportion import power_ztost_prop
 
 from falter.records.errors import InvalidValue
-from falter.stats import (
+from falter.stats.goals import (
     BrittlenessPrecision,
     DropPrecision,
     EquivalencePower,
     MicroPrecision,
-    ProbitModel,
     RankingPower,
-    balanced_mask,
     cheapest_design,
-    masked_brittleness,
-    masked_drop,
     sample_size,
-    simulate_outcomes,
 )
+from falter.stats.layout import balanced_mask
+from falter.stats.simulate import ProbitModel, simulate_outcomes
+from falter.stats.subsample import masked_brittleness, masked_drop
 
 Z = 1.959963984540054
 # Discordance, baseline accuracy, mean accuracy and brittleness, from brittle to saturated.

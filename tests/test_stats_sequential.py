@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binomtest, multivariate_normal, norm
 
 from falter.records.errors import InvalidValue
-from falter.stats import sequential_boundaries
+from falter.stats.multiplicity import sequential_boundaries
 
 
 @pytest.mark.parametrize(

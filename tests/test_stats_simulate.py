@@ -7,7 +7,8 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from falter.records.errors import InvalidValue
-from falter.stats import ProbitModel, components, simulate_outcomes, simulated_truth
+from falter.stats.simulate import ProbitModel, simulate_outcomes, simulated_truth
+from falter.stats.variance import components
 
 MODEL = ProbitModel(ability=0.6, effects=(0.0, 0.0, 0.3, 0.7), interaction=0.6, noise=0.4)
 

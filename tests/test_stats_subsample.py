@@ -10,16 +10,10 @@ import pytest
 from scipy.stats import binomtest
 
 from falter.records.errors import InvalidValue
-from falter.stats import (
-    ProbitModel,
-    balanced_mask,
-    clopper_pearson,
-    masked_brittleness,
-    masked_drop,
-    simulate_outcomes,
-    tango,
-)
-from falter.stats.subsample import MaskedRows
+from falter.stats.intervals import clopper_pearson, tango
+from falter.stats.layout import balanced_mask
+from falter.stats.simulate import ProbitModel, simulate_outcomes
+from falter.stats.subsample import MaskedRows, masked_brittleness, masked_drop
 
 NAN = float("nan")
 RIGHT = np.array([[1, 0, 1, 1], [0, 0, 1, 0], [1, 1, 1, 1]], dtype=float)

@@ -9,8 +9,9 @@ import pytest
 
 from falter.records.errors import StoreError, UnknownName
 from falter.records.ids import short
-from falter.store import PlannedCell, Store, verify
+from falter.store.maintenance import verify
 from falter.store.migrations import MIGRATIONS
+from falter.store.store import PlannedCell, Store
 from samples import RUN, answer, requests
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from every_estimate import every_estimate
-from falter.engine import Result, open_result
+from falter.engine.results import Result, open_result
 from falter.records.figures import estimates
-from falter.store import Store, verify
+from falter.store.maintenance import verify
+from falter.store.store import Store
 
 DATA = Path(__file__).parent / "data" / "store_0_1"
 Key = tuple[str, ...]

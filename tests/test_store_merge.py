@@ -12,7 +12,10 @@ import pytest
 from falter.cli._main import _run
 from falter.records.errors import StoreError, UnknownName, UsageError
 from falter.records.planning import Shard
-from falter.store import Store, merge, opening, verify
+from falter.store import opening
+from falter.store.maintenance import verify
+from falter.store.merge import merge
+from falter.store.store import Store
 from samples import RUN, answer, requests
 
 EXPERIMENT = ["--task", "basics:core", "--limit", "12", "-r", "typos", "-r", "casing"]

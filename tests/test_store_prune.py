@@ -9,8 +9,11 @@ import pytest
 from falter.cli._main import _run
 from falter.records.errors import StoreError, UnknownName, UsageError
 from falter.records.ids import short
-from falter.store import Batches, Store, prune, studies, verify
+from falter.store.batches import Batches
 from falter.store.encoding import blob
+from falter.store.maintenance import prune, verify
+from falter.store.store import Store
+from falter.store.studies import studies
 from samples import RUN, answer, requests
 
 LINE = ["--task", "basics:core", "--limit", "10", "-m", "simulated"]

@@ -10,7 +10,8 @@ import pytest
 
 from falter.cli._main import _run
 from falter.records.errors import FalterError, StoreError
-from falter.store import PlannedCell, Store, repair, verify
+from falter.store.maintenance import repair, verify
+from falter.store.store import PlannedCell, Store
 from samples import RUN, answer, requests
 from test_store import fill
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from falter.cli._main import _run
-from falter.engine import read_experiment, read_settings
-from falter.engine.experiment_file import check_permits
+from falter.engine.config import read_experiment
+from falter.engine.experiment_file import check_permits, read_settings
 from falter.records.errors import FalterError, TaskError, UsageError, printable
-from falter.tasks import read_rows
 from falter.tasks import rows as files
+from falter.tasks.rows import read_rows
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)

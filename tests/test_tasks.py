@@ -14,7 +14,10 @@ import pytest
 
 from falter.records import render
 from falter.records.errors import FalterError, TaskError, TemplateError
-from falter.tasks import DataSpec, Template, items_from_rows, pick, read_rows, tasks
+from falter.tasks import Template, tasks
+from falter.tasks.items import items_from_rows
+from falter.tasks.rows import DataSpec, read_rows
+from falter.tasks.task import pick
 
 DATA = Path(__file__).parent / "data"
 ROWS = [

@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 import falter
-from falter.engine import bank_for, read_experiment, variant_sets
+from falter.engine.config import read_experiment
+from falter.engine.rewriting import bank_for
+from falter.engine.variants import variant_sets
 from falter.perturbations import apply_recipe, parse_step
 from falter.records.answers import AnswerKey, AnswerSchema
 from falter.records.errors import TaskError, UnknownName
@@ -19,7 +21,8 @@ from falter.records.render import plain
 from falter.records.types import BASELINE, Item, Prompt, Recipe, Response, Variant
 from falter.scorers import scorers
 from falter.scorers._keyed import answer_parts
-from falter.tasks import Task, tasks
+from falter.tasks import tasks
+from falter.tasks.task import Task
 
 NAMES = ("enterprise_case", "enterprise_chat", "enterprise_questions", "enterprise_slots")
 PARTS = {"enterprise_case": 3, "enterprise_chat": 6, "enterprise_questions": 2}

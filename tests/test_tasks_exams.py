@@ -15,7 +15,8 @@ import pytest
 import falter
 from falter.records import render
 from falter.records.errors import FalterError, MissingExtra, TaskError
-from falter.tasks import Task, tasks
+from falter.tasks import tasks
+from falter.tasks.task import Task
 
 STEM = "Which of these floats on water?"
 ARC_NESTED = {

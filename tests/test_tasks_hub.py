@@ -18,7 +18,8 @@ import pytest
 
 import falter
 from falter.records.errors import FalterError, MissingExtra, TaskError
-from falter.tasks import Task, tasks
+from falter.tasks import tasks
+from falter.tasks.task import Task
 
 DATA = Path(__file__).parent / "data"
 NAMES = ["gsm8k", "hellaswag", "humaneval", "mmlu", "truthfulqa"]

@@ -18,16 +18,19 @@ from typing import Any
 import pytest
 
 import falter
-from falter.engine import planned_cost, read_experiment
-from falter.perturbations import Applied, apply_recipe, parse_step
+from falter.engine.config import read_experiment
+from falter.engine.execution import planned_cost
+from falter.perturbations import apply_recipe, parse_step
+from falter.perturbations.recipes import Applied
 from falter.records import render
 from falter.records.errors import TaskError
 from falter.records.types import Prompt, Recipe
-from falter.rewrites import bundled_rewrites
+from falter.rewrites.bank import bundled_rewrites
 from falter.scorers._sandbox import Job, Sandbox
 from falter.scorers.code import complete
-from falter.store import Store
-from falter.tasks import Task, tasks
+from falter.store.store import Store
+from falter.tasks import tasks
+from falter.tasks.task import Task
 from rewrite_samples import resolved_in
 
 MATHS = ("symmetric_addition", "symmetric_multiplication", "latexify")

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 from falter.cli._main import cli
 from falter.records.errors import FalterError, TaskError
-from falter.tasks import data_sets, sized_by_description, sizes, tasks
+from falter.tasks import data_sets, sizes, tasks
+from falter.tasks.sizes import sized_by_description
 
 
 @pytest.fixture(autouse=True)

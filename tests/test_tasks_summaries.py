@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from falter.perturbations import RewritePerturbation, perturbations
+from falter.perturbations import perturbations
+from falter.perturbations.rewriting import RewritePerturbation
 from falter.records.errors import TaskError
 from falter.records.interfaces import Case
 from falter.records.render import plain
 from falter.records.types import BASELINE, Response, Variant
-from falter.rewrites import bundled_bank
+from falter.rewrites.bank import bundled_bank
 from falter.scorers import bertscore, rouge, scorers
 from falter.scorers.summaries import cut_summary, summary_sentences
-from falter.tasks import Task, tasks
-from falter.text import sentences
+from falter.tasks import tasks
+from falter.tasks.task import Task
+from falter.text.words import sentences
 
 
 def load(name: str, argument: str | None = None) -> Task:

@@ -10,18 +10,9 @@ from hypothesis import strategies as st
 
 from falter.records.errors import InvalidValue
 from falter.records.types import Edit, Section
-from falter.text import (
-    Segment,
-    blocked,
-    diff_spans,
-    merged,
-    natural_words,
-    overlaps,
-    protect,
-    replace_spans,
-    sentences,
-    uncovered,
-)
+from falter.text.protection import blocked, protect
+from falter.text.spans import Segment, diff_spans, merged, overlaps, replace_spans, uncovered
+from falter.text.words import natural_words, sentences
 
 
 def marked(text: str, *patterns: str) -> str:

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from falter.records.errors import InvalidValue
-from falter.text import KEPT_LANGUAGES, MeaningFlag, meaning_flags
+from falter.text.meaning import MeaningFlag, meaning_flags
+from falter.text.words import KEPT_LANGUAGES
 
 
 def flags(before: str, after: str, language: str = "en") -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from falter.records.errors import InvalidValue
-from falter.text import relevance_map, relevant_sentences
+from falter.text.relevance import relevance_map, relevant_sentences
 
 SOURCE = [
     "We study how prompts that differ in small ways lead a model to other answers.",

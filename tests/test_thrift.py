@@ -15,18 +15,15 @@ from hypothesis import strategies as st
 import falter
 from every_estimate import every_estimate
 from falter.cli._main import main
-from falter.measures import flip_rate, micro_average, prompt_share
+from falter.measures.averages import micro_average
+from falter.measures.flips import flip_rate
+from falter.measures.variance import prompt_share
 from falter.records.errors import FalterError, InvalidValue, UsageError
-from falter.stats import (
-    ProbitModel,
-    budget_layout,
-    masked_brittleness,
-    masked_drop,
-    planned_half_widths,
-    simulate_outcomes,
-    simulated_truth,
-)
-from falter.store import Store, verify
+from falter.stats.layout import budget_layout, planned_half_widths
+from falter.stats.simulate import ProbitModel, simulate_outcomes, simulated_truth
+from falter.stats.subsample import masked_brittleness, masked_drop
+from falter.store.maintenance import verify
+from falter.store.store import Store
 
 DATA = Path(__file__).parent / "data"
 RECIPES = ["typos", "persona", "emotion", "pad_quotes", "pad_newlines", "word_split", "identity"]

@@ -22,9 +22,13 @@ from click.testing import CliRunner
 
 from browser_page import NAMES, BrowserPage, opened_page
 from falter.cli._main import cli
-from falter.engine import PickedAnswers, pick_answers
-from falter.store import Store, find_study
-from falter.viewer import CODES, TOKEN_HEADER, Notes, StoredSource, Viewer, served, write_bundle
+from falter.engine.answers import PickedAnswers, pick_answers
+from falter.store.store import Store
+from falter.store.studies import find_study
+from falter.viewer.bundle import write_bundle
+from falter.viewer.panels import CODES, Notes
+from falter.viewer.server import TOKEN_HEADER, Viewer, served
+from falter.viewer.source import StoredSource
 from once import once
 from viewer_samples import HOSTILE, SimulatedSource, hostile_store
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import falter
-from falter.engine import Experiment, ExperimentSettings, Result, read_experiment
-from falter.measures import accuracy_drop, variance_components
+from falter.engine.config import Experiment, read_experiment
+from falter.engine.keywords import ExperimentSettings
+from falter.engine.results import Result
+from falter.measures.drops import accuracy_drop
+from falter.measures.variance import variance_components
 from falter.perturbations import prompt_perturbation, site_perturbation
 from falter.records.errors import FalterError
 from falter.records.interfaces import Case
@@ -14,7 +17,7 @@ from falter.records.rng import Rng
 from falter.records.types import Prompt, Score, Span
 from falter.scorers import TextScorer, scorers
 from falter.testing import Scripted
-from falter.text import natural_words
+from falter.text.words import natural_words
 
 
 def one_text() -> str:

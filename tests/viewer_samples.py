@@ -13,7 +13,8 @@ import falter
 from falter.clients import clients
 from falter.records.types import Request, Response
 from falter.testing import Scripted
-from falter.viewer import CODES, Arrivals, ViewColumn, ViewPanel
+from falter.viewer.panels import CODES, ViewColumn, ViewPanel
+from falter.viewer.source import Arrivals
 
 __all__ = ["HOSTILE", "SimulatedSource", "hostile_store"]
 

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from falter.engine import Comparison, Plan, Result, compare, plan, run
-    from falter.engine import open_store as open
+    from falter.engine.comparison import Comparison, compare
+    from falter.engine.plans import Plan, plan
+    from falter.engine.results import Result, run
+    from falter.engine.results import open_store as open
     from falter.gate.robust import Case, cases, robust
     from falter.perturbations import perturb
     from falter.records.answers import Scored
@@ -40,17 +42,17 @@ __all__ = [
 
 _HOMES = {
     "Case": ("falter.gate.robust", "Case"),
-    "Comparison": ("falter.engine", "Comparison"),
-    "Plan": ("falter.engine", "Plan"),
-    "Result": ("falter.engine", "Result"),
+    "Comparison": ("falter.engine.comparison", "Comparison"),
+    "Plan": ("falter.engine.plans", "Plan"),
+    "Result": ("falter.engine.results", "Result"),
     "Scored": ("falter.records.answers", "Scored"),
     "cases": ("falter.gate.robust", "cases"),
-    "compare": ("falter.engine", "compare"),
-    "open": ("falter.engine", "open_store"),
+    "compare": ("falter.engine.comparison", "compare"),
+    "open": ("falter.engine.results", "open_store"),
     "perturb": ("falter.perturbations", "perturb"),
-    "plan": ("falter.engine", "plan"),
+    "plan": ("falter.engine.plans", "plan"),
     "robust": ("falter.gate.robust", "robust"),
-    "run": ("falter.engine", "run"),
+    "run": ("falter.engine.results", "run"),
 }
 
 

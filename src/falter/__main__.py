@@ -1,5 +1,5 @@
 """`python -m falter`."""
 
-from falter.cli import main
+from falter.cli._main import main
 
 main()

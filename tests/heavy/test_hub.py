@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from falter.records.errors import TaskError
-from falter.tasks import Task, tasks
+from falter.tasks import tasks
+from falter.tasks.task import Task
 
 Row = dict[str, Any]
 OPTIONS = {"text": ["a brick", "a cork"], "label": ["A", "B"]}

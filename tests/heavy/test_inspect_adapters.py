@@ -15,7 +15,8 @@ from inspect_ai.model._providers.mockllm import MockLLM
 
 import falter
 from falter.clients import ClientSettings, clients
-from falter.engine import read_experiment, resolve
+from falter.engine.config import read_experiment
+from falter.engine.resolving import resolve
 from falter.integrations.inspect_client import Inspect
 from falter.integrations.inspect_task import load
 from falter.records import render

@@ -13,12 +13,13 @@ import yaml
 from lm_eval.tasks import TaskManager
 
 import falter
-from falter.engine import read_experiment, resolve
+from falter.engine.config import read_experiment
+from falter.engine.resolving import resolve
 from falter.integrations.lm_eval_task import load
 from falter.integrations.prompt_pieces import cut
 from falter.records import render
 from falter.records.errors import FalterError, TaskError, UnknownName
-from falter.tasks import Task
+from falter.tasks.task import Task
 
 QUESTIONS = [
     {"q": " Where do penguins live?", "opts": ["at the south pole", "in trees"], "gold": 0},

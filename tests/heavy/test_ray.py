@@ -31,7 +31,8 @@ from falter.clients.engines import EngineClient
 from falter.integrations.ray_host import _SESSION, RayHost
 from falter.records.errors import EngineLost, PreflightError
 from falter.records.types import Request, Response
-from falter.store import Store, verify
+from falter.store.maintenance import verify
+from falter.store.store import Store
 
 # Ray leaves its own files and processes to the garbage collector.
 pytestmark = [

@@ -23,23 +23,15 @@ from falter.analysis.results import (
     map_estimates,
 )
 from falter.analysis.table import FAILED, MISSING, SCORED, UNREADABLE, Table
-from falter.measures import (
-    Answers,
-    PooledBrittleness,
-    brittleness_by_model,
-    brittleness_by_task,
-    compare_family,
-    differential_failure,
-    item_std,
-    mean_score,
-    output_consistency,
-    rank_agreement,
-    rank_sets,
-    ranking_changed,
-    ranking_survival,
-)
+from falter.measures.averages import mean_score
+from falter.measures.brittleness import PooledBrittleness, brittleness_by_model, brittleness_by_task
+from falter.measures.comparison import Answers, compare_family
+from falter.measures.consistency import item_std, output_consistency
+from falter.measures.drops import differential_failure
+from falter.measures.rankings import rank_agreement, rank_sets, ranking_changed, ranking_survival
 from falter.records.types import Estimate
-from falter.stats import cochran_q, kendall_w
+from falter.stats.agreement import kendall_w
+from falter.stats.paired import cochran_q
 
 # What the recipes do to the order of the models.
 

@@ -16,12 +16,12 @@ from falter.analysis.panel import panel_of
 from falter.analysis.results import MARGIN, Analysis, Settings
 from falter.analysis.sentences import sentence
 from falter.analysis.table import FAILED, MISSING, OUTCOMES, Table, run_tables
-from falter.measures import paired_drops
+from falter.measures.drops import paired_drops
 from falter.records.errors import StoreError
 from falter.records.ids import short
 from falter.records.interfaces import ConstrainedScorer, Scorer
 from falter.records.types import Estimate, Recipe, Run
-from falter.store import Store, StoredRun
+from falter.store.store import Store, StoredRun
 
 
 def analyse(

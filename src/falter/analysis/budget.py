@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from falter.analysis.results import AskedRecipe, NotAsked, Settings
 from falter.analysis.table import Table
 from falter.records.types import Estimate
-from falter.stats import SampleEstimate, masked_brittleness, masked_drop, planned_half_widths
+from falter.stats.layout import planned_half_widths
+from falter.stats.subsample import SampleEstimate, masked_brittleness, masked_drop
 
 Floats = NDArray[np.float64]
 

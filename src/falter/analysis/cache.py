@@ -22,7 +22,7 @@ import orjson
 from falter.records import codec, interfaces, types
 from falter.records.interfaces import PreparedScorer, Scorer
 from falter.records.types import Outcome, Score
-from falter.store import StoredCell
+from falter.store.store import StoredCell
 from falter.weights.downloads import cache_dir
 
 _ROOMS = ("scorers", "text", "weights")

@@ -17,7 +17,7 @@ from falter.records.figures import Study
 from falter.records.ids import digest, short
 from falter.records.interfaces import Scorer
 from falter.records.types import Item, Panel, Recipe, Run
-from falter.store import Store, StoredRun
+from falter.store.store import Store, StoredRun
 
 MOST_SIDES = 6  # 15 pairs
 LONGEST_SETTING = 80  # characters

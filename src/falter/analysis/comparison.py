@@ -17,15 +17,15 @@ from falter.analysis.drop_parts import Evidence, parts_of
 from falter.analysis.panel import panel_of
 from falter.analysis.results import PanelResult, Settings, map_estimates
 from falter.analysis.table import FAILED, MISSING, Table
-from falter.measures import (
+from falter.measures.comparison import (
     Answers,
     ConditionDifference,
     PairComparison,
-    accuracy,
+    PairUnderConditions,
     compare_conditions,
     compare_family,
 )
-from falter.measures.comparison import PairUnderConditions
+from falter.measures.drops import accuracy
 from falter.records.types import Estimate, Item, Recipe
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ from falter.analysis.comparison import CLEAN, ComparedPair, SidesCompared
 from falter.analysis.notes import MUCH_UNREAD
 from falter.analysis.results import PanelResult
 from falter.analysis.sentences import all_recipes, are, listed, listed_bounded, noun, sentence
-from falter.measures import ConditionDifference
+from falter.measures.comparison import ConditionDifference
 from falter.records import numbers as n
 from falter.records.figures import (
     Column,

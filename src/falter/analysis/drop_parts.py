@@ -20,12 +20,13 @@ from falter.analysis.meaning_checks import loses_meaning
 from falter.analysis.panel import Signer
 from falter.analysis.results import RecipeParts, Settings, map_estimates
 from falter.analysis.table import Table, TableBuilder, judged_cells, scored_cells
-from falter.measures import churn, drop_parts
+from falter.measures.drop_decomposition import drop_parts
+from falter.measures.flips import churn
 from falter.records.ids import canonical
 from falter.records.interfaces import Scorer
 from falter.records.types import Estimate, Prompt, Run, Score, Variant
 from falter.scorers import second_reader
-from falter.store import Store, StoredCell
+from falter.store.store import Store, StoredCell
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

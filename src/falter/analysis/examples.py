@@ -13,8 +13,8 @@ from falter.analysis.table import STATUSES, Table, score_cell, scored_cells
 from falter.records.figures import Example, Segment, Side
 from falter.records.interfaces import Scorer
 from falter.records.types import BASELINE, Prompt, Response, Run, Score, Section
-from falter.store import Store, StoredCell
-from falter.text import diff_spans
+from falter.store.store import Store, StoredCell
+from falter.text.spans import diff_spans
 
 # Examples: items whose answer turned when the prompt changed, with the edits marked.
 

@@ -12,7 +12,7 @@ from falter.analysis.table import scored_cells
 from falter.records.errors import InvalidValue, MissingExtra
 from falter.records.interfaces import Scorer
 from falter.records.types import Recipe, Run
-from falter.store import Store
+from falter.store.store import Store
 
 BATCH = 4096
 OF_AN_ITEM = ("task", "model", "scorer", "item", "item_id")

@@ -22,8 +22,9 @@ from falter.analysis.table import Table
 from falter.records.figures import Segment
 from falter.records.ids import digest
 from falter.records.types import Prompt, Recipe, Run, VariantStatus
-from falter.store import Store
-from falter.text import MeaningCheck, MeaningFlag, copied_words, meaning_flags
+from falter.store.store import Store
+from falter.text.meaning import MeaningCheck, MeaningFlag, meaning_flags
+from falter.text.names import copied_words
 
 MEANING_CHECKS: tuple[str, ...] = (*get_args(MeaningCheck), "target")
 MOST_NAMED = 20

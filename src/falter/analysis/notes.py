@@ -11,7 +11,7 @@ from falter.analysis.cells import Stack
 from falter.analysis.results import RecipeResult, Settings
 from falter.analysis.sentences import noun, sentence
 from falter.analysis.table import UNREADABLE, Table
-from falter.measures import accuracy
+from falter.measures.drops import accuracy
 
 Floats = NDArray[np.float64]
 MUCH_UNREAD = 0.02

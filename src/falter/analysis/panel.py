@@ -21,26 +21,18 @@ from falter.analysis.results import (
     map_estimates,
 )
 from falter.analysis.table import OUTCOMES, STATUSES, Table
-from falter.measures import (
-    FamilyVerdicts,
-    FlipRate,
-    PromptShare,
-    RecipeVerdict,
-    accuracy,
-    accuracy_drop,
+from falter.measures.averages import (
     family_mean,
-    flip_rate,
     group_average,
     macro_average,
     micro_average,
-    missing_bounds,
-    missingness,
-    noise_floor,
-    prompt_share,
     random_conditions_average,
-    recipe_verdicts,
-    variance_components,
 )
+from falter.measures.drops import accuracy, accuracy_drop
+from falter.measures.flips import FlipRate, flip_rate, noise_floor
+from falter.measures.missing import missing_bounds, missingness
+from falter.measures.variance import PromptShare, prompt_share, variance_components
+from falter.measures.verdicts import FamilyVerdicts, RecipeVerdict, recipe_verdicts
 from falter.records.ids import short
 from falter.records.types import Estimate
 

@@ -12,7 +12,8 @@ import numpy as np
 from falter.analysis.panel import Signer, panel_of
 from falter.analysis.results import PanelResult, Settings
 from falter.analysis.table import Table, TableBuilder, scored_cells
-from falter.measures import accuracy_drop, micro_average
+from falter.measures.averages import micro_average
+from falter.measures.drops import accuracy_drop
 from falter.records import numbers as n
 from falter.records.figures import (
     VERDICT_WORDS,
@@ -26,7 +27,7 @@ from falter.records.figures import (
 )
 from falter.records.interfaces import Scorer
 from falter.records.types import Estimate, Panel, Run, Score
-from falter.store import Store, StoredCell
+from falter.store.store import Store, StoredCell
 
 MOST_SHOWN = 10
 

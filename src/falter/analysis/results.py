@@ -7,15 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, cast, get_args
 
-from falter.measures import (
-    Churn,
-    DropParts,
-    FlipRate,
-    MissingBounds,
-    PooledBrittleness,
-    PromptShare,
-)
+from falter.measures.brittleness import PooledBrittleness
+from falter.measures.drop_decomposition import DropParts
+from falter.measures.flips import Churn, FlipRate
+from falter.measures.missing import MissingBounds
 from falter.measures.rankings import RankingChanged
+from falter.measures.variance import PromptShare
 from falter.records.figures import Example, Segment, Verdict
 from falter.records.ids import short
 from falter.records.types import Estimate, Panel, Recipe

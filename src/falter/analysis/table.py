@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from falter.analysis.cache import KnownScores
 from falter.records.interfaces import Case, PreparedScorer, Scorer
 from falter.records.types import BASELINE, Panel, Recipe, Response, Run, Score
-from falter.store import CellRange, PromptSize, Store, StoredCell
+from falter.store.cells import CellRange
+from falter.store.store import PromptSize, Store, StoredCell
 
 # Prompts that a server cut without a word: their tokens stop growing while they grow.
 

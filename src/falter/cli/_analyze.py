@@ -15,7 +15,6 @@ from falter.records.errors import InvalidValue, UsageError
 if TYPE_CHECKING:
     from falter.analysis.results import Analysis
 
-__all__ = ["COLUMN_NAMES", "analyze", "analyzed", "column_options", "reading_options"]
 
 _COLUMN = "COLUMN"
 F = TypeVar("F", bound=Callable[..., Any])

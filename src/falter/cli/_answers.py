@@ -9,14 +9,12 @@ from typing import Any, get_args
 import click
 from rich.console import Console
 
-from falter.analysis import Answer, AnswerKind
+from falter.analysis.examples import Answer, AnswerKind
 from falter.cli._forms import html_option, write_page
 from falter.cli._options import store_option
-from falter.engine import Answers, PickedAnswers, answers_study, pick_answers
+from falter.engine.answers import Answers, PickedAnswers, answers_study, pick_answers
 from falter.records.codec import json_text
-from falter.report import terminal_figures
-
-__all__ = ["answers"]
+from falter.report.forms.terminal import terminal_figures
 
 _HELP: dict[AnswerKind, str] = {
     "lost": "Right as asked, not right when changed.",

@@ -12,9 +12,8 @@ from falter.cli._options import store_option
 from falter.records.batches import OPEN_STATES, StoredBatch
 from falter.records.errors import StoreError, UsageError, printable
 from falter.records.ids import short
-from falter.store import Batches, Store
-
-__all__ = ["batch"]
+from falter.store.batches import Batches
+from falter.store.store import Store
 
 WORDS = {
     "sending": "being handed in",

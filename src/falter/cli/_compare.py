@@ -10,8 +10,6 @@ import click
 from falter.cli._forms import form_options, show
 from falter.cli._options import store_option
 
-__all__ = ["compare"]
-
 
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[NAME=]RUN[@STORE]...")

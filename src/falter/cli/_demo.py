@@ -9,9 +9,7 @@ import click
 from falter.cli._forms import FILE
 from falter.cli._options import store_option
 from falter.cli._running import run_and_show
-from falter.engine import read_study
-
-__all__ = ["demo"]
+from falter.engine.study import read_study
 
 ITEMS = 80
 RECIPES = ("typos", "space_sequences", "persona", "pad_newlines", "identity")

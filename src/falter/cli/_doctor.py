@@ -13,10 +13,10 @@ import click
 from falter import __version__
 from falter.cli._env_file import env_file_option
 from falter.cli._inspect import EMBEDDED, not_downloaded, weights_here
-from falter.engine import ModelSpec, connect, probe_text, probed, run_async
+from falter.engine.config import ModelSpec
+from falter.engine.connections import connect, probe_text, probed
+from falter.engine.execution import run_async
 from falter.records.errors import FalterError
-
-__all__ = ["doctor"]
 
 EXTRAS = {
     "local": "cyllama",

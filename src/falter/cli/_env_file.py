@@ -12,8 +12,6 @@ import click
 
 from falter.records.errors import UsageError
 
-__all__ = ["env_file_option", "read_env_file"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 QUOTED = re.compile(r"""(["'])(.*)\1(?:\s+#.*)?""")

@@ -15,15 +15,6 @@ from falter.records.errors import InvalidValue, UnknownName
 if TYPE_CHECKING:
     from falter.records.figures import Study
 
-__all__ = [
-    "FILE",
-    "FORM_NAMES",
-    "form_options",
-    "html_option",
-    "published_option",
-    "show",
-    "write_page",
-]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -104,7 +95,7 @@ def show(
     """Write and print a study in the forms that were asked for; else print it for the terminal."""
     from falter.engine.results import report_text, write_report
     from falter.report.drawing.pictures import write_pictures
-    from falter.report.forms import terminal
+    from falter.report.forms.terminal import terminal
 
     forms = [form for form in PRINTED if printed[f"show_{form}"]]
     if len(forms) > 1:

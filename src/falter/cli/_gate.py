@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from falter.gate.result import GateResult
     from falter.records.figures import Study
 
-__all__ = ["baseline", "gate"]
 
 INFEASIBLE = 2
 

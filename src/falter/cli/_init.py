@@ -9,8 +9,6 @@ import click
 
 from falter.records.errors import UsageError
 
-__all__ = ["init"]
-
 
 @click.command()
 @click.argument(

@@ -14,8 +14,6 @@ from falter.clients.quantize import QUANTISATIONS, content_hash, quantised
 from falter.records.errors import UnknownName
 from falter.weights.downloads import MINILM, SMOLLM2, find_weights, pull_weights
 
-__all__ = ["EMBEDDED", "list_names", "models", "not_downloaded", "weights_here"]
-
 Row = dict[str, Any]
 EMBEDDED = {"minilm": MINILM, "smollm2": SMOLLM2}
 

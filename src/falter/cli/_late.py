@@ -6,8 +6,6 @@ from importlib import import_module
 
 import click
 
-__all__ = ["LateCommand", "LateGroup"]
-
 
 class LateCommand(click.Command):
     """Stands for a command in the list of commands; its home is `module:attribute` of this room."""

@@ -10,15 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from falter.analysis import PanelSoFar, drops_so_far
-from falter.engine import run_scorers
+from falter.analysis.analyses import PanelSoFar, drops_so_far
+from falter.engine.scoring import run_scorers
 from falter.records import numbers
 from falter.records.errors import FalterError
 from falter.records.interfaces import PreparedScorer
 from falter.records.types import Estimate, Run
-from falter.store import Store
-
-__all__ = ["LiveDrops", "drops_line"]
+from falter.store.store import Store
 
 FIRST = 15.0  # seconds before the first look
 REST = 20  # a look takes at most one part in so many of the time

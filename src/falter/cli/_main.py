@@ -15,8 +15,6 @@ from falter.cli._other_names import usage_message
 from falter.cli._typed import Typed, in_flags
 from falter.records.errors import FalterError, printable
 
-__all__ = ["cli", "main"]
-
 INTERRUPTED = 1
 
 COMMANDS = {

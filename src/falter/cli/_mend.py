@@ -14,13 +14,11 @@ from falter.cli._options import experiment_options, settings_from, store_option
 from falter.cli._progress import Meter
 from falter.cli._typed import typed_command
 from falter.records.errors import UsageError, printable
-from falter.store import Store
+from falter.store.store import Store
 
 if TYPE_CHECKING:
     from falter.engine.mending import NothingToApply
     from falter.engine.results import Result
-
-__all__ = ["mend"]
 
 
 @click.command()

@@ -10,30 +10,10 @@ import click
 
 from falter.cli._env_file import env_file_option
 from falter.cli._typed import Typed
-from falter.engine import (
-    EXPERIMENT,
-    STUDY,
-    Block,
-    Experiment,
-    Option,
-    check_permits,
-    options_of,
-    overlay,
-    read_experiment,
-    read_settings,
-)
+from falter.engine.config import EXPERIMENT, STUDY, Experiment, overlay, read_experiment
+from falter.engine.experiment_file import check_permits, read_settings
+from falter.engine.settings import Block, Option, options_of
 from falter.records.errors import UsageError
-
-__all__ = [
-    "STORE_PATH",
-    "connection_options",
-    "experiment_from",
-    "experiment_options",
-    "file_options",
-    "protocol_options",
-    "settings_from",
-    "store_option",
-]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

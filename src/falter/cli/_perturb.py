@@ -14,15 +14,14 @@ import click
 from rich.console import Console
 
 from falter.cli._options import store_option
-from falter.engine import (
-    bank_in,
-    meaning_of,
-    read_experiment,
-    read_file,
-    recipe_from,
-    variant_sets,
-)
-from falter.perturbations import Applied, SettingPerturbation, apply_recipe, perturbations, text_key
+from falter.engine.config import read_experiment
+from falter.engine.experiment_file import read_file
+from falter.engine.recipes import recipe_from
+from falter.engine.rewriting import bank_in
+from falter.engine.variants import meaning_of, variant_sets
+from falter.perturbations import apply_recipe, perturbations
+from falter.perturbations.configuration import SettingPerturbation
+from falter.perturbations.recipes import Applied, text_key
 from falter.records.codec import json_text, to_json
 from falter.records.errors import TaskError, UsageError
 from falter.records.render import plain
@@ -30,8 +29,6 @@ from falter.records.types import Prompt, Recipe, Section
 
 if TYPE_CHECKING:
     from falter.analysis.results import Meaning
-
-__all__ = ["perturb"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,7 +277,7 @@ def _check_prompts(
 
 def _show(meanings: Sequence[Meaning], as_json: bool) -> None:
     from falter.analysis.figures.details import meaning_grid, meaning_losses
-    from falter.report.forms import terminal_figures
+    from falter.report.forms.terminal import terminal_figures
 
     if as_json:
         click.echo(json.dumps([to_json(m) for m in meanings], indent=2, ensure_ascii=False))

@@ -15,8 +15,6 @@ from falter.cli._options import (
     store_option,
 )
 
-__all__ = ["plan"]
-
 
 @click.command()
 @experiment_options

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from falter.analysis.results import Analysis
     from falter.stats.variance import Design
 
-__all__ = ["power"]
 
 CONDITIONS = 16
 

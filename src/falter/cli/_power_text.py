@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from falter.stats.goals import SampleSize
     from falter.stats.variance import VarianceParts
 
-__all__ = ["design_rows", "goal_row", "show_designs", "show_goals"]
 
 _GOALS = {
     "drop": "each drop within ±{0}",

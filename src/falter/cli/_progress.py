@@ -17,8 +17,6 @@ from falter.engine.sending import Progress
 from falter.records.errors import printable
 from falter.records.planning import Price
 
-__all__ = ["IN_BATCHES", "PLAIN_EVERY", "Meter"]
-
 PLAIN_EVERY = 10.0
 IN_BATCHES = 600.0
 """Seconds between the lines of a run that waits for most of a day."""

@@ -9,10 +9,8 @@ from typing import Any
 import click
 
 from falter.cli._options import experiment_from, experiment_options
-from falter.engine import TaskProposals, proposals
+from falter.engine.variants import TaskProposals, proposals
 from falter.records.codec import to_json
-
-__all__ = ["recommend"]
 
 
 @click.command()

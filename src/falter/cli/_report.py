@@ -10,8 +10,6 @@ import click
 from falter.cli._forms import FILE, form_options, published_option, show
 from falter.cli._options import store_option
 
-__all__ = ["report"]
-
 
 @click.command()
 @click.argument("run", required=False)
@@ -46,8 +44,8 @@ def report(
     \b
     Every form has the same numbers. 'falter report RUN --figure drops --csv' prints one figure.
     """
-    from falter.analysis import write_scores
-    from falter.engine import open_result
+    from falter.analysis.export import write_scores
+    from falter.engine.results import open_result
     from falter.report.exported import export_forms
 
     for form, _ in exports:

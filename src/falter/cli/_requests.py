@@ -16,12 +16,11 @@ from falter.cli._options import (
 )
 from falter.cli._typed import typed_command
 from falter.clients.settings import FORMS
-from falter.engine import ImportedResults, export_requests, import_results, read_study, study_in
+from falter.engine.requests import ImportedResults, export_requests, import_results
+from falter.engine.study import read_study, study_in
 from falter.records.errors import StoreError, UsageError, printable
 from falter.records.ids import short
-from falter.store import Store
-
-__all__ = ["requests"]
+from falter.store.store import Store
 
 
 @click.group()

@@ -9,9 +9,7 @@ import click
 
 from falter.cli._forms import form_options, show
 from falter.cli._options import store_option
-from falter.engine import rescored_study
-
-__all__ = ["rescore"]
+from falter.engine.answers import rescored_study
 
 
 @click.command()

@@ -11,8 +11,6 @@ from falter.cli._forms import html_option, published_option
 from falter.cli._options import experiment_options, protocol_options, settings_from, store_option
 from falter.records.errors import UsageError
 
-__all__ = ["run"]
-
 
 @click.command()
 @experiment_options
@@ -38,7 +36,7 @@ def run(
                --model openai:NAME --base-url http://localhost:8000/v1
     """
     from falter.cli._running import run_and_show
-    from falter.engine import read_study
+    from falter.engine.study import read_study
     from falter.records.planning import Shard
 
     settings, folder = settings_from(options)

@@ -14,20 +14,15 @@ from falter.cli._live_drops import LiveDrops
 from falter.cli._options import STORE_PATH
 from falter.cli._progress import IN_BATCHES, PLAIN_EVERY, Meter
 from falter.cli._typed import typed_command
-from falter.engine import (
-    StudySpec,
-    carry_out_study,
-    check_published,
-    stored_result,
-    study_in,
-)
+from falter.engine.findings import check_published
+from falter.engine.results import stored_result
+from falter.engine.study import StudySpec, carry_out_study, study_in
 from falter.records.errors import printable
 from falter.records.ids import short
 from falter.records.planning import Shard
-from falter.report import terminal
-from falter.store import Store, StoredStudy
-
-__all__ = ["run_and_show"]
+from falter.report.forms.terminal import terminal
+from falter.store.store import Store
+from falter.store.studies import StoredStudy
 
 
 def run_and_show(

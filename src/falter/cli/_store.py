@@ -11,9 +11,10 @@ import click
 from falter.cli._options import store_option
 from falter.records.errors import StoreError, printable
 from falter.records.ids import short
-from falter.store import MergeReport, Store, merge, prune, repair, studies, verify
-
-__all__ = ["store"]
+from falter.store.maintenance import prune, repair, verify
+from falter.store.merge import MergeReport, merge
+from falter.store.store import Store
+from falter.store.studies import studies
 
 
 @click.group()

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import click
 
-__all__ = ["Typed", "in_flags", "typed_command"]
-
 _LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
 
 
@@ -41,7 +39,8 @@ def in_flags(message: str, typed: object) -> str:
     """A message with settings called by their options, where all of them were typed."""
     if not isinstance(typed, Typed) or typed.file:
         return message
-    from falter.engine import EXPERIMENT, STUDY, options_of  # costs what a help page need not
+    from falter.engine.config import EXPERIMENT, STUDY
+    from falter.engine.settings import options_of
 
     flags: dict[str, str] = {}
     for option in (*options_of(EXPERIMENT), *options_of(STUDY)):

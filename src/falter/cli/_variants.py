@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from falter.cli._options import experiment_from, experiment_options, store_option
-from falter.engine import bank_in, manifest_lines, variant_sets, verify_manifest
-
-__all__ = ["variants"]
+from falter.engine.rewriting import bank_in
+from falter.engine.variants import manifest_lines, variant_sets, verify_manifest
 
 SHOWN = 20
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from falter.viewer.panels import Notes
     from falter.viewer.source import StoredSource
 
-__all__ = ["view"]
 
 LOCALHOST_PORTS = click.IntRange(1024, 65535)
 

@@ -10,16 +10,16 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from falter.analysis import PanelSoFar, drops_so_far
+from falter.analysis.analyses import PanelSoFar, drops_so_far
 from falter.cli._options import store_option
-from falter.engine import run_scorers
+from falter.engine.scoring import run_scorers
 from falter.records.errors import UsageError
 from falter.records.figures import Column, Grid
 from falter.records.ids import short
-from falter.report import terminal_figures
-from falter.store import Store, StoredRun, changes, find_study
-
-__all__ = ["watch"]
+from falter.report.forms.terminal import terminal_figures
+from falter.store.changes import changes
+from falter.store.store import Store, StoredRun
+from falter.store.studies import find_study
 
 LEAST_REST = 10  # a look takes at most a tenth of the time
 

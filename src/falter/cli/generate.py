@@ -12,7 +12,7 @@ from rich.console import Console
 from falter.cli._options import connection_options, store_option
 from falter.cli._progress import Meter
 from falter.records.codec import to_json
-from falter.store import Store
+from falter.store.store import Store
 
 _FOLDER = click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 MOST_SHOWN = 20

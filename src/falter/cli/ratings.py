@@ -15,12 +15,12 @@ from rich.console import Console
 
 from falter.cli._options import connection_options, store_option
 from falter.cli._progress import Meter
-from falter.measures import HumanEvaluation
+from falter.measures.relevance import HumanEvaluation
 from falter.records import numbers as n
 from falter.records.codec import to_json
 from falter.records.errors import InvalidValue, UsageError
 from falter.records.types import Estimate
-from falter.store import Store
+from falter.store.store import Store
 
 if TYPE_CHECKING:
     from falter.engine.ratings import JudgeCalibration

@@ -20,15 +20,9 @@ from falter.cli._options import (
     store_option,
 )
 from falter.cli._progress import Meter
-from falter.engine import (
-    ModelSpec,
-    StatusRow,
-    judge_rewrites,
-    prepare,
-    read_study,
-    rewrite_status,
-    rewriting_experiments,
-)
+from falter.engine.config import ModelSpec
+from falter.engine.rewriting import StatusRow, judge_rewrites, prepare, rewrite_status
+from falter.engine.study import read_study, rewriting_experiments
 from falter.records import numbers as n
 from falter.records.codec import to_json
 from falter.records.errors import InvalidValue, StoreError, UsageError
@@ -43,7 +37,8 @@ from falter.rewrites.reviews import (
     sheet_csv,
     sheet_page,
 )
-from falter.store import Store, put_rewrites
+from falter.store.rewrites import put_rewrites
+from falter.store.store import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
 FORMATS = ("csv", "html", "jsonl")

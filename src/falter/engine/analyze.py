@@ -12,8 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter import __version__
-from falter.analysis import Analysis, PanelCells, Settings, Table, analyse_tables, table_of
-from falter.readers import Cells, Coded, ColumnMap, LogChoice, Scale, read_results
+from falter.analysis.analyses import analyse_tables
+from falter.analysis.cells import PanelCells, table_of
+from falter.analysis.results import Analysis, Settings
+from falter.analysis.table import Table
+from falter.readers.cells import Cells, Coded, Scale
+from falter.readers.results import LogChoice, read_results
+from falter.readers.tables import ColumnMap
 from falter.records.errors import InvalidValue, UnknownName
 from falter.records.ids import digest
 from falter.records.types import Model, Panel

@@ -7,18 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from falter.analysis import (
-    Answer,
-    AnswerKind,
-    ReadTwice,
-    Settings,
-    UnreadReply,
-    answers,
-    rescore_figures,
-    rescored_panels,
-    scored_cells,
-    unread_replies,
-)
+from falter.analysis.examples import Answer, AnswerKind, UnreadReply, answers, unread_replies
+from falter.analysis.rescore import ReadTwice, rescore_figures, rescored_panels
+from falter.analysis.results import Settings
+from falter.analysis.table import scored_cells
 from falter.engine.scoring import reads_labels, run_scorers, with_labels, with_reasoning
 from falter.records.errors import StoreError, UnknownName, UsageError
 from falter.records.figures import Column, Examples, Figure, Grid, Study
@@ -26,7 +18,8 @@ from falter.records.ids import short
 from falter.records.interfaces import Scorer
 from falter.records.types import Item, Run
 from falter.scorers import scorers
-from falter.store import Store, StoredRun, find_study
+from falter.store.store import Store, StoredRun
+from falter.store.studies import find_study
 
 UNREAD = ("unparsed", "truncated", "refused")
 

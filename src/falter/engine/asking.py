@@ -20,13 +20,14 @@ from falter.engine.execution import (
 from falter.engine.findings import part_result
 from falter.engine.resolving import resolve
 from falter.engine.sending import ModelQueue, Progress
-from falter.protocols import Part, ScoredCell
+from falter.protocols import Part
+from falter.protocols.protocol import ScoredCell
 from falter.records.errors import UsageError
 from falter.records.interfaces import Client
 from falter.records.planning import Target
 from falter.records.types import BASELINE, Request, Sampling
-from falter.store import Store
-from falter.tasks import Task
+from falter.store.store import Store
+from falter.tasks.task import Task
 
 STEP = 64
 """The tokens of a reply, unless a request says how many; a request's own limit is a multiple."""

@@ -19,7 +19,7 @@ from falter.engine.setting_types import Options, Place, Value
 from falter.engine.settings import Block, Setting
 from falter.records.errors import UsageError
 from falter.records.planning import Price, estimate_cost
-from falter.stats import Layout, budget_layout, planned_half_widths
+from falter.stats.layout import Layout, budget_layout, planned_half_widths
 
 SAMPLE = 200
 """Items of a panel whose prompts are counted; the others are taken to be as long."""

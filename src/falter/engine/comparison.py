@@ -12,13 +12,11 @@ from falter.engine.answers import part_of_study
 from falter.engine.results import Result, Shown
 from falter.engine.scoring import run_scorers
 from falter.engine.task_loading import prompt_of, task_of
-from falter.perturbations import everyday_name
+from falter.perturbations.recipes import everyday_name
 from falter.records.errors import UsageError
 from falter.records.figures import Study
 from falter.records.ids import short
-from falter.store import Store
-
-__all__ = ["ComparedRun", "Comparison", "compare", "compared_study"]
+from falter.store.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,19 +8,17 @@ from functools import lru_cache
 
 from falter.engine.config import Experiment
 from falter.engine.scoring import examples_of, noisy_recipes, remedy_of, template_for
-from falter.perturbations import (
-    OTHER_TEMPLATE,
-    Ledger,
-    apply_recipe,
-    perturb_demonstration,
-    reaches_demonstrations,
-)
+from falter.perturbations import apply_recipe
+from falter.perturbations.configuration import OTHER_TEMPLATE
+from falter.perturbations.recipes import perturb_demonstration, reaches_demonstrations
+from falter.perturbations.rewriting import Ledger
 from falter.records.errors import InvalidValue, UsageError
 from falter.records.interfaces import RewriteBank, Scorer
 from falter.records.planning import Condition
 from falter.records.types import Demonstration, Item, Prompt, Recipe, Variant
-from falter.remedies import Remedy
-from falter.tasks import Piece, Task, Template, hash_order, pick
+from falter.remedies.prompts import Remedy
+from falter.tasks import Template
+from falter.tasks.task import Piece, Task, hash_order, pick
 
 LEAD = "Here is a task for you. Please do exactly what it says.\n\n"
 CACHED_DRAWS = 64

@@ -35,7 +35,7 @@ from falter.records.errors import InvalidValue, UsageError
 from falter.records.planning import Price
 from falter.records.types import Sampling
 from falter.scorers import ScorerNames
-from falter.tasks import DataSpec, target_column
+from falter.tasks.rows import DataSpec, target_column
 
 # The table
 

@@ -19,7 +19,8 @@ from falter.records.errors import PreflightError, RunStopped, StoreBusy, StoreEr
 from falter.records.interfaces import Case, Client
 from falter.records.planning import Cost, Shard, batched, estimate_cost
 from falter.records.types import CUT, Request, Response, Run
-from falter.store import Batches, PlannedCell, Store
+from falter.store.batches import Batches
+from falter.store.store import PlannedCell, Store
 
 # The garbage collector while many objects are made that are not circular.
 

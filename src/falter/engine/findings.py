@@ -7,29 +7,25 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from falter.analysis import (
-    Analysis,
-    Evidence,
-    Table,
-    analyse,
-    analysis_figures,
-    analysis_title,
-    main_figures,
-    run_tables,
-    scored_cells,
-    tables_with_evidence,
-)
+from falter.analysis.analyses import analyse
+from falter.analysis.drop_parts import Evidence, tables_with_evidence
+from falter.analysis.figures import analysis_figures, analysis_title, main_figures
+from falter.analysis.results import Analysis
+from falter.analysis.table import Table, run_tables, scored_cells
 from falter.engine.execution import reduced_gc
 from falter.engine.scoring import run_scorers
 from falter.engine.variants import encoder_if_there
-from falter.perturbations import everyday_name
-from falter.protocols import SINGLE_RUN, Part, PartResult, ScoredCell, protocols
+from falter.perturbations.recipes import everyday_name
+from falter.protocols import Part, protocols
+from falter.protocols.protocol import SINGLE_RUN, PartResult, ScoredCell
 from falter.records.errors import UsageError
 from falter.records.figures import Study, StudyPart
 from falter.records.types import Run
 from falter.report.exported import ExportedCell, ExportedPart, ExportedResult, write_export
 from falter.rewrites.reviews import opinions
-from falter.store import Store, StoredStudy, scan_rewrites
+from falter.store.rewrites import scan_rewrites
+from falter.store.store import Store
+from falter.store.studies import StoredStudy
 
 
 def part_results(

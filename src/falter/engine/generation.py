@@ -19,8 +19,10 @@ from falter.records.errors import TaskError
 from falter.records.types import Item
 from falter.rewrites.sheet import Faults, sheet_in, sheet_rows, sheet_text
 from falter.scorers.parts import Parts
-from falter.store import Store
-from falter.tasks import Domain, Task, Template, read_yaml, rule_faults
+from falter.store.store import Store
+from falter.tasks import Template
+from falter.tasks.enterprise_data import Domain, read_yaml, rule_faults
+from falter.tasks.task import Task
 
 TRIES = 3
 ROOM = 2400

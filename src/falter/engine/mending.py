@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from falter.engine.results import Result
-from falter.protocols import MEND, VOTE, confirmed, voters_of
+from falter.protocols.mend import MEND, confirmed
+from falter.protocols.mend.remedies import VOTE, voters_of
 from falter.records.errors import UsageError
 from falter.remedies import remedies, remedy_from
 

@@ -19,9 +19,9 @@ from falter.protocols import Part
 from falter.records.codec import to_json
 from falter.records.errors import InvalidValue, printable
 from falter.records.planning import Cost
-from falter.report import shown_text
-from falter.store import Store
-from falter.tasks import Described, sized_by_description
+from falter.report.escape import line as shown_text
+from falter.store.store import Store
+from falter.tasks.sizes import Described, sized_by_description
 
 # A plan as text: the panels, and the sums
 

@@ -7,22 +7,20 @@ from dataclasses import dataclass, fields, replace
 from statistics import fmean
 from typing import Any
 
-from falter.analysis import Analysis, PanelResult
+from falter.analysis.results import Analysis, PanelResult
 from falter.records.errors import InvalidValue, UnknownName, UsageError
-from falter.stats import (
+from falter.stats.goals import (
     BrittlenessPrecision,
-    Design,
     DropPrecision,
     EquivalencePower,
     Goal,
     MicroPrecision,
     RankingPower,
     SampleSize,
-    VarianceParts,
     cheapest_design,
-    mean_error,
-    normal_quantile,
 )
+from falter.stats.intervals import normal_quantile
+from falter.stats.variance import Design, VarianceParts, mean_error
 
 # Goals about answers that change, and shares of items that do so in practice.
 CHANGING = ("drop", "micro", "equivalence")

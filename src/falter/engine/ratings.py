@@ -16,17 +16,21 @@ from falter.engine.asking import ask_task, connect_writer
 from falter.engine.config import ModelSpec
 from falter.engine.execution import Watch
 from falter.engine.findings import part_results
-from falter.measures import HumanEvaluation, corrected_rate
-from falter.protocols import AGAIN, OUTPUT, PREFERENCE, SIMILARITY, PartResult, quoted
-from falter.protocols.relevance import human_sheet, read_human_sheets
+from falter.measures.relevance import HumanEvaluation, corrected_rate
+from falter.protocols.judging import AGAIN, OUTPUT, PREFERENCE, SIMILARITY, quoted
+from falter.protocols.protocol import PartResult
+from falter.protocols.relevance.human import human_sheet, read_human_sheets
 from falter.records.errors import UsageError
 from falter.records.types import Item
 from falter.rewrites.agreement import Coefficient, coefficients, consensus, pair_of
 from falter.rewrites.sheet import Faults, read_rating, sheet_in
 from falter.scorers.rating import RATINGS, RatingOfThree
-from falter.stats import exact_agreement
-from falter.store import Store, find_study
-from falter.tasks import Task, Template, pick, read_rows
+from falter.stats.agreement import exact_agreement
+from falter.store.store import Store
+from falter.store.studies import find_study
+from falter.tasks import Template
+from falter.tasks.rows import read_rows
+from falter.tasks.task import Task, pick
 
 Question = Literal["preference", "similarity"]
 RUBRICS: Mapping[Question, str] = {"preference": PREFERENCE, "similarity": SIMILARITY}

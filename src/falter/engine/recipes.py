@@ -10,19 +10,13 @@ from typing import Any
 
 from falter.engine.config import Experiment
 from falter.engine.setting_types import OTHER, GridLevels, Place, RecipeSteps, StepSpec
-from falter.perturbations import (
-    DEFAULT_RECIPES,
-    OTHER_TEMPLATE,
-    RECIPE_SETS,
-    SettingPerturbation,
-    parse_step,
-    perturbations,
-    resolve_step,
-)
+from falter.perturbations import parse_step, perturbations
+from falter.perturbations.configuration import OTHER_TEMPLATE, SettingPerturbation
+from falter.perturbations.recipes import DEFAULT_RECIPES, RECIPE_SETS, resolve_step
 from falter.records.errors import InvalidValue, UsageError
 from falter.records.interfaces import Perturbation
 from falter.records.types import BASELINE, Recipe, Step
-from falter.tasks import read_template_file
+from falter.tasks.rows import read_template_file
 
 # Grids: every combination of the levels of some factors, the first of each being the baseline.
 #

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from falter.analysis import answer_places
+from falter.analysis.meaning_checks import answer_places
 from falter.engine.resolving import PanelPlan, Resolved
 from falter.engine.scoring import targets_of
-from falter.perturbations import reaches_demonstrations
+from falter.perturbations.recipes import reaches_demonstrations
 from falter.records.planning import Condition
 from falter.records.types import Demonstration, Item
 from falter.rewrites.bank import model_made

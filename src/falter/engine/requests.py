@@ -17,7 +17,8 @@ from falter.records.errors import UsageError, printable
 from falter.records.ids import short
 from falter.records.interfaces import Client
 from falter.records.types import Request, Response, Run
-from falter.store import Batches, Store, planned_keys, put_answers
+from falter.store.batches import Batches, planned_keys, put_answers
+from falter.store.store import Store
 
 PLACE = re.compile(r"%0?[0-9]{0,2}d")
 LONGEST_LINE = 64 * 2**20

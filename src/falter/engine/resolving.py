@@ -39,10 +39,8 @@ from falter.records.types import (
     Sampling,
 )
 from falter.rewrites.bank import Needs, ledger_for, needs_from
-from falter.tasks import (
-    Task,
-    source_name,
-)
+from falter.tasks.rows import source_name
+from falter.tasks.task import Task
 
 REASONING_LIMIT = 4096
 """The longest answer, in tokens, of a model that is asked to think, unless the user sets one."""

@@ -11,7 +11,8 @@ from typing import Any, Literal, Unpack
 
 from rich.console import Console
 
-from falter.analysis import Analysis, score_rows
+from falter.analysis.export import score_rows
+from falter.analysis.results import Analysis
 from falter.clients.function import offer
 from falter.engine.answers import rescored_study
 from falter.engine.config import Experiment
@@ -20,13 +21,14 @@ from falter.engine.findings import check_published, export_result, part_results,
 from falter.engine.keywords import ExperimentSettings
 from falter.engine.scoring import run_scorers
 from falter.engine.study import StudySpec, carry_out_study, read_study, study_in, study_of
-from falter.protocols import PartResult
+from falter.protocols.protocol import PartResult
 from falter.records.errors import InvalidValue, UnknownName, UsageError
 from falter.records.figures import Figure, Study
 from falter.records.ids import short
 from falter.records.types import Run
-from falter.store import Store, StoredStudy, find_study, studies
-from falter.tasks import is_rows, offer_rows
+from falter.store.store import Store
+from falter.store.studies import StoredStudy, find_study, studies
+from falter.tasks.rows import is_rows, offer_rows
 
 # What can be shown in every form: figures, tables, rows, reports.
 
@@ -47,7 +49,7 @@ class Shown:
 
     def summary(self, *names: str, width: int = 100) -> str:
         """The terminal report as text: the figures with these names, or the main ones."""
-        from falter.report.forms import terminal
+        from falter.report.forms.terminal import terminal
 
         text = io.StringIO()
         terminal(self.study, Console(file=text, width=width, no_color=True), names)

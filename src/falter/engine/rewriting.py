@@ -17,7 +17,7 @@ from falter.engine.recipes import recipes_of
 from falter.engine.resolving import resolve
 from falter.engine.translations import TaskTranslations, needs_translations
 from falter.engine.variants import open_sets
-from falter.perturbations import Wanted
+from falter.perturbations.rewriting import Wanted
 from falter.records.errors import UsageError
 from falter.records.interfaces import RewriteBank
 from falter.records.planning import Target, request
@@ -45,8 +45,7 @@ from falter.rewrites.bank import (
 )
 from falter.rewrites.reply_reading import read_rewrite
 from falter.rewrites.reviews import sample_of
-from falter.store import (
-    Store,
+from falter.store.rewrites import (
     StoreBank,
     authors,
     find_responses,
@@ -56,6 +55,7 @@ from falter.store import (
     scan_rewrites,
     scan_samples,
 )
+from falter.store.store import Store
 
 ROUNDS = 4
 LATER_DRAWS = 0.7

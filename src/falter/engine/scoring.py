@@ -7,14 +7,17 @@ from typing import Any
 
 from falter.engine.config import Experiment, ModelSpec
 from falter.engine.task_loading import without_prompt
-from falter.perturbations import perturbations, reaches_demonstrations
+from falter.perturbations import perturbations
+from falter.perturbations.recipes import reaches_demonstrations
 from falter.records.errors import UnknownName, UsageError
 from falter.records.interfaces import Capabilities, ConstrainedScorer, Scorer
 from falter.records.types import Item, Recipe, Run
-from falter.remedies import Remedy, remedies, remedy_from
+from falter.remedies import remedies, remedy_from
+from falter.remedies.prompts import Remedy
 from falter.scorers import after_reasoning, named_scorers, scorers, usual_reason, usual_scorer
 from falter.scorers.answers import Label
-from falter.tasks import Task, Template
+from falter.tasks import Template
+from falter.tasks.task import Task
 
 LABELS_ONLY = "letter"
 

@@ -13,7 +13,7 @@ import yaml
 
 from falter.records.errors import DuplicateName, InvalidValue, nearest
 from falter.scorers import ScorerNames
-from falter.tasks import read_template_file
+from falter.tasks.rows import read_template_file
 
 T = TypeVar("T")
 AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*((?i:tokens?)|[A-Za-z]{3})?")

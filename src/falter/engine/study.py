@@ -36,24 +36,17 @@ from falter.engine.resolving import Resolved, distinct, resolve
 from falter.engine.rewriting import bank_in
 from falter.engine.scoring import RemedyUnfit
 from falter.engine.task_loading import TaskCache
-from falter.protocols import (
-    SINGLE_RUN,
-    Part,
-    PartResult,
-    Protocol,
-    TaskKind,
-    UserSettings,
-    placed_parts,
-    protocols,
-)
+from falter.protocols import Part, Protocol, protocols
+from falter.protocols.protocol import SINGLE_RUN, PartResult, TaskKind, UserSettings, placed_parts
 from falter.records.errors import InvalidValue, TaskError, UnknownName, UsageError
 from falter.records.interfaces import AnswerKind, Client
 from falter.records.planning import Shard
 from falter.records.types import BASELINE, Run
 from falter.rewrites.bank import model_made
 from falter.scorers import scorers
-from falter.store import Store, StoredPart, StoredStudy, put_study, single_run
-from falter.tasks import Task
+from falter.store.store import Store
+from falter.store.studies import StoredPart, StoredStudy, put_study, single_run
+from falter.tasks.task import Task
 
 OF_A_PART = ("limit", "demonstrations", "scorer")
 """Settings of a part: one that it does not set has its default, and not the user's value."""

@@ -8,17 +8,10 @@ from typing import Any
 from falter.engine.config import Experiment, Prompts
 from falter.records.errors import DuplicateName, TaskError, UsageError
 from falter.records.types import Run
-from falter.tasks import (
-    DataSpec,
-    Task,
-    Template,
-    in_memory,
-    items_from_rows,
-    read_hub,
-    rows_at,
-    source_name,
-    tasks,
-)
+from falter.tasks import Template, tasks
+from falter.tasks.items import items_from_rows
+from falter.tasks.rows import DataSpec, in_memory, read_hub, rows_at, source_name
+from falter.tasks.task import Task
 
 MARK = " with "
 ROWS = "rows"

@@ -7,10 +7,11 @@ from functools import cached_property
 from falter.engine.config import Experiment
 from falter.engine.recipes import recipes_of
 from falter.engine.task_loading import load_tasks
-from falter.perturbations import RewritePerturbation, perturbations
+from falter.perturbations import perturbations
 from falter.perturbations.language import wanted_translation
+from falter.perturbations.rewriting import RewritePerturbation
 from falter.records.types import Recipe, Rewrite
-from falter.rewrites import HAND_WRITTEN, MemoryBank, hand_written
+from falter.rewrites.bank import HAND_WRITTEN, MemoryBank, hand_written
 
 
 def needs_translations(experiment: Experiment) -> bool:

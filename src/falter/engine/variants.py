@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from falter import __version__
-from falter.analysis import Cosine, KnownCosines, Meaning, Rewording, meaning
+from falter.analysis.cache import Cosine, KnownCosines
+from falter.analysis.meaning_checks import Rewording, meaning
+from falter.analysis.results import Meaning
 from falter.engine.conditions import conditions, hold_out
 from falter.engine.config import Experiment
 from falter.engine.recipes import recipes_of
@@ -20,7 +22,7 @@ from falter.engine.resolving import distinct
 from falter.engine.scoring import task_scorers, template_for
 from falter.engine.setting_types import StepSpec
 from falter.engine.task_loading import load_tasks
-from falter.perturbations import ADVICE, NOISE_FLOOR, Advice, traits_of
+from falter.perturbations.recipes import ADVICE, NOISE_FLOOR, Advice, traits_of
 from falter.records.codec import from_json, to_json
 from falter.records.errors import UsageError
 from falter.records.ids import digest
@@ -28,7 +30,7 @@ from falter.records.interfaces import RewriteBank, Scorer
 from falter.records.planning import Condition
 from falter.records.types import Item, Prompt, Recipe, Variant
 from falter.rewrites.bank import ledger_for, needs_from
-from falter.tasks import Task
+from falter.tasks.task import Task
 from falter.weights.downloads import MINILM, find_weights
 from falter.weights.embedding import Encoder, minilm
 

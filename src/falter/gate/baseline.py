@@ -16,15 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.analysis import OUTCOMES, STATUSES, Table, run_tables
-from falter.engine import run_scorers
+from falter.analysis.table import OUTCOMES, STATUSES, Table, run_tables
+from falter.engine.scoring import run_scorers
 from falter.records import numbers as n
 from falter.records.codec import from_json, to_json
 from falter.records.errors import UsageError, printable
 from falter.records.figures import Column, Grid, Statement, Study, Value
 from falter.records.ids import digest, short
 from falter.records.types import BASELINE, Model, Run
-from falter.store import Store, find_study
+from falter.store.store import Store
+from falter.store.studies import find_study
 
 Floats = NDArray[np.float64]
 FORMAT = 1

@@ -15,17 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.records.errors import InvalidValue
-from falter.stats import (
-    ItemMean,
-    clopper_pearson,
-    max_t,
-    mean_drop,
-    noninferiority_critical_z,
-    noninferiority_z,
-    normal_quantile,
-    paired_upper_limit,
-    sequential_boundaries,
-)
+from falter.stats.equivalence import noninferiority_critical_z, noninferiority_z, paired_upper_limit
+from falter.stats.intervals import clopper_pearson, normal_quantile
+from falter.stats.mean import ItemMean
+from falter.stats.multiplicity import max_t, sequential_boundaries
+from falter.stats.rates import mean_drop
 
 Floats = NDArray[np.float64]
 CriterionKind = Literal["drop", "average", "unread", "regression", "score"]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from falter.gate.decision import POWER, CriterionKind, Schedule
-from falter.stats import noninferiority_p, noninferiority_power, normal_quantile
+from falter.stats.equivalence import noninferiority_p, noninferiority_power
+from falter.stats.intervals import normal_quantile
 
 PLANNED_POWER = 0.96
 """How often the whole gate is to pass at the planned number of items where nothing changed: 95 %,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from falter.engine import PickedAnswers, pick_answers
+from falter.engine.answers import PickedAnswers, pick_answers
 from falter.gate.decision import CriterionResult
 from falter.gate.preparation import PreparedGate
 from falter.gate.result import GateResult

@@ -9,23 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from falter.engine import (
-    DATA,
-    GATE,
-    Experiment,
-    GateSpec,
-    PanelPlan,
-    Resolved,
-    bank_in,
-    check_permits,
-    connect_all,
-    load_tasks,
-    read_settings,
-    read_study,
-    refuse_with_gate,
-    resolve,
-    with_names,
-)
+from falter.engine.budgets import refuse_with_gate
+from falter.engine.config import DATA, Experiment
+from falter.engine.connections import connect_all
+from falter.engine.experiment_file import check_permits, read_settings
+from falter.engine.gate_settings import GATE, GateSpec
+from falter.engine.resolving import PanelPlan, Resolved, resolve
+from falter.engine.results import with_names
+from falter.engine.rewriting import bank_in
+from falter.engine.study import read_study
+from falter.engine.task_loading import load_tasks
 from falter.gate.baseline import Baseline, manifest_hash, read_baseline
 from falter.gate.decision import Schedule, schedule
 from falter.gate.feasibility import GatePlan, plan_gate
@@ -35,7 +28,7 @@ from falter.records.errors import UsageError
 from falter.records.interfaces import Client, RewriteBank
 from falter.records.planning import Cost, count_cells, estimate_cost, plan
 from falter.records.types import BASELINE, Item, Recipe, Request
-from falter.tasks import Task, hash_order
+from falter.tasks.task import Task, hash_order
 
 REPEAT_SHARE = 0.05
 """The share of the items whose clean prompt is asked once more."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.analysis import OUTCOMES, UNREADABLE, Table
-from falter.engine import GateSpec
+from falter.analysis.table import OUTCOMES, UNREADABLE, Table
+from falter.engine.gate_settings import GateSpec
 from falter.gate.baseline import Baseline
 from falter.gate.decision import Criterion, CriterionKind
 from falter.gate.feasibility import PlannedCriterion

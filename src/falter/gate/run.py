@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter import __version__
-from falter.analysis import Table, run_tables
-from falter.engine import (
-    Resolved,
+from falter.analysis.table import Table, run_tables
+from falter.engine.execution import (
     Watch,
     carry_out_together,
     check_scorers,
     opened,
     record_run,
     run_async,
-    run_scorers,
 )
+from falter.engine.resolving import Resolved
+from falter.engine.scoring import run_scorers
 from falter.gate.decision import CriterionResult, decide
 from falter.gate.preparation import (
     REPEAT_SHARE,
@@ -35,10 +35,10 @@ from falter.gate.preparation import (
 )
 from falter.gate.requirements import measured_criteria
 from falter.gate.result import GateResult
-from falter.measures import noise_floor
+from falter.measures.flips import noise_floor
 from falter.records.ids import short
 from falter.records.types import BASELINE, Estimate, Recipe
-from falter.store import Store
+from falter.store.store import Store
 
 Floats = NDArray[np.float64]
 REPEATED_BASELINE = Recipe(label="asked again", repeat=1)

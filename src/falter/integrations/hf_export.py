@@ -20,11 +20,9 @@ from falter.report.exported import (
     prompt_messages,
     whole_text,
 )
-from falter.report.forms import write_parquet
+from falter.report.forms.data import write_parquet
 from falter.report.forms.markdown import text as safe
 from falter.report.words import facts
-
-__all__ = ["write_hub"]
 
 BATCH = 4096
 

@@ -27,8 +27,6 @@ from falter.report.exported import (
     whole_text,
 )
 
-__all__ = ["write_inspect"]
-
 VERSION = 2
 LONGEST = 1_000
 _STAMP = (1980, 1, 1, 0, 0, 0)

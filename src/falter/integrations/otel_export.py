@@ -22,8 +22,6 @@ from falter.report.exported import (
     whole_text,
 )
 
-__all__ = ["write_spans"]
-
 INTERNAL, CLIENT, ERROR = 1, 3, 2
 _NANO = 10**9
 

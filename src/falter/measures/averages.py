@@ -15,17 +15,9 @@ from falter.measures.resample import unit_codes
 from falter.measures.tables import Table
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
-from falter.stats import (
-    Interval,
-    ItemMean,
-    agresti_coull,
-    clustered,
-    item_mean,
-    mean_drop,
-    mean_rate,
-    no_interval,
-    outer,
-)
+from falter.stats.intervals import Interval, agresti_coull, no_interval, outer
+from falter.stats.mean import ItemMean, clustered, item_mean
+from falter.stats.rates import mean_drop, mean_rate
 
 
 def group_average(

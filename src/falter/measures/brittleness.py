@@ -15,7 +15,8 @@ from falter.measures.resample import unit_codes, unit_sums
 from falter.measures.tables import RARE_EVENT_LIMIT, Table, share_of_few
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
-from falter.stats import Interval, no_interval, too_few_clusters
+from falter.stats.clusters import too_few_clusters
+from falter.stats.intervals import Interval, no_interval
 
 # The plug-in decomposition as a function of sums over items, so that dropping one is cheap.
 # The columns of `_item_sums`.

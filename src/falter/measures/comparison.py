@@ -28,7 +28,11 @@ from falter.measures.variance import INFORMATIVE
 from falter.measures.verdicts import RecipeVerdict, Verdict, recipe_verdicts
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
-from falter.stats import Between, between_drops, between_rates, holm, least_error, too_few_clusters
+from falter.stats.clusters import too_few_clusters
+from falter.stats.intervals import Between
+from falter.stats.mean import least_error
+from falter.stats.multiplicity import holm
+from falter.stats.rates import between_drops, between_rates
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

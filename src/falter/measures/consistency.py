@@ -17,7 +17,9 @@ from falter.measures.resample import unit_codes
 from falter.measures.tables import Table
 from falter.records.errors import InvalidValue, UnknownName
 from falter.records.types import Estimate
-from falter.stats import Interval, item_mean, jackknife, no_interval
+from falter.stats.intervals import Interval, no_interval
+from falter.stats.mean import item_mean
+from falter.stats.resampling import jackknife
 
 Codes = NDArray[np.int32]
 Outputs = Sequence[Sequence[str | None]] | ArrayLike

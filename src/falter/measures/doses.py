@@ -14,7 +14,10 @@ from falter.measures.rankings import rank_correlation
 from falter.measures.resample import bootstrap_of_whole_rows, unit_codes
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
-from falter.stats import Interval, ItemMean, cluster_parts, max_t, no_interval, too_few_clusters
+from falter.stats.clusters import cluster_parts, too_few_clusters
+from falter.stats.intervals import Interval, no_interval
+from falter.stats.mean import ItemMean
+from falter.stats.multiplicity import max_t
 
 
 def contrast(

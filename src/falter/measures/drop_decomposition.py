@@ -15,7 +15,7 @@ from falter.measures.estimates import Basis, Bools, Clusters, Floats, items_by_t
 from falter.measures.resample import resampled_sums, student_bca, unit_codes, unit_sums
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
-from falter.stats import no_interval
+from falter.stats.intervals import no_interval
 
 CORRECTIONS = ("reading", "meaning", "serving")
 _SUBSETS = tuple(

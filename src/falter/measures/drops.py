@@ -13,7 +13,10 @@ from falter.measures.estimates import Basis, Clusters, Floats, matrix, vectors
 from falter.measures.resample import bootstrap_of_whole_rows, sums_interval, unit_codes, unit_sums
 from falter.records.errors import InvalidValue, UnknownName
 from falter.records.types import Estimate
-from falter.stats import agresti_coull, clustered, item_mean, max_t, outer, paired_difference
+from falter.stats.intervals import agresti_coull, outer
+from falter.stats.mean import clustered, item_mean
+from falter.stats.multiplicity import max_t
+from falter.stats.paired import paired_difference
 
 
 def accuracy(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.95) -> Estimate:

@@ -15,7 +15,8 @@ from falter.measures.estimates import Basis, Bools, Clusters, Floats, vectors
 from falter.measures.resample import unit_codes
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
-from falter.stats import jackknife, no_interval
+from falter.stats.intervals import no_interval
+from falter.stats.resampling import jackknife
 
 # The rating of two responses that mean the same.
 SAME_MEANING_RATING = 3.0

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
-from falter.stats import Interval, ItemMean
+from falter.stats.intervals import Interval
+from falter.stats.mean import ItemMean
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -15,7 +15,8 @@ from falter.measures.resample import resampled_sums, student_bca, unit_codes, un
 from falter.measures.tables import outcome_array
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
-from falter.stats import Interval, jackknife, no_interval, wilson_interval
+from falter.stats.intervals import Interval, no_interval, wilson_interval
+from falter.stats.resampling import jackknife
 
 # Scores this close are the same.
 SCORE_TOLERANCE = 1e-9

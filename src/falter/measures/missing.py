@@ -14,9 +14,7 @@ from falter.measures.estimates import Bools, Clusters, Floats, items_by_times
 from falter.measures.resample import unit_codes
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
-from falter.stats import too_few_clusters
-
-__all__ = ["MissingBounds", "Missingness", "missing_bounds", "missingness"]
+from falter.stats.clusters import too_few_clusters
 
 # More missing than this, or a test below that, and a drop needs its worst case beside it.
 MOST_MISSING = 0.02

@@ -20,7 +20,7 @@ from falter.measures.resample import (
 )
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
-from falter.stats import Interval, clopper_pearson, no_interval
+from falter.stats.intervals import Interval, clopper_pearson, no_interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

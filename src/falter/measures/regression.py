@@ -13,7 +13,8 @@ from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.resample import generator, sums_interval, unit_codes, unit_sums
 from falter.records.errors import InvalidValue, UnknownName
 from falter.records.types import Estimate, EstimateStatus
-from falter.stats import Interval, jackknife, no_interval
+from falter.stats.intervals import Interval, no_interval
+from falter.stats.resampling import jackknife
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

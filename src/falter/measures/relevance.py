@@ -14,7 +14,8 @@ from falter.measures.estimates import Basis, Floats, vectors
 from falter.measures.resample import check_replications, signed_sums
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
-from falter.stats import Interval, item_mean, no_interval
+from falter.stats.intervals import Interval, no_interval
+from falter.stats.mean import item_mean
 
 Sources = Sequence[Sequence[int | None]]
 

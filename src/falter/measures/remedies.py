@@ -14,8 +14,6 @@ from falter.records.errors import InvalidValue
 from falter.records.ids import digest
 from falter.records.types import Estimate
 
-__all__ = ["ConfirmedRemedy", "RemedyEffect", "RemedyScores", "confirmed_remedy"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemedyScores:

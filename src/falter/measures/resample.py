@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from falter.measures.estimates import Basis, Clusters, Floats
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
-from falter.stats import Interval, no_interval
+from falter.stats.intervals import Interval, no_interval
 
 Seed = int | tuple[int, ...]
 

@@ -14,16 +14,10 @@ from falter.measures.estimates import Basis, Bools, Clusters, Floats
 from falter.measures.resample import unit_codes
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
-from falter.stats import (
-    Components,
-    Interval,
-    clopper_pearson,
-    components,
-    jackknife,
-    jackknife_error,
-    no_interval,
-    too_few_clusters,
-)
+from falter.stats.clusters import too_few_clusters
+from falter.stats.intervals import Interval, clopper_pearson, no_interval
+from falter.stats.resampling import jackknife, jackknife_error
+from falter.stats.variance import Components, components
 
 # From this many varying items on, or a quarter of all, the jackknife is as good.
 RARE_EVENT_LIMIT = 10.0

@@ -21,14 +21,10 @@ from falter.measures.tables import (
 )
 from falter.records.errors import InvalidValue, UnknownName
 from falter.records.types import Estimate
-from falter.stats import (
-    Components,
-    Interval,
-    condition_intervals,
-    jackknife,
-    jackknife_error,
-    no_interval,
-)
+from falter.stats.condition import condition_intervals
+from falter.stats.intervals import Interval, no_interval
+from falter.stats.resampling import jackknife, jackknife_error
+from falter.stats.variance import Components
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

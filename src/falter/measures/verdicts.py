@@ -15,9 +15,10 @@ from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.resample import unit_codes
 from falter.records.errors import DuplicateName, InvalidValue
 from falter.records.types import Estimate
-from falter.stats import MaxTMember, cluster_parts, equivalence_p, holm, max_t
+from falter.stats.clusters import cluster_parts
+from falter.stats.equivalence import equivalence_p
+from falter.stats.multiplicity import MaxTMember, holm, max_t
 
-__all__ = ["FamilyVerdicts", "RecipeVerdict", "Verdict", "recipe_verdicts"]
 Verdict = Literal["degraded", "improved", "equivalent", "undecided"]
 ORDER: tuple[Verdict, ...] = ("degraded", "improved", "equivalent", "undecided")
 

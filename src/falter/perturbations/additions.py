@@ -11,7 +11,9 @@ from falter.perturbations.base import protected_spans
 from falter.perturbations.options import shows_labels, untouched
 from falter.records.lazy_regex import late_regex
 from falter.records.types import Prompt, Section, Span
-from falter.text import Replacement, added, blocked, overlaps, replace_spans, sentences
+from falter.text.protection import blocked
+from falter.text.spans import Replacement, added, overlaps, replace_spans
+from falter.text.words import sentences
 
 _CUE_WORDS = 4
 

@@ -22,7 +22,10 @@ from falter.perturbations.vocabulary import lines, user_lines
 from falter.records.interfaces import Parameter
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section
-from falter.text import copied_words, kept_words, meaning_flags, overlaps, replace_spans, sentences
+from falter.text.meaning import meaning_flags
+from falter.text.names import copied_words
+from falter.text.spans import overlaps, replace_spans
+from falter.text.words import kept_words, sentences
 
 
 def _file(help: str) -> Parameter:

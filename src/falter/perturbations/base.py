@@ -13,7 +13,9 @@ from falter.records.interfaces import Parameter, Perturbation, parameter_value
 from falter.records.registry import Registry
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section, SectionKind, Span
-from falter.text import Replacement, blocked, copied_words, merged, protect, replace_spans
+from falter.text.names import copied_words
+from falter.text.protection import blocked, protect
+from falter.text.spans import Replacement, merged, replace_spans
 
 perturbations: Registry[Perturbation] = Registry("perturbation", "falter.perturbations")
 

@@ -32,7 +32,7 @@ from falter.perturbations.python_source import (
 )
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section, SectionKind
-from falter.text import Replacement, overlaps, replaced
+from falter.text.spans import Replacement, overlaps, replaced
 
 # A Python function turned into a method of a class
 

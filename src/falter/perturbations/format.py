@@ -25,7 +25,8 @@ from falter.perturbations.vocabulary import table
 from falter.records.answers import AnswerSchema
 from falter.records.rng import Rng
 from falter.records.types import Demonstration, Prompt, Section
-from falter.text import Replacement, added, blocked, overlaps, replace_spans
+from falter.text.protection import blocked
+from falter.text.spans import Replacement, added, overlaps, replace_spans
 
 # Each form with its perturbation, the rule that asks for it, an answer in it, and, for answers with
 # several parts, how the rule begins and how each part is sketched

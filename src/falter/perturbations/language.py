@@ -25,7 +25,8 @@ from falter.records.interfaces import Parameter
 from falter.records.render import with_choices
 from falter.records.rng import Rng
 from falter.records.types import Demonstration, Prompt, Section, SectionKind
-from falter.text import added, protect
+from falter.text.protection import protect
+from falter.text.spans import added
 
 LANGUAGES: dict[str, str] = table("rewrites.json")["languages"]
 _TAG = re.compile(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-(?:[A-Z]{2}|\d{3}))?")

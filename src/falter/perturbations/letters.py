@@ -22,7 +22,8 @@ from falter.perturbations.vocabulary import (
 )
 from falter.records.rng import Rng
 from falter.records.types import Span
-from falter.text import Replacement, natural_words, overlaps, sentences, uncovered
+from falter.text.spans import Replacement, overlaps, uncovered
+from falter.text.words import natural_words, sentences
 
 # Digits replace letters, so the text contains more numbers afterwards.
 _WITH_DIGITS = tuple(name for name in MEANING if name != "numbers")

@@ -13,7 +13,9 @@ from falter.perturbations.base import SitePerturbation, locked_spans, register_a
 from falter.perturbations.vocabulary import word_set
 from falter.records.rng import Rng
 from falter.records.types import Span
-from falter.text import Replacement, names, overlaps, protect
+from falter.text.names import names
+from falter.text.protection import protect
+from falter.text.spans import Replacement, overlaps
 
 # Arithmetic in prose: numbers and expressions, and nothing that only looks like them.
 #

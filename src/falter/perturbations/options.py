@@ -14,7 +14,7 @@ from falter.records.lazy_regex import late_regex
 from falter.records.render import choice_block
 from falter.records.rng import Rng
 from falter.records.types import Choicewise, Demonstration, Edit, Prompt, Section
-from falter.text import Replacement, overlaps, replace_spans
+from falter.text.spans import Replacement, overlaps, replace_spans
 
 # The options of a prompt: where they are listed, and which of them refer to others
 

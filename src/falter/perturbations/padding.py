@@ -13,7 +13,8 @@ from falter.perturbations.additions import ends_in_space, framed
 from falter.perturbations.base import PromptPerturbation, choice, register_all, whole_number
 from falter.records.rng import Rng
 from falter.records.types import Edit, Prompt, Section
-from falter.text import blocked, replace_spans, uncovered
+from falter.text.protection import blocked
+from falter.text.spans import replace_spans, uncovered
 
 _MEANING = ("target", "choices", "numbers", "code", "negations")
 _padding = partial(

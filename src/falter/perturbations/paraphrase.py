@@ -22,7 +22,10 @@ from falter.perturbations.rewriting import (
 from falter.perturbations.vocabulary import table
 from falter.records.rng import Rng
 from falter.records.types import Demonstration, Prompt, Section, SectionKind
-from falter.text import blocked, overlaps, relevance_map, relevant_sentences, sentences
+from falter.text.protection import blocked
+from falter.text.relevance import relevance_map, relevant_sentences
+from falter.text.spans import overlaps
+from falter.text.words import sentences
 
 TONES: dict[str, str] = table("rewrites.json")["tones"]
 

@@ -29,7 +29,8 @@ from falter.perturbations.template_parts import (
 from falter.records.lazy_regex import late_regex
 from falter.records.rng import Rng
 from falter.records.types import Demonstration, Prompt, Section, SectionKind, Span
-from falter.text import Replacement, fences, overlaps, replace_spans
+from falter.text.code import fences
+from falter.text.spans import Replacement, overlaps, replace_spans
 
 # Bullet lists inside the sections of a prompt
 

@@ -16,7 +16,8 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar, cast
 
 from falter.records.types import Span
-from falter.text import Replacement, fenced_blocks
+from falter.text.code import fenced_blocks
+from falter.text.spans import Replacement
 
 N = TypeVar("N", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef

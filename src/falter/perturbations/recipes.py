@@ -21,7 +21,7 @@ from falter.records.interfaces import Parameter, Perturbation, RewriteBank
 from falter.records.render import plain
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Recipe, Section, SectionKind, Step, VariantStatus
-from falter.text import sentences
+from falter.text.words import sentences
 
 _FORM = "name, or name:parameter=value,parameter=value"
 

@@ -22,7 +22,8 @@ from falter.records.ids import digest
 from falter.records.interfaces import RewriteBank
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Rewrite, Section, SectionKind, Span
-from falter.text import Replacement, blocked, protect, replace_spans
+from falter.text.protection import blocked, protect
+from falter.text.spans import Replacement, replace_spans
 
 # The request for a rewrite, and what a rewrite has to keep
 

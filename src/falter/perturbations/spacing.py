@@ -22,7 +22,8 @@ from falter.perturbations.vocabulary import (
 )
 from falter.records.rng import Rng
 from falter.records.types import Span
-from falter.text import Replacement, kept_words, sentences, uncovered
+from falter.text.spans import Replacement, uncovered
+from falter.text.words import kept_words, sentences
 
 _SPACED_WORD = re.compile(r"[^\W\d_]+(['’][^\W\d_]+)?")
 # Japanese is written without spaces, so what must stay whole is found by its characters:

@@ -38,7 +38,8 @@ from falter.perturbations.vocabulary import (
 )
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Span
-from falter.text import Replacement, overlaps, passive_auxiliaries, uncovered
+from falter.text.meaning import passive_auxiliaries
+from falter.text.spans import Replacement, overlaps, uncovered
 
 # Typing mistakes in one word
 

@@ -13,7 +13,7 @@ from falter.perturbations.additions import cue_at, cue_line
 from falter.perturbations.base import locked_spans
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section, Span
-from falter.text import Replacement, added, overlaps, replace_spans
+from falter.text.spans import Replacement, added, overlaps, replace_spans
 
 Role = Literal["instruction", "context", "output", "cue"]
 _RANK: dict[Role, int] = {"instruction": 0, "context": 1, "output": 2, "cue": 3}

@@ -30,7 +30,7 @@ from falter.perturbations.tool_json import (
 )
 from falter.records.rng import Rng
 from falter.records.types import Demonstration, Prompt, Section, Span
-from falter.text import overlaps, replace_spans
+from falter.text.spans import overlaps, replace_spans
 
 _TOOL_WAY = choice(
     "way", ("descriptions", "draw", "layout", "names", "order"), "draw",

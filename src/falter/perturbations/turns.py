@@ -20,7 +20,8 @@ from falter.perturbations.base import (
 from falter.perturbations.template_parts import inner, template_units
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section, Span
-from falter.text import added, overlaps, replace_spans, sentences
+from falter.text.spans import added, overlaps, replace_spans
+from falter.text.words import sentences
 
 _turns = partial(
     prompt_perturbation, family="position", group="turns",

@@ -13,17 +13,10 @@ from typing import Any
 from falter.perturbations.base import site_perturbation
 from falter.records.errors import InvalidValue
 from falter.records.types import Span
-from falter.text import (
-    KEPT_LANGUAGES,
-    common_words,
-    kept_words,
-    letter_symbols,
-    mentioned_words,
-    merged,
-    names,
-    natural_words,
-    uncovered,
-)
+from falter.text.meaning import letter_symbols
+from falter.text.names import common_words, mentioned_words, names
+from falter.text.spans import merged, uncovered
+from falter.text.words import KEPT_LANGUAGES, kept_words, natural_words
 
 
 def _bundled_text(name: str) -> str:

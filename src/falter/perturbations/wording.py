@@ -23,17 +23,10 @@ from falter.perturbations.spacing import loose_marks
 from falter.perturbations.vocabulary import table
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section, Span
-from falter.text import (
-    Replacement,
-    letter_symbols,
-    mentioned_words,
-    merged,
-    names,
-    overlaps,
-    passive_auxiliaries,
-    replace_spans,
-    sentences,
-)
+from falter.text.meaning import letter_symbols, passive_auxiliaries
+from falter.text.names import mentioned_words, names
+from falter.text.spans import Replacement, merged, overlaps, replace_spans
+from falter.text.words import sentences
 
 _WORDING: Description = {
     "version": 2, "family": "wording", "group": "everyday wording", "scope": ("input",),

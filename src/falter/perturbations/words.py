@@ -36,14 +36,9 @@ from falter.perturbations.vocabulary import (
 from falter.records.errors import InvalidValue
 from falter.records.rng import Rng
 from falter.records.types import Span
-from falter.text import (
-    Replacement,
-    kept_words,
-    letter_symbols,
-    overlaps,
-    passive_auxiliaries,
-    uncovered,
-)
+from falter.text.meaning import letter_symbols, passive_auxiliaries
+from falter.text.spans import Replacement, overlaps, uncovered
+from falter.text.words import kept_words
 
 # Function words dropped: those that only link, or everything that the published list holds
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
-from falter.tasks import read_yaml
+from falter.tasks.enterprise_data import read_yaml
 
 VERSION = 1
 

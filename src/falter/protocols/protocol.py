@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from falter.analysis import Analysis, Table, analysis_figures
+from falter.analysis.figures import analysis_figures
+from falter.analysis.results import Analysis
+from falter.analysis.table import Table
 from falter.records.errors import TaskError
 from falter.records.figures import Figure
 from falter.records.registry import Registry
 from falter.records.types import Panel, Rewrite, Run, Score
-from falter.rewrites import Agreement
+from falter.rewrites.agreement import Agreement
 from falter.scorers import ScorerNames
-from falter.store import StoredCell
-from falter.tasks import Task
+from falter.store.store import StoredCell
+from falter.tasks.task import Task
 
 TaskKind = Literal["choices", "numeric", "code", "open"]
 Need = Literal["text", "listed options"]

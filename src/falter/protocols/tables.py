@@ -8,12 +8,14 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from falter.analysis import Counts, PanelResult, RecipeResult, answer_of, model_names
-from falter.measures import mean_over_tasks
+from falter.analysis.cells import model_names
+from falter.analysis.figures.answer import answer_of
+from falter.analysis.results import Counts, PanelResult, RecipeResult
+from falter.measures.averages import mean_over_tasks
 from falter.protocols.protocol import PartResult
 from falter.records.figures import Column, Figure, Grid, Statement, Value
 from falter.records.types import Estimate
-from falter.tasks import read_yaml
+from falter.tasks.enterprise_data import read_yaml
 
 APPENDIX = "Appendix"
 POINTS = "Drops are in points, each with its interval; a positive one is a loss."

@@ -13,20 +13,6 @@ from typing import Literal, Protocol, runtime_checkable
 from falter.records.interfaces import Client
 from falter.records.types import Model, Request, Response
 
-__all__ = [
-    "OPEN_STATES",
-    "BatchBook",
-    "BatchClient",
-    "BatchDesk",
-    "BatchLine",
-    "BatchState",
-    "BatchStatus",
-    "ListedBatch",
-    "StoredBatch",
-    "custom_id",
-    "key_of",
-]
-
 BatchState = Literal["sending", "waiting", "read", "refused", "lost", "given up"]
 OPEN_STATES: tuple[BatchState, ...] = ("sending", "waiting")
 """Those of a batch whose answers may still come: it is being handed in, or the provider has it."""

@@ -16,8 +16,6 @@ from unicodedata import category
 
 import orjson
 
-__all__ = ["from_json", "json_text", "to_json"]
-
 T = TypeVar("T")
 Read = Callable[[Any], Any]
 

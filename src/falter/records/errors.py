@@ -5,30 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = [
-    "AuthenticationError",
-    "DuplicateName",
-    "EndpointError",
-    "EngineLost",
-    "FalterError",
-    "InvalidValue",
-    "MissingExtra",
-    "PluginError",
-    "PreflightError",
-    "RunError",
-    "RunStopped",
-    "StoreBusy",
-    "StoreError",
-    "StoreGone",
-    "TaskError",
-    "TemplateError",
-    "UnknownName",
-    "UsageError",
-    "WeightsError",
-    "nearest",
-    "printable",
-]
-
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name closest to `name`, or None when nothing is close."""

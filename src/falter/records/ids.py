@@ -8,8 +8,6 @@ from typing import Any
 
 import orjson
 
-__all__ = ["canonical", "digest", "short", "step_seed"]
-
 
 def canonical(value: Any) -> bytes:
     """Canonical JSON: sorted keys, no white space, UTF-8. The same bytes on every machine.

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import cast
 
-__all__ = ["late_regex"]
-
 
 class _LateRegex:
     """Becomes the compiled expression, method by method, as it is asked for them."""

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-__all__ = ["door"]
-
 
 def door(room: str) -> Callable[[str], Any]:
     """The `__getattr__` of a room: what it imports for type checkers is loaded when asked for.

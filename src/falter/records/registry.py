@@ -8,8 +8,6 @@ from typing import Generic, TypeVar
 
 from falter.records.errors import DuplicateName, PluginError, UnknownName
 
-__all__ = ["Registry"]
-
 T = TypeVar("T")
 
 

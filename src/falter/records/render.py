@@ -7,8 +7,6 @@ from dataclasses import replace
 
 from falter.records.types import Edit, Message, Prompt, Section
 
-__all__ = ["choice_block", "continuations", "messages", "plain", "with_choices"]
-
 
 def choice_block(labels: Sequence[str], choices: Sequence[str], line: str) -> str:
     """The listed options, one `line` each, without the last line break."""

@@ -11,8 +11,6 @@ from falter.records.errors import UsageError
 from falter.records.ids import digest
 from falter.records.types import Rewrite
 
-__all__ = ["Decision", "Review", "Sample", "only_one"]
-
 Decision = Literal["accept", "reject", "edit"]
 
 

@@ -6,8 +6,6 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-__all__ = ["Rng"]
-
 T = TypeVar("T")
 
 

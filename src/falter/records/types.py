@@ -13,39 +13,6 @@ from typing import Any, Literal
 from falter.records.answers import AnswerSchema
 from falter.records.ids import digest
 
-__all__ = [
-    "BASELINE",
-    "CUT",
-    "Choicewise",
-    "ContinuationScore",
-    "Demonstration",
-    "Edit",
-    "Estimate",
-    "EstimateStatus",
-    "Item",
-    "Message",
-    "Model",
-    "Outcome",
-    "Panel",
-    "Program",
-    "Prompt",
-    "Recipe",
-    "Request",
-    "Response",
-    "Rewrite",
-    "RewriteStatus",
-    "Run",
-    "Sampling",
-    "Score",
-    "Section",
-    "SectionKind",
-    "Span",
-    "Step",
-    "Usage",
-    "Variant",
-    "VariantStatus",
-]
-
 SectionKind = Literal[
     "system", "instruction", "input", "document", "choices", "output_format", "cue", "added",
     "reply",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from falter.remedies import spelling  # noqa: F401  (it registers)
-from falter.remedies.prompts import PLACE, Remedy, remedies, remedy, remedy_from
+from falter.remedies.prompts import remedies, remedy, remedy_from
 
-__all__ = ["PLACE", "Remedy", "remedies", "remedy", "remedy_from"]
+__all__ = ["remedies", "remedy", "remedy_from"]

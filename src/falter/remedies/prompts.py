@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from falter.records.errors import InvalidValue
 from falter.records.registry import Registry
 from falter.records.types import Prompt, Section
-from falter.text import Replacement, added, overlaps, protect, replace_spans
+from falter.text.protection import protect
+from falter.text.spans import Replacement, added, overlaps, replace_spans
 
 # Where a remedy puts its words: around the prompt, or ahead of the answer cue
 

@@ -10,18 +10,10 @@ from string import ascii_lowercase
 
 from falter.records.types import Prompt, Section, Span
 from falter.remedies.prompts import remedy
-from falter.text import (
-    Replacement,
-    common_words,
-    kept_words,
-    mentioned_words,
-    merged,
-    names,
-    natural_words,
-    protect,
-    replace_spans,
-    uncovered,
-)
+from falter.text.names import common_words, mentioned_words, names
+from falter.text.protection import protect
+from falter.text.spans import Replacement, merged, replace_spans, uncovered
+from falter.text.words import kept_words, natural_words
 
 SHORTEST = 3
 KNOWN = 1 / 3

@@ -16,20 +16,6 @@ from falter.records.ids import digest, short
 from falter.records.registry import Registry
 from falter.records.types import Model, Prompt, Response, Run, Score, Variant
 
-__all__ = [
-    "ExportedCell",
-    "ExportedPart",
-    "ExportedResult",
-    "address",
-    "answer_text",
-    "expected",
-    "export_forms",
-    "prompt_messages",
-    "safe_name",
-    "whole_text",
-    "write_export",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedCell:

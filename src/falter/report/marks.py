@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from falter.records.figures import Figure, Study, renamed, without_shared_labels
 from falter.report.escape import clip
 
-__all__ = ["MARK", "marked", "model_names", "readable", "warning"]
-
 MARK = " (simulated)"
 
 

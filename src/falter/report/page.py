@@ -25,11 +25,13 @@ from falter.records.figures import (
     estimates,
 )
 from falter.records.ids import short
-from falter.report.drawing import FIGURE_STYLE, Scale, drawn, grid_table, scales_of
+from falter.report.drawing import drawn
+from falter.report.drawing.axis import Scale, scales_of
+from falter.report.drawing.tables import grid_table
 from falter.report.escape import Html, line, text_only
 from falter.report.marks import model_names, readable, warning
 from falter.report.markup import label, tag
-from falter.report.style import STYLE
+from falter.report.style import FIGURE_STYLE, STYLE
 from falter.report.tables import grids
 from falter.report.words import (
     FEW,

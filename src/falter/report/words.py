@@ -23,29 +23,6 @@ from falter.records.ids import short
 from falter.records.types import Estimate, EstimateStatus
 from falter.report.escape import line
 
-__all__ = [
-    "FEW",
-    "GUIDE",
-    "PAGE_GUIDE",
-    "about",
-    "colour",
-    "counted",
-    "dashes",
-    "excludes_zero",
-    "facts",
-    "few",
-    "first_number",
-    "guide",
-    "heading",
-    "methods",
-    "opened",
-    "origin",
-    "provenance",
-    "reason",
-    "rule",
-    "with_unit",
-]
-
 _REASONS: dict[EstimateStatus, str] = {
     "ok": "no number was given",
     "undefined_zero_denominator": "undefined, because its denominator is zero",

@@ -12,7 +12,7 @@ import numpy as np
 
 from falter.records.reviews import Review, Sample
 from falter.records.types import Estimate, EstimateStatus
-from falter.stats import (
+from falter.stats.agreement import (
     exact_agreement,
     krippendorff_alpha,
     round_half_up,

@@ -11,7 +11,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
 
-from falter.perturbations import Ledger, RewritePerturbation, Wanted, perturbations, rewrite_key
+from falter.perturbations import perturbations
+from falter.perturbations.rewriting import Ledger, RewritePerturbation, Wanted, rewrite_key
 from falter.records.codec import from_json, to_json
 from falter.records.errors import InvalidValue, PluginError, PreflightError, UsageError
 from falter.records.ids import digest

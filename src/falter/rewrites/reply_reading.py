@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from falter.perturbations import Wanted
+from falter.perturbations.rewriting import Wanted
 from falter.records.lazy_regex import late_regex
 from falter.records.types import Response, Rewrite, RewriteStatus
 from falter.rewrites.bank import rewrite_of

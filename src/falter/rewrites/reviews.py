@@ -15,7 +15,8 @@ from importlib.resources import files
 from math import floor
 from pathlib import Path
 
-from falter.perturbations import RewritePerturbation, perturbations
+from falter.perturbations import perturbations
+from falter.perturbations.rewriting import RewritePerturbation
 from falter.records.errors import DuplicateName, InvalidValue, UsageError
 from falter.records.ids import digest, short, step_seed
 from falter.records.reviews import Decision, Review, Sample
@@ -24,8 +25,7 @@ from falter.records.types import Rewrite
 from falter.rewrites.agreement import Agreement, Calibration, agreement, calibrations
 from falter.rewrites.bank import kind_label, rewrite_label
 from falter.rewrites.sheet import Faults, read_rating, sheet_in, sheet_rows, sheet_text
-from falter.store import (
-    Store,
+from falter.store.rewrites import (
     find_samples,
     put_reviews,
     put_sheet,
@@ -33,7 +33,8 @@ from falter.store import (
     scan_rewrites,
     scan_samples,
 )
-from falter.text import meaning_flags
+from falter.store.store import Store
+from falter.text.meaning import meaning_flags
 
 FLAWS = ("negation", "number", "other text", "truncated")
 

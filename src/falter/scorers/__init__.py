@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         semantic_similarities,
         semantic_similarity,
     )
-    from falter.text import relevance_map
+    from falter.text.relevance import relevance_map
 
 __all__ = [
     "AlignedScore",

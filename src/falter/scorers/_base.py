@@ -10,7 +10,7 @@ from falter.records.registry import Registry
 from falter.records.types import CUT, Outcome, Response, Score
 from falter.scorers._keyed import answer_parts, parts_as_json
 from falter.scorers._reply import in_form, without_sequel
-from falter.scorers.reading import declines
+from falter.scorers.reading._refusals import declines
 
 __all__ = ["TextScorer", "after_reasoning", "scorers", "second_reader"]
 

@@ -11,7 +11,10 @@ from falter.records.types import CUT, Score
 from falter.scorers._base import TextScorer, scorers
 from falter.scorers._question import clean_question
 from falter.scorers._reply import final_answer
-from falter.scorers.reading import read_label, read_letter, read_number, read_yes_no
+from falter.scorers.reading._labels import read_label
+from falter.scorers.reading._letters import read_letter
+from falter.scorers.reading._numbers import read_number
+from falter.scorers.reading._yes_no import read_yes_no
 
 __all__ = ["Exact", "Includes", "Label", "NamedAnswer", "Numeric", "last_number", "named_choices"]
 

@@ -10,7 +10,7 @@ from falter.records.types import Score
 from falter.scorers._base import TextScorer, scorers
 from falter.scorers._question import clean_question
 from falter.scorers._reply import Unreadable, json_value
-from falter.scorers.reading import read_letter
+from falter.scorers.reading._letters import read_letter
 
 __all__ = ["ChoiceConstrained", "ChoiceLetter", "ChoiceLikelihood", "begun_text"]
 

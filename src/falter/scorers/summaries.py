@@ -9,7 +9,7 @@ from falter.records.types import Score
 from falter.scorers._base import scorers
 from falter.scorers._semantic import TokenEncoder, bertscore
 from falter.scorers.comparison import Comparison, Rouge
-from falter.text import sentences
+from falter.text.words import sentences
 from falter.weights.embedding import minilm
 
 __all__ = [

@@ -16,8 +16,6 @@ from falter.records.types import Model, Response, Run
 from falter.store.encoding import blob, checksum, name_of
 from falter.store.store import Store
 
-__all__ = ["Batches", "planned_keys", "put_answers"]
-
 CHUNK = 500
 LONGEST_WORD = 500
 _OPEN = "state IN ({})".format(", ".join(f"'{state}'" for state in OPEN_STATES))

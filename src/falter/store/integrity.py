@@ -19,8 +19,6 @@ from falter.store.encoding import blob, cell_mark, checksum, name_of
 from falter.store.opening import FAULTS
 from falter.store.studies import StoredStudy
 
-__all__ = ["COLUMNS", "Soundness"]
-
 Row = tuple[Any, ...]
 
 # The tables in an order in which what a row names comes before it, with the columns of the schema.

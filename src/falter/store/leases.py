@@ -18,7 +18,6 @@ try:
 except ImportError:  # Windows: every process is alone
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Claims"]
 
 _TAKEN = (errno.EAGAIN, errno.EACCES)
 

@@ -16,8 +16,6 @@ from falter.store.integrity import COLUMNS, Soundness
 from falter.store.maintenance import opened_as_it_is
 from falter.store.store import Store
 
-__all__ = ["MergeReport", "merge"]
-
 Row = tuple[Any, ...]
 COMMIT = 2000
 _SHOWN = 5

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from falter.records.errors import StoreError
 
-__all__ = ["MIGRATIONS", "migrate"]
-
 APPLICATION_ID = 0x66616C74  # "falt"
 
 MIGRATIONS: tuple[str, ...] = (

@@ -16,8 +16,6 @@ from urllib.parse import quote
 from falter.records.errors import StoreBusy, StoreError, StoreGone
 from falter.store.migrations import MIGRATIONS, migrate
 
-__all__ = ["FAULTS", "Place", "connect", "shared", "trouble"]
-
 T = TypeVar("T")
 _OPENING, _WAITING = 30.0, 5.0  # seconds that another process may hold the file
 _BUSY, _FULL = (5, 6), 13

@@ -15,21 +15,6 @@ from falter.records.types import Response, Rewrite
 from falter.store.encoding import blob, checksum
 from falter.store.store import CHUNK, Store
 
-__all__ = [
-    "StoreBank",
-    "authors",
-    "find_responses",
-    "find_samples",
-    "put_reviews",
-    "put_rewrites",
-    "put_samples",
-    "put_sheet",
-    "scan_reviews",
-    "scan_rewrites",
-    "scan_samples",
-    "settled",
-]
-
 _REVIEWED = """
     SELECT r.body FROM reviews r JOIN samples s ON s.id = r.sample
     WHERE s.key = ? AND s.author = ? ORDER BY r.at, r.rater

@@ -16,8 +16,6 @@ from falter.records.ids import digest, short
 from falter.store.encoding import blob
 from falter.store.store import Store, StoredRun
 
-__all__ = ["StoredPart", "StoredStudy", "find_study", "put_study", "single_run", "studies"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPart:

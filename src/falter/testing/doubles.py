@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from falter.records.interfaces import Capabilities
 from falter.records.types import ContinuationScore, Model, Request, Response, Rewrite
-from falter.text import natural_words, protect
+from falter.text.protection import protect
+from falter.text.words import natural_words
 
 Answer = str | Response | Exception
 Script = Mapping[str, Answer] | Sequence[Answer] | Callable[[Request], Answer]

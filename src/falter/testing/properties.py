@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from falter.perturbations import RewritePerturbation
+from falter.perturbations.rewriting import RewritePerturbation
 from falter.records.codec import from_json, to_json
 from falter.records.ids import step_seed
 from falter.records.interfaces import Perturbation
@@ -24,8 +24,6 @@ from falter.records.rng import Rng
 from falter.records.types import Prompt, Section
 from falter.testing.doubles import MadeUpRewrites
 from falter.testing.samples import SAMPLES, Sample
-
-__all__ = ["CHECKS", "check_perturbation", "check_prompt"]
 
 Outputs = Sequence[Prompt]
 Check = Callable[[Perturbation, Sample, Outputs], None]

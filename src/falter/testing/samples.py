@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from falter.records.render import choice_block
 from falter.records.types import Demonstration, Prompt, Section, SectionKind
 
-__all__ = ["SAMPLES", "Sample"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:

@@ -14,8 +14,6 @@ from falter.viewer.page import index_page, page_files, single_page
 from falter.viewer.server import panels_record
 from falter.viewer.source import Source
 
-__all__ = ["CHUNK", "MOST_IN_ONE_FILE", "write_bundle"]
-
 CHUNK = 256  # items
 MOST_IN_ONE_FILE = 20_000  # cells
 ONE_FILE = "view.html"

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-__all__ = ["CONTENT_TYPES", "POLICY", "index_page", "page_files", "single_page"]
-
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"

@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from falter.analysis import OUTCOMES, STATUSES, UNREADABLE, Table
+from falter.analysis.table import OUTCOMES, STATUSES, UNREADABLE, Table
 from falter.records.types import BASELINE, Panel
 
 CODES = (

@@ -21,8 +21,6 @@ from falter.viewer.page import CONTENT_TYPES, POLICY, index_page, page_files
 from falter.viewer.panels import Notes
 from falter.viewer.source import Arrivals, Source
 
-__all__ = ["TOKEN_HEADER", "Viewer", "panels_record", "served"]
-
 TOKEN_HEADER = "X-Falter-Token"
 LOOPBACK = "127.0.0.1"
 EVENTS_EVERY = 0.25  # seconds

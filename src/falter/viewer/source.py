@@ -11,17 +11,15 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from falter.analysis import Table, cuts_of_run, run_tables, scored_cells, segments
-from falter.engine import run_scorers
+from falter.analysis.examples import segments
+from falter.analysis.table import Table, cuts_of_run, run_tables, scored_cells
+from falter.engine.scoring import run_scorers
 from falter.records import render
 from falter.records.ids import short
 from falter.records.interfaces import Scorer
 from falter.records.types import BASELINE, Item, Panel, Prompt, Run, Score
-from falter.store import (
-    CellRange,
-    Store,
-    StoredCell,
-    StoredStudy,
+from falter.store.cells import CellRange
+from falter.store.changes import (
     cell_ranges,
     changes,
     newest_replies,
@@ -29,6 +27,8 @@ from falter.store import (
     stored_items,
     unanswered,
 )
+from falter.store.store import Store, StoredCell
+from falter.store.studies import StoredStudy
 from falter.viewer.panels import Bytes, ViewPanel, cell_codes, table_columns, view_panel
 
 # One item with all that was asked about it, as JSON: prompts with edits, replies, readings.

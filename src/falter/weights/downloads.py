@@ -20,8 +20,6 @@ import platformdirs
 
 from falter.records.errors import WeightsError
 
-__all__ = ["MINILM", "SMOLLM2", "Weights", "cache_dir", "find_weights", "pull_weights"]
-
 CHUNK = 1 << 20
 
 

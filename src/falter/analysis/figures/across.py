@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from falter.analysis.results import Across, Analysis, PanelResult
 from falter.analysis.sentences import sentence, within
-from falter.measures import PooledBrittleness
+from falter.measures.brittleness import PooledBrittleness
 from falter.records import numbers as n
 from falter.records.figures import (
     VERDICT_WORDS,

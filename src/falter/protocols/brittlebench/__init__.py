@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from falter.analysis import answer_figure, drops_at_once, meaning_grid, ranking_figures
+from falter.analysis.figures.across import ranking_figures
+from falter.analysis.figures.answer import answer_figure
+from falter.analysis.figures.details import meaning_grid
+from falter.analysis.figures.panel import drops_at_once
 from falter.protocols.brittlebench.accuracies import (
     dose_figures,
     negation_grid,
@@ -31,8 +34,8 @@ from falter.protocols.tables import (
     tasks_grid,
 )
 from falter.records.figures import Figure
-from falter.rewrites import Agreement
-from falter.tasks import Task
+from falter.rewrites.agreement import Agreement
+from falter.tasks.task import Task
 
 MAIN = ("zero-shot", "few-shot")
 

@@ -9,16 +9,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.analysis import Table, brittleness_bars, model_names
-from falter.measures import (
-    ComposedPair,
-    IntensityCurve,
-    accuracy,
-    accuracy_drop,
-    composition,
-    intensity_curve,
-    mean_over_tasks,
-)
+from falter.analysis.cells import model_names
+from falter.analysis.figures.across import brittleness_bars
+from falter.analysis.table import Table
+from falter.measures.averages import mean_over_tasks
+from falter.measures.doses import ComposedPair, IntensityCurve, composition, intensity_curve
+from falter.measures.drops import accuracy, accuracy_drop
 from falter.protocols.protocol import PartResult
 from falter.protocols.tables import WayOfAsking, figures_of, models_of, panels_of
 from falter.records.figures import (
@@ -36,9 +32,9 @@ from falter.records.figures import (
 )
 from falter.records.interfaces import Case
 from falter.records.types import Estimate
-from falter.rewrites import Agreement, Coefficient, Pair
+from falter.rewrites.agreement import Agreement, Coefficient, Pair
 from falter.scorers import scorers
-from falter.stats import holm
+from falter.stats.multiplicity import holm
 
 declared = figures_of("brittlebench")
 

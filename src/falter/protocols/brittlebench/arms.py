@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.analysis import OUTCOMES, UNREADABLE, Table, model_names
+from falter.analysis.cells import model_names
+from falter.analysis.table import OUTCOMES, UNREADABLE, Table
 from falter.protocols.judging import quoted, rubric
 from falter.protocols.protocol import PartResult, ScoredCell
 from falter.records.errors import TaskError
@@ -19,7 +20,8 @@ from falter.records.ids import short
 from falter.records.types import Estimate, Item, Prompt, Recipe
 from falter.scorers import without_sequel
 from falter.scorers.judging import DIMENSIONS
-from falter.tasks import Task, Template
+from falter.tasks import Template
+from falter.tasks.task import Task
 
 CLEAN = "clean"
 ALL_TASKS = "all tasks"

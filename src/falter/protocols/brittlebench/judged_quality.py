@@ -8,15 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.analysis import model_names
-from falter.measures import (
-    accuracy,
-    accuracy_drop,
-    association,
-    contrast,
-    mean_score,
-    micro_average,
-)
+from falter.analysis.cells import model_names
+from falter.measures.averages import mean_score, micro_average
+from falter.measures.doses import contrast
+from falter.measures.drops import accuracy, accuracy_drop
+from falter.measures.regression import association
 from falter.protocols.brittlebench.arms import (
     Pairs,
     Signer,
@@ -29,7 +25,7 @@ from falter.protocols.tables import figures_of
 from falter.records.figures import Figure, Grid, HeatMap, Value
 from falter.records.types import Estimate, Score
 from falter.scorers.judging import DIMENSIONS, read_ratings
-from falter.stats import average_ranks
+from falter.stats.agreement import average_ranks
 
 declared = figures_of("brittlebench")
 

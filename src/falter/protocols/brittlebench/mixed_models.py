@@ -14,14 +14,9 @@ from falter.protocols.tables import figures_of
 from falter.records.errors import InvalidValue, MissingExtra
 from falter.records.figures import Grid, Value
 from falter.records.types import Estimate, EstimateStatus
-from falter.stats import (
-    Interval,
-    LogisticMixed,
-    MixedEffects,
-    logistic_mixed,
-    mixed_effects,
-    normal_quantile,
-)
+from falter.stats.intervals import Interval, normal_quantile
+from falter.stats.logistic import LogisticMixed, logistic_mixed
+from falter.stats.mixed import MixedEffects, mixed_effects
 
 declared = figures_of("brittlebench")
 

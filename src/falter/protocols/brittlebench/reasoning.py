@@ -8,14 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.analysis import UNREADABLE
-from falter.measures import (
-    accuracy,
-    accuracy_drop,
-    differential_failure,
-    micro_average,
-    relative_change,
-)
+from falter.analysis.table import UNREADABLE
+from falter.measures.averages import micro_average
+from falter.measures.drops import accuracy, accuracy_drop, differential_failure, relative_change
 from falter.protocols.brittlebench.arms import (
     SCORED,
     Arms,
@@ -30,7 +25,9 @@ from falter.protocols.protocol import PartResult
 from falter.protocols.tables import figures_of
 from falter.records.figures import Figure, Grid, Value
 from falter.records.types import Estimate
-from falter.stats import difference_in_drops, holm, mcnemar, sign_flip_test
+from falter.stats.mixed import difference_in_drops
+from falter.stats.multiplicity import holm
+from falter.stats.paired import mcnemar, sign_flip_test
 
 declared = figures_of("brittlebench")
 

@@ -17,7 +17,7 @@ from falter.protocols.consistency.figures import (
 from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
 from falter.protocols.tables import APPENDIX, chapter, counts_grid, findings
 from falter.records.figures import Figure
-from falter.rewrites import Agreement
+from falter.rewrites.agreement import Agreement
 
 GRID: Mapping[str, tuple[Any, ...]] = {
     "template": ("own", "other"),

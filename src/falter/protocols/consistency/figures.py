@@ -10,18 +10,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.analysis import OUTCOMES, Table, model_names
-from falter.measures import (
-    RobustnessRegression,
-    accuracy,
+from falter.analysis.cells import model_names
+from falter.analysis.table import OUTCOMES, Table
+from falter.measures.consistency import (
     capability,
     consistency_curve,
     item_std,
     output_consistency,
-    performance_drop_rate,
     random_baseline,
-    robustness_regression,
 )
+from falter.measures.drops import accuracy, performance_drop_rate
+from falter.measures.regression import RobustnessRegression, robustness_regression
 from falter.protocols.protocol import PartResult
 from falter.protocols.tables import figures_of, grid_named
 from falter.records import numbers as n

@@ -21,8 +21,8 @@ from falter.protocols.tables import APPENDIX, chapter, counts_grid, findings, gr
 from falter.records import numbers as n
 from falter.records.figures import Figure
 from falter.records.types import Estimate
-from falter.rewrites import Agreement
-from falter.tasks import Task
+from falter.rewrites.agreement import Agreement
+from falter.tasks.task import Task
 
 _PAPER = (
     "From the paper: four tasks, five categories and the baseline asked twice, a judge that rates "

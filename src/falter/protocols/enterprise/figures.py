@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from falter.measures import RobustnessScore, category_difficulty, run_summary
-from falter.measures.enterprise import CategoryScore
+from falter.measures.enterprise import (
+    CategoryScore,
+    RobustnessScore,
+    category_difficulty,
+    run_summary,
+)
 from falter.protocols.enterprise.pairs import Pair, Reply
 from falter.protocols.enterprise.parts import BASELINE, CROSSLINGUAL, kind_of
 from falter.protocols.enterprise.scores import ALIKE, TOLERANCE, Scores

@@ -26,7 +26,8 @@ from falter.records.ids import digest
 from falter.records.types import Item, Prompt, Recipe
 from falter.scorers import answer_parts
 from falter.scorers.rating import RATINGS
-from falter.tasks import Task, Template
+from falter.tasks import Template
+from falter.tasks.task import Task
 
 _MATERIAL = ("input", "document")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from falter.measures import run_summary
+from falter.measures.enterprise import run_summary
 from falter.protocols.enterprise.figures import title_of
 from falter.protocols.enterprise.parts import (
     BASELINE,

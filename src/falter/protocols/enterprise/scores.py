@@ -9,8 +9,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from falter.measures import RatedPairs, RobustnessScore, robustness_score
-from falter.measures.enterprise import CategoryScore
+from falter.measures.enterprise import CategoryScore, RatedPairs, RobustnessScore, robustness_score
 from falter.protocols.enterprise.pairs import (
     SAME,
     Pair,

@@ -8,7 +8,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.measures import accuracy, table_summary
+from falter.measures.drops import accuracy
+from falter.measures.enterprise import table_summary
 from falter.protocols.enterprise.figures import split_grid, title_of
 from falter.protocols.enterprise.pairs import Pair, Reply, ratings_by_judge, replies_to, verdicts_of
 from falter.protocols.enterprise.parts import (

@@ -14,7 +14,7 @@ from falter.protocols.mend.remedies import (
 )
 from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
 from falter.records.figures import Figure
-from falter.rewrites import Agreement
+from falter.rewrites.agreement import Agreement
 
 __all__ = ["MEND", "VOTE", "confirmed", "voters_of"]
 

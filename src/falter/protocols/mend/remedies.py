@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.analysis import OUTCOMES, UNREADABLE, Table, model_names
-from falter.measures import ConfirmedRemedy, RemedyEffect, RemedyScores, confirmed_remedy
+from falter.analysis.cells import model_names
+from falter.analysis.table import OUTCOMES, UNREADABLE, Table
+from falter.measures.remedies import ConfirmedRemedy, RemedyEffect, RemedyScores, confirmed_remedy
 from falter.protocols.protocol import Part, PartResult, UserSettings
 from falter.protocols.tables import figures_of
 from falter.records.errors import DuplicateName, InvalidValue

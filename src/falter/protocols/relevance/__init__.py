@@ -19,8 +19,8 @@ from falter.protocols.tables import APPENDIX, chapter, counts_grid, findings, gr
 from falter.records import numbers as n
 from falter.records.figures import Figure
 from falter.records.types import Estimate
-from falter.rewrites import Agreement
-from falter.tasks import Task
+from falter.rewrites.agreement import Agreement
+from falter.tasks.task import Task
 
 __all__ = ["CRITERIA", "RelevanceProtocol", "human_sheet", "read_human_sheets"]
 

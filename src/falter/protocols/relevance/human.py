@@ -7,15 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from falter.measures import HumanEvaluation, human_evaluation
+from falter.measures.relevance import HumanEvaluation, human_evaluation
 from falter.protocols.protocol import PartResult
 from falter.protocols.relevance.summaries import EXPECTED, ORIGINAL, article_of, summaries_of
 from falter.records.errors import UsageError
 from falter.records.ids import digest, short, step_seed
 from falter.records.rng import Rng
 from falter.rewrites.sheet import Faults, read_rating, sheet_rows, sheet_text
-
-__all__ = ["CRITERIA", "human_sheet", "read_human_sheets"]
 
 CRITERIA: Mapping[str, tuple[int, int]] = {
     "faithfulness": (0, 1),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from falter.measures import geval_score, human_evaluation
+from falter.measures.relevance import geval_score, human_evaluation
 from falter.protocols.judging import quoted, rubric
 from falter.protocols.protocol import Part, PartResult
 from falter.protocols.relevance.parts import BERTSCORE, ENTAILMENT, LIKELIHOOD_RATING, RATING
@@ -27,7 +27,8 @@ from falter.records.figures import Figure, Grid, Value
 from falter.records.ids import digest, short
 from falter.records.types import Estimate, Item
 from falter.scorers import summary_rating
-from falter.tasks import Task, Template
+from falter.tasks import Template
+from falter.tasks.task import Task
 
 # The judge's task
 

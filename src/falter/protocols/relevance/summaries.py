@@ -10,14 +10,10 @@ from difflib import SequenceMatcher
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.analysis import STATUSES, model_names
-from falter.measures import (
-    PositionShift,
-    accuracy,
-    net_relative_change,
-    position_shift,
-    relative_change,
-)
+from falter.analysis.cells import model_names
+from falter.analysis.table import STATUSES
+from falter.measures.drops import accuracy, net_relative_change, relative_change
+from falter.measures.relevance import PositionShift, position_shift
 from falter.protocols.protocol import PartResult
 from falter.protocols.relevance.parts import MEASURES
 from falter.protocols.tables import figures_of
@@ -27,7 +23,8 @@ from falter.records.interfaces import Case
 from falter.records.types import Estimate, Recipe, Variant
 from falter.scorers import TokenMatch, bertscore
 from falter.scorers.summaries import allowed_sentences, summary_sentences
-from falter.text import relevance_map, sentences
+from falter.text.relevance import relevance_map
+from falter.text.words import sentences
 
 Floats = NDArray[np.float64]
 ORIGINAL, AGAIN, EXPECTED = "original", "same article again", "expected summary"

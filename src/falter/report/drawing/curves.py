@@ -20,8 +20,6 @@ from falter.report.markup import label, tag
 from falter.report.tables import doses
 from falter.report.words import provenance, with_unit
 
-__all__ = ["curves_chart", "facets"]
-
 SHAPES = (
     "M-4 0A4 4 0 1 1 4 0A4 4 0 1 1 -4 0Z",
     "M-3.7 -3.7H3.7V3.7H-3.7Z",

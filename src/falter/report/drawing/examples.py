@@ -10,8 +10,6 @@ from falter.records.figures import Example, Examples, Segment, Side
 from falter.report.escape import LIMIT, Html, edited, escape
 from falter.report.markup import cell, head, label, tag
 
-__all__ = ["RECIPES", "change_marked", "example_pairs"]
-
 FIRST = 2
 RECIPES = 12
 """As many recipes can be chosen by themselves."""

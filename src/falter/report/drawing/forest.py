@@ -16,8 +16,6 @@ from falter.report.markup import cell, dash, head, label, number, tag
 from falter.report.tables import TOGETHER
 from falter.report.words import provenance
 
-__all__ = ["forest_chart"]
-
 _DIAMOND = "M0 -6.5L6.5 0L0 6.5L-6.5 0Z"
 _ARROWS = {"left": "M0 0L6 -4V4Z", "right": "M0 0L-6 -4V4Z"}
 _CLASSES: dict[Verdict | None, str] = {

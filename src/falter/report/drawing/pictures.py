@@ -30,8 +30,6 @@ from falter.report.style import LIGHT_SHADES
 from falter.report.tables import doses, quartiles
 from falter.report.words import excludes_zero, with_unit
 
-__all__ = ["picture", "write_pictures"]
-
 Chart = Forest | Breakdown | Bars | Strips | Curves | HeatMap
 
 LEFT, PLOT, RIGHT = 250, 330, 260

@@ -14,8 +14,6 @@ from falter.report.markup import cell, head, label, tag
 from falter.report.tables import quartiles
 from falter.report.words import with_unit
 
-__all__ = ["strip_table"]
-
 _EDGE = 0.04
 _NEAR = 0.014
 _LANES = (0, -5, 5, -9, 9)

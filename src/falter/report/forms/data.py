@@ -16,8 +16,6 @@ from falter.report.escape import unhide
 from falter.report.marks import marked
 from falter.report.tables import COLUMNS, Row, figure_rows
 
-__all__ = ["as_csv", "as_json", "write_parquet"]
-
 # Besides the ASCII signs: spreadsheets accept their full-width forms too.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBERS = ("x", "value", "low", "high", "level", "p_value", "design_effect")

@@ -17,15 +17,13 @@ from falter.records.figures import (
     Statement,
     Study,
 )
-from falter.report.drawing import Scale, scales_of
+from falter.report.drawing.axis import Scale, scales_of
 from falter.report.escape import line
 from falter.report.forms.printing import Printer
 from falter.report.forms.terminal_figures import as_grid, forest_rows, grid_rows
 from falter.report.marks import model_names, readable, warning
 from falter.report.tables import word_diff
 from falter.report.words import about, counted, dashes, facts, first_number, opened
-
-__all__ = ["terminal", "terminal_figures"]
 
 WIDTH = 100
 LONGEST_TEXT = 300

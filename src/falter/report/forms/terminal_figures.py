@@ -24,8 +24,7 @@ from falter.records.figures import (
     Value,
 )
 from falter.records.types import Estimate
-from falter.report.drawing import Scale
-from falter.report.drawing.axis import axis_of, ends
+from falter.report.drawing.axis import Scale, axis_of, ends
 from falter.report.drawing.stacks import length, reach, size
 from falter.report.escape import line
 from falter.report.forms.printing import GAP, PrintedColumn, Printer, Row, fitting, flow, padded
