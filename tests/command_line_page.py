@@ -65,9 +65,8 @@ def _help(command: click.Command, name: str) -> str:
 
 def _errors() -> str:
     rows = ["| error | exit code | meaning |", "|---|---|---|"]
-    for name in errors.__all__:
-        thing = getattr(errors, name)
-        if inspect.isclass(thing):
+    for name, thing in sorted(vars(errors).items()):
+        if inspect.isclass(thing) and thing.__module__ == errors.__name__:
             meaning = (thing.__doc__ or "").strip().partition("\n")[0]
             rows.append(f"| `{name}` | {thing.exit_code} | {meaning} |")
     return (

@@ -17,10 +17,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-
 import falter
-import falter.stats
 from falter.cli._late import LateCommand
 from falter.cli._main import cli
 
@@ -268,12 +265,6 @@ def test_a_list_imports_what_it_lists() -> None:
             "falter.analysis",
             "falter.report",
         }
-
-
-def test_a_room_says_what_it_does_not_have() -> None:
-    with pytest.raises(ImportError, match="cannot import name 'no_such_thing'"):
-        from falter.engine import no_such_thing  # type: ignore[attr-defined]  # noqa: F401
-    assert not hasattr(falter.stats, "__wrapped__")
 
 
 def test_every_command_is_where_the_list_says() -> None:

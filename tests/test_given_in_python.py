@@ -20,7 +20,7 @@ def test_settings_of_the_wrong_type_are_named(ask: Callable[..., Any], tmp_path:
     for given in ("some/path.yaml", Path("some/path.yaml")):
         with pytest.raises(InvalidValue, match=r"^experiment is .*path\.yaml") as caught:
             ask(given, store=store)
-        assert "falter.engine.read_file('some/path.yaml')" in str(caught.value.hint)
+        assert "falter.engine.experiment_file.read_file('some/path.yaml')" in str(caught.value.hint)
     for other in (3, ["basics"], SETTINGS.items()):
         with pytest.raises(InvalidValue, match=r"^experiment is .*expected a mapping") as caught:
             ask(other, store=store)

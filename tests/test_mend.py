@@ -11,7 +11,9 @@ import pytest
 import falter
 from falter.cli._main import _run
 from falter.engine.config import read_experiment
+from falter.engine.experiment_file import read_file
 from falter.engine.resolving import resolve
+from falter.engine.results import open_result
 from falter.measures.remedies import RemedyScores, confirmed_remedy
 from falter.records.errors import DuplicateName, InvalidValue, UnknownName, UsageError
 from falter.records.figures import estimates
@@ -208,8 +210,8 @@ def test_the_known_remedy_is_found_confirmed_and_written(folder: Path, capsys: C
     assert f"wrote {target}" in err
     (answer,) = [f for f in json.loads(out)["figures"] if f["name"] == "remedies-answer"]
     assert answer["text"][0].startswith("mention_slips helps: under typos and pad_newlines")
-    mended = falter.engine.read_file(target)
-    mine = falter.engine.read_file(folder / "mine.yaml")
+    mended = read_file(target)
+    mine = read_file(folder / "mine.yaml")
     assert (mended.remedy, mine.remedy) == ("mention_slips", None)
     assert mended.recipes == mine.recipes
     code, _, err = mend(folder, capsys, *arguments)
@@ -245,6 +247,4 @@ def test_the_figures_are_signed_and_the_report_shows_them_again(tmp_path: Path) 
     assert all(e.signature and e.group["remedy"] == "tidy_lines" for e in numbers)
     row = result.table("remedies")[0]
     assert row["remedy"] == "tidy_lines"
-    assert falter.engine.open_result(tmp_path / "s.db").table("remedies") == result.table(
-        "remedies"
-    )
+    assert open_result(tmp_path / "s.db").table("remedies") == result.table("remedies")

@@ -25,7 +25,6 @@ from rich.console import Console
 
 from browser_page import dumped_page
 from every_estimate import every_estimate
-from falter import report
 from falter.analysis.results import Analysis, PanelResult
 from falter.engine.findings import shown_analysis
 from falter.records import numbers as n
@@ -33,8 +32,16 @@ from falter.records.figures import Column, Figure, Forest, ForestRow, Grid, Unit
 from falter.records.types import Estimate
 from falter.report.drawing.axis import scales_of
 from falter.report.escape import LIMIT, edited, escape, line, text_only
+from falter.report.forms.data import as_csv as study_as_csv
+from falter.report.forms.data import as_json as study_as_json
+from falter.report.forms.data import write_parquet as study_write_parquet
+from falter.report.forms.latex import as_latex as study_as_latex
 from falter.report.forms.latex import words
+from falter.report.forms.markdown import as_markdown as study_as_markdown
 from falter.report.forms.printing import flow
+from falter.report.forms.terminal import terminal as study_terminal
+from falter.report.forms.terminal import terminal_figures as study_terminal_figures
+from falter.report.page import html as study_html
 from falter.report.style import STYLE
 from falter.report.tables import grids
 from report_samples import (
@@ -68,22 +75,22 @@ def made_once(form: Callable[..., str]) -> Callable[..., str]:
 
 @made_once
 def html(found: Analysis) -> str:
-    return report.html(shown_analysis(found))
+    return study_html(shown_analysis(found))
 
 
 @made_once
 def as_csv(found: Analysis) -> str:
-    return report.as_csv(shown_analysis(found))
+    return study_as_csv(shown_analysis(found))
 
 
 @made_once
 def as_json(found: Analysis) -> str:
-    return report.as_json(shown_analysis(found))
+    return study_as_json(shown_analysis(found))
 
 
 @made_once
 def as_markdown(found: Analysis) -> str:
-    return report.as_markdown(shown_analysis(found))
+    return study_as_markdown(shown_analysis(found))
 
 
 SAMPLES: dict[str, Callable[[], Analysis]] = {
@@ -121,7 +128,7 @@ def unit_of(figure: Figure, wanted: Estimate) -> Unit:
 @made_once
 def printed(found: Analysis, width: int, **options: bool) -> str:
     file = io.StringIO()
-    report.terminal(shown_analysis(found), Console(file=file, width=width, **options))  # type: ignore[arg-type]
+    study_terminal(shown_analysis(found), Console(file=file, width=width, **options))  # type: ignore[arg-type]
     return file.getvalue()
 
 
@@ -129,7 +136,7 @@ def printed(found: Analysis, width: int, **options: bool) -> str:
 def everything(found: Analysis) -> str:
     """The terminal report with all figures."""
     study, file = shown_analysis(found), io.StringIO()
-    report.terminal(study, Console(file=file, width=160), [f.name for f in study.figures])
+    study_terminal(study, Console(file=file, width=160), [f.name for f in study.figures])
     return file.getvalue()
 
 
@@ -492,7 +499,7 @@ def test_the_heading_over_columns_is_whole() -> None:
         rows=(("a", 3, 0.2),),
     )
     file = io.StringIO()
-    report.terminal_figures([grid], Console(file=file, width=80))
+    study_terminal_figures([grid], Console(file=file, width=80))
     shown = file.getvalue()
     assert all(word in shown for word in over.split())
 
@@ -603,7 +610,7 @@ def test_rich_markup_in_data_is_text() -> None:
 def test_a_terminal_without_unicode_gets_ascii() -> None:
     for sample in (one_panel(), hostile()):
         file = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-        report.terminal(shown_analysis(sample), Console(file=file, width=80))
+        study_terminal(shown_analysis(sample), Console(file=file, width=80))
         file.flush()
         text = file.buffer.getvalue().decode("ascii")
         assert max(map(len, text.splitlines())) <= 80
@@ -624,7 +631,7 @@ def test_lines_break_at_spaces_only(text: str, width: int) -> None:
 @each_sample
 def test_json_is_sorted_and_the_same_each_time(sample: Callable[[], Analysis]) -> None:
     text = as_json(sample())
-    assert report.as_json(shown_analysis(sample())) == text
+    assert study_as_json(shown_analysis(sample())) == text
     keys = list(json.loads(text))
     assert keys == sorted(keys)
     assert hidden(text) == set()
@@ -689,7 +696,7 @@ def _parquet(found: Analysis) -> list[dict[str, Any]]:
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "numbers.parquet"
-        report.write_parquet(shown_analysis(found), path)
+        study_write_parquet(shown_analysis(found), path)
         rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
     return rows
 
@@ -709,7 +716,7 @@ def test_every_form_holds_the_same_estimates(form: str, sample: Callable[[], Ana
     spelled: Callable[[str], str] = words if form == "latex" else lambda text: text
     for figure in study.figures:
         alone = replace(study, figures=(figure,))
-        render = {"html": report.html, "markdown": report.as_markdown, "latex": report.as_latex}
+        render = {"html": study_html, "markdown": study_as_markdown, "latex": study_as_latex}
         text = render[form](alone)
         text = re.sub(r"\s+", " ", Page(text).text if form == "html" else text)
         for e in estimates(figure):

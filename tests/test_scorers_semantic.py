@@ -137,10 +137,6 @@ def test_the_scorer_says_beforehand_what_is_missing(
         minilm.cache_clear()
 
 
-def test_the_map_of_relevance_is_the_one_of_text() -> None:
-    assert falter.scorers.relevance_map is falter.text.relevance_map
-
-
 def test_the_page_is_true() -> None:
     """Every example of docs/scorers.md prints what it says, and every function is there."""
     page = Path(__file__).parents[1] / "docs" / "scorers.md"

@@ -14,8 +14,6 @@ from statsmodels.stats.contingency_tables import mcnemar as foreign_mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-import falter.measures
-import falter.stats
 from falter.records.errors import InvalidValue
 from falter.stats.intervals import (
     agresti_coull,
@@ -243,14 +241,10 @@ def test_bootstrap_draws_rows():
     assert bootstrap([1.0], np.mean).low is None
 
 
-@pytest.mark.parametrize("room", [falter.stats, falter.measures])
-def test_front_door_is_sorted_and_documented(room):
-    """Every public name is there, in order, with a docstring."""
-    assert list(room.__all__) == sorted(room.__all__)
-    assert all(getattr(room, name).__doc__ for name in room.__all__)
-
-
 def test_import_leaves_scipy_alone():
     """A run that only asks and stores never pays for SciPy."""
-    code = "import sys, falter.measures; sys.exit('scipy' in sys.modules)"
+    code = (
+        "import sys; from falter.measures import measures; measures(); "
+        "sys.exit('scipy' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from falter import engine
 from falter.cli._main import _run
+from falter.engine import results
 
 Capture = pytest.CaptureFixture[str]
 TASK = ("--protocol", "brittlebench", "--task", "basics:core", "--limit", "6")
@@ -35,7 +35,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def reading_once(patch: pytest.MonkeyPatch) -> Iterator[None]:
     """In here `falter report` analyses a store once, however many forms of it are asked for."""
     with patch.context() as here:
-        here.setattr(engine, "open_result", cache(engine.open_result))
+        here.setattr(results, "open_result", cache(results.open_result))
         yield
 
 

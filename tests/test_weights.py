@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from falter import weights as _weights
 from falter.records.errors import WeightsError
+from falter.weights import downloads as _weights
 from falter.weights.downloads import SMOLLM2, Weights, cache_dir, find_weights, pull_weights
 
 CONTENT = b"GGUF tiny weights" * 100

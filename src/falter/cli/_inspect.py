@@ -62,8 +62,7 @@ def _rows(kind: str) -> list[Row]:
     """What is registered of a kind: as the kind says, or each name with its first line."""
     room, row = import_module(f"falter.{kind}"), KINDS[kind]
     if kind == "measures":
-        names = [name for name in room.__all__ if name[0].islower()]
-        return [{"name": name, "summary": _first_line(getattr(room, name))} for name in names]
+        return [{"name": n, "summary": _first_line(f)} for n, f in room.measures().items()]
     registry = getattr(room, kind)
     if row is not None:
         return [row(thing) for thing in registry]

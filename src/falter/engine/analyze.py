@@ -42,7 +42,7 @@ def analyze_files(
 ) -> Analysis:
     """Analyse tables of scores or the logs of other tools.
 
-    >>> falter.engine.analyze_files(["results.csv"], baseline="original")
+    >>> analyze_files(["results.csv"], baseline="original")
 
     `baseline` names the condition that drops are measured from. Without it, a condition called
     `baseline` is taken; if there is none, there are no drops. `margin` is a fraction. Scores

@@ -268,7 +268,8 @@ def _no_experiment(given: object) -> InvalidValue:
     """What is wrong with an experiment that is neither settings nor an `Experiment`."""
     hint = "give them as keywords: task='basics', models=['smollm2'], recipes=['typos']"
     if isinstance(given, (str, Path)):
-        hint = f"a file is read by falter.engine.read_file({str(given)!r}), or run by 'falter run'"
+        read = f"falter.engine.experiment_file.read_file({str(given)!r})"
+        hint = f"a file is read by {read}, or run by 'falter run'"
     return InvalidValue("experiment", given, "a mapping of settings, or an Experiment", hint=hint)
 
 
