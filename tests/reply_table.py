@@ -24,11 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from falter.scorers.answers import last_number
-from falter.scorers.reading._keys import read_key
-from falter.scorers.reading._labels import read_label
-from falter.scorers.reading._letters import read_letter
-from falter.scorers.reading._numbers import read_number
-from falter.scorers.reading._yes_no import read_yes_no
+from falter.scorers.reading import read_key, read_label, read_letter, read_number, read_yes_no
 
 REPLIES = Path(__file__).parent / "data" / "replies"
 KINDS = ("letters", "labels", "numbers", "yesno", "json")

@@ -15,10 +15,8 @@ from falter.engine.resolving import resolve
 from falter.engine.scoring import run_scorers
 from falter.records.errors import UnknownName, UsageError
 from falter.records.planning import Cost
-from falter.scorers import usual_scorer
-from falter.scorers._choosing import are_labels
-from falter.scorers.reading._labels import read_label
-from falter.scorers.reading._refusals import REFUSALS, declines
+from falter.scorers.choosing import are_labels, usual_scorer
+from falter.scorers.reading import REFUSALS, declines, read_label
 
 COST = Cost(
     cells=1, calls=1, stored=0, prompt_tokens=1, completion_tokens=1, amount=None, currency="USD"

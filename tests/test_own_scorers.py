@@ -21,7 +21,8 @@ from falter.engine.variants import variant_sets
 from falter.records.errors import DuplicateName, InvalidValue, PreflightError, UnknownName
 from falter.records.interfaces import Case
 from falter.records.types import BASELINE, Request, Response, Score
-from falter.scorers import TextScorer, named_scorers, scorers, usual_scorer
+from falter.scorers import TextScorer, scorers
+from falter.scorers.choosing import named_scorers, usual_scorer
 from falter.store.store import Store
 from falter.testing import Scripted
 

@@ -18,7 +18,7 @@ from falter.perturbations.python_source import camel
 from falter.perturbations.recipes import Applied
 from falter.records.render import plain
 from falter.records.types import Program, Prompt, Recipe, Section
-from falter.scorers._sandbox import Job, Sandbox, Verdict
+from falter.sandbox.run import Job, Sandbox, Verdict
 from falter.scorers.code import complete
 from falter.tasks.data_sets import humaneval
 

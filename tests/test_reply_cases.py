@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from falter.scorers.reading._numbers import read_number
-from falter.scorers.reading._yes_no import read_yes_no
+from falter.scorers.reading import read_number, read_yes_no
 from reply_table import counted
 
 REPLIES = Path(__file__).parent / "data" / "replies"

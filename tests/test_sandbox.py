@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from falter.scorers import _sandbox
-from falter.scorers._sandbox import UNSAFE, Job, Sandbox, SandboxUnavailable, Verdict
+from falter.sandbox import run as _sandbox
+from falter.sandbox.run import UNSAFE, Job, Sandbox, SandboxUnavailable, Verdict
 
 PATIENCE = 60  # seconds, for what takes none
 TESTS = "def check(candidate):\n    assert candidate(2) == 4\n"
@@ -284,7 +284,7 @@ head = ctypes.create_string_buffer(struct.pack("@HP", 4, ctypes.addressof(held))
 locks._prctl(38, 1)
 locks._prctl(22, 2, ctypes.addressof(head))
 from falter.records.errors import FalterError
-from falter.scorers._sandbox import Job, Sandbox
+from falter.sandbox.run import Job, Sandbox
 made = Sandbox(timeout=60)
 try:
     made.check()
@@ -298,7 +298,7 @@ made.close()
 
 def without(call: int, allowed: str) -> str:
     """What a sandbox says on a kernel that does not know a system call."""
-    locks = str(Path(_sandbox.__file__).with_name("_sandbox_locks.py"))
+    locks = str(Path(_sandbox.__file__).with_name("_locks.py"))
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT.format(locks=locks, call=call)],
         capture_output=True, text=True, timeout=300, env={**os.environ, UNSAFE: allowed},

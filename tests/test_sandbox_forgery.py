@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from falter.scorers._sandbox import Job, Sandbox, Verdict
+from falter.sandbox.run import Job, Sandbox, Verdict
 
 MARK = "nowhere but in the tests"
 TESTS = f"""

@@ -22,11 +22,10 @@ from falter.records.types import (
     Variant,
 )
 from falter.scorers import scorers
-from falter.scorers._reply import final_answer, in_form
 from falter.scorers.answers import last_number
 from falter.scorers.choices import begun_text
-from falter.scorers.reading._letters import read_letter
-from falter.scorers.reading._numbers import read_number
+from falter.scorers.reading import read_letter, read_number
+from falter.scorers.replies import final_answer, in_form
 
 LABELS = ("A", "B", "C", "D")
 CHOICES = ("Paris", "Rome", "New York City", "A")

@@ -9,9 +9,9 @@ import pytest
 
 from falter.records.interfaces import Case
 from falter.records.types import BASELINE, Item, Program, Prompt, Response, Section, Variant
+from falter.sandbox.run import Job, Sandbox, Verdict
+from falter.sandbox.verdicts import Verdicts
 from falter.scorers import scorers
-from falter.scorers._sandbox import Job, Sandbox, Verdict
-from falter.scorers._verdicts import Verdicts
 from falter.scorers.code import UnitTests, complete, extract_code
 from falter.tasks.data_sets import humaneval
 from falter.tasks.task import Task

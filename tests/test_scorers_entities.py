@@ -13,8 +13,9 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from falter.records.errors import InvalidValue
 from falter.records.types import Response, Step
-from falter.scorers import entity_match, scorers
+from falter.scorers import scorers
 from falter.scorers.comparison import Entities
+from falter.scorers.structured import entity_match
 from test_scorers import case
 
 GOOGLE = RougeScorer(["rougeL"])

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from falter.records.errors import UnknownName
-from falter.scorers import json_rouge, json_similarity, semantic_similarity
+from falter.scorers.similarity import semantic_similarity
+from falter.scorers.structured import json_rouge, json_similarity
 
 WORDS = st.lists(st.sampled_from(("a", "b", "c", "d")), min_size=1, max_size=6).map(" ".join)
 GOOGLE = RougeScorer(["rougeL"])

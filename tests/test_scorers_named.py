@@ -6,8 +6,9 @@ import pytest
 
 from falter.records.interfaces import Case
 from falter.records.types import BASELINE, Item, Prompt, Response, Score, Section, Variant
-from falter.scorers import scorers, second_reader
+from falter.scorers import scorers
 from falter.scorers.answers import named_choices
+from falter.scorers.base import second_reader
 
 QUEUES = ("billing", "technical support", "support", "sales")
 

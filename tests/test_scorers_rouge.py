@@ -16,8 +16,9 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from falter.records.errors import DuplicateName, InvalidValue, UnknownName
 from falter.records.types import Response, Step
-from falter.scorers import Overlap, rouge, rouge_tokens, scorers
+from falter.scorers import scorers
 from falter.scorers.comparison import Rouge
+from falter.scorers.rouge import Overlap, rouge, rouge_tokens
 from test_scorers import case
 
 KINDS = ("rouge1", "rouge2", "rouge3", "rougeL", "rougeLsum")

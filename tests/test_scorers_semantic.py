@@ -15,7 +15,8 @@ import falter.scorers
 import falter.text
 from falter.records.errors import InvalidValue, WeightsError
 from falter.records.types import Response
-from falter.scorers import bertscore, scorers, semantic_similarities, semantic_similarity
+from falter.scorers import scorers
+from falter.scorers.similarity import bertscore, semantic_similarities, semantic_similarity
 from falter.weights.embedding import minilm
 from test_scorers import case
 

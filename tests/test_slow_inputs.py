@@ -10,11 +10,7 @@ from falter.perturbations.template_parts import units
 from falter.records.errors import TaskError
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section
-from falter.scorers.reading._keys import read_key
-from falter.scorers.reading._labels import read_label
-from falter.scorers.reading._letters import read_letter
-from falter.scorers.reading._numbers import read_number
-from falter.scorers.reading._yes_no import read_yes_no
+from falter.scorers.reading import read_key, read_label, read_letter, read_number, read_yes_no
 from falter.tasks.rows import read_rows
 
 

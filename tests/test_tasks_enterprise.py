@@ -20,7 +20,7 @@ from falter.records.interfaces import Case
 from falter.records.render import plain
 from falter.records.types import BASELINE, Item, Prompt, Recipe, Response, Variant
 from falter.scorers import scorers
-from falter.scorers._keyed import answer_parts
+from falter.scorers.answer_parts import answer_parts
 from falter.tasks import tasks
 from falter.tasks.task import Task
 

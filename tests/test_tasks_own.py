@@ -26,7 +26,7 @@ from falter.records import render
 from falter.records.errors import TaskError
 from falter.records.types import Prompt, Recipe
 from falter.rewrites.bank import bundled_rewrites
-from falter.scorers._sandbox import Job, Sandbox
+from falter.sandbox.run import Job, Sandbox
 from falter.scorers.code import complete
 from falter.store.store import Store
 from falter.tasks import tasks

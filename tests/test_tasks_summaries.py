@@ -14,8 +14,10 @@ from falter.records.interfaces import Case
 from falter.records.render import plain
 from falter.records.types import BASELINE, Response, Variant
 from falter.rewrites.bank import bundled_bank
-from falter.scorers import bertscore, rouge, scorers
-from falter.scorers.summaries import cut_summary, summary_sentences
+from falter.scorers import scorers
+from falter.scorers.judging import cut_summary, summary_sentences
+from falter.scorers.rouge import rouge
+from falter.scorers.similarity import bertscore
 from falter.tasks import tasks
 from falter.tasks.task import Task
 from falter.text.words import sentences

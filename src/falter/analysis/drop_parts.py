@@ -25,7 +25,7 @@ from falter.measures.flips import churn
 from falter.records.ids import canonical
 from falter.records.interfaces import Scorer
 from falter.records.types import Estimate, Prompt, Run, Score, Variant
-from falter.scorers import second_reader
+from falter.scorers.base import second_reader
 from falter.store.store import Store, StoredCell
 
 Floats = NDArray[np.float64]

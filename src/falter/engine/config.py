@@ -34,7 +34,7 @@ from falter.engine.settings import Block, Many, Setting, options_of, setting
 from falter.records.errors import InvalidValue, UsageError
 from falter.records.planning import Price
 from falter.records.types import Sampling
-from falter.scorers import ScorerNames
+from falter.scorers.choosing import ScorerNames
 from falter.tasks.rows import DataSpec, target_column
 
 # The table

@@ -11,7 +11,7 @@ from falter.engine.config import EngineSpec, Experiment, ModelSpec
 from falter.records.errors import UsageError, nearest
 from falter.records.interfaces import Client, Scorer
 from falter.records.types import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
-from falter.scorers import usual_scorer
+from falter.scorers.choosing import usual_scorer
 
 
 def connect_all(experiment: Experiment) -> tuple[Client, ...]:

@@ -18,7 +18,7 @@ from falter.engine.execution import Watch
 from falter.records.errors import TaskError
 from falter.records.types import Item
 from falter.rewrites.sheet import Faults, sheet_in, sheet_rows, sheet_text
-from falter.scorers.parts import Parts
+from falter.scorers.answers import Parts
 from falter.store.store import Store
 from falter.tasks import Template
 from falter.tasks.enterprise_data import Domain, read_yaml, rule_faults

@@ -13,7 +13,7 @@ from falter.perturbations.recipes import reaches_demonstrations
 from falter.records.planning import Condition
 from falter.records.types import Demonstration, Item
 from falter.rewrites.bank import model_made
-from falter.scorers import are_labels
+from falter.scorers.choosing import are_labels
 
 SAMPLE_ITEMS, TRIED_ITEMS = 200, 25
 

@@ -14,8 +14,10 @@ from falter.records.interfaces import Capabilities, ConstrainedScorer, Scorer
 from falter.records.types import Item, Recipe, Run
 from falter.remedies import remedies, remedy_from
 from falter.remedies.prompts import Remedy
-from falter.scorers import after_reasoning, named_scorers, scorers, usual_reason, usual_scorer
+from falter.scorers import scorers
 from falter.scorers.answers import Label
+from falter.scorers.base import after_reasoning
+from falter.scorers.choosing import named_scorers, usual_reason, usual_scorer
 from falter.tasks import Template
 from falter.tasks.task import Task
 

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import yaml
 
 from falter.records.errors import DuplicateName, InvalidValue, nearest
-from falter.scorers import ScorerNames
+from falter.scorers.choosing import ScorerNames
 from falter.tasks.rows import read_template_file
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from falter.records.figures import Figure
 from falter.records.registry import Registry
 from falter.records.types import Panel, Rewrite, Run, Score
 from falter.rewrites.agreement import Agreement
-from falter.scorers import ScorerNames
+from falter.scorers.choosing import ScorerNames
 from falter.store.store import StoredCell
 from falter.tasks.task import Task
 

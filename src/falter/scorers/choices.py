@@ -7,12 +7,9 @@ from collections.abc import Sequence
 
 from falter.records.interfaces import AnswerKind, Case, Style
 from falter.records.types import Score
-from falter.scorers._base import TextScorer, scorers
-from falter.scorers._question import clean_question
-from falter.scorers._reply import Unreadable, json_value
-from falter.scorers.reading._letters import read_letter
-
-__all__ = ["ChoiceConstrained", "ChoiceLetter", "ChoiceLikelihood", "begun_text"]
+from falter.scorers.base import TextScorer, clean_question, scorers
+from falter.scorers.reading import read_letter
+from falter.scorers.replies import Unreadable, json_value
 
 
 class ChoiceLikelihood:
@@ -173,3 +170,32 @@ scorers.register(
 )
 scorers.register("choice_letter", ChoiceLetter())
 scorers.register("choice_constrained", ChoiceConstrained())
+
+
+# Exact match of a letter, as published protocols compare answers.
+
+
+class ExactLetter(TextScorer):
+    """The reply, lower-cased and stripped, is the letter of the right option.
+
+    Nothing else is read: "B." and "the answer is B" are wrong. `choice_letter` reads those.
+    """
+
+    name = "exact_letter"
+    summary = "the reply, lower-cased and stripped, is the right option's letter and nothing else"
+    style: Style = "letter"
+    answer_kind: AnswerKind = "option"
+    max_tokens = 16
+    needs_choices = True
+    second_reader: str | None = "choice_letter"
+
+    def read(self, text: str, case: Case) -> Score:
+        given = text.strip().lower()
+        if not given:
+            return self.unparsed("the reply is empty")
+        prompt = case.variant.prompt
+        assert isinstance(prompt.target, int)
+        return self.scored(given == prompt.labels[prompt.target].lower(), given)
+
+
+scorers.register(ExactLetter.name, ExactLetter())

@@ -13,11 +13,9 @@ from dataclasses import replace
 
 from falter.records.interfaces import AnswerKind, Case
 from falter.records.types import Program, Score
-from falter.scorers._base import TextScorer, scorers
-from falter.scorers._sandbox import Job, Sandbox, Verdict
-from falter.scorers._verdicts import Verdicts, verdict_key
-
-__all__ = ["UnitTests", "complete", "extract_code"]
+from falter.sandbox.run import Job, Sandbox, Verdict
+from falter.sandbox.verdicts import Verdicts, verdict_key
+from falter.scorers.base import TextScorer, scorers
 
 _STOPS = ("<|endoftext|>", "<|im_end|>", "<|eot_id|>", "</s>")
 _FENCE = re.compile(

@@ -7,15 +7,12 @@ from collections.abc import Collection
 
 from falter.records.interfaces import Case
 from falter.records.types import Score
-from falter.scorers._base import TextScorer, scorers
-from falter.scorers._entities import entity_match
-from falter.scorers._objects import flat_entities
-from falter.scorers._reply import final_answer
-from falter.scorers._rouge import Tokens, rouge, rouge_tokens
-from falter.scorers._semantic import semantic_similarity
+from falter.scorers.base import TextScorer, scorers
+from falter.scorers.replies import final_answer
+from falter.scorers.rouge import Tokens, rouge, rouge_tokens
+from falter.scorers.similarity import semantic_similarity
+from falter.scorers.structured import entity_match, flat_entities
 from falter.weights.embedding import minilm
-
-__all__ = ["Comparison", "Entities", "Rouge", "Similarity"]
 
 
 class Comparison(TextScorer):

@@ -8,9 +8,7 @@ from typing import Any
 
 from falter.records.interfaces import AnswerKind, Case, Style
 from falter.records.types import Score
-from falter.scorers._base import TextScorer, scorers
-
-__all__ = ["RATINGS", "RatingLikelihood", "RatingOfThree", "read_rating"]
+from falter.scorers.base import TextScorer, scorers
 
 RATINGS = ("1", "2", "3")
 _KEY = "rating"

@@ -9,16 +9,7 @@ from collections.abc import Sequence
 
 from falter.records.interfaces import AnswerKind, Case, Style
 from falter.records.types import Score
-from falter.scorers._base import TextScorer, scorers
-
-__all__ = [
-    "ENTAILMENT",
-    "RATINGS",
-    "EntailmentLikelihood",
-    "SummaryRating",
-    "SummaryRatingLikelihood",
-    "option_chances",
-]
+from falter.scorers.base import TextScorer, scorers
 
 RATINGS = ("1", "2", "3", "4", "5")
 """The options of an item that asks for a rating, in this order."""

@@ -18,8 +18,8 @@ from falter.protocols.protocol import PartResult, ScoredCell
 from falter.records.errors import TaskError
 from falter.records.ids import short
 from falter.records.types import Estimate, Item, Prompt, Recipe
-from falter.scorers import without_sequel
 from falter.scorers.judging import DIMENSIONS
+from falter.scorers.replies import without_sequel
 from falter.tasks import Template
 from falter.tasks.task import Task
 

@@ -24,7 +24,7 @@ from falter.protocols.protocol import Part, PartResult, ScoredCell
 from falter.records.errors import TaskError
 from falter.records.ids import digest
 from falter.records.types import Item, Prompt, Recipe
-from falter.scorers import answer_parts
+from falter.scorers.answer_parts import answer_parts
 from falter.scorers.rating import RATINGS
 from falter.tasks import Template
 from falter.tasks.task import Task

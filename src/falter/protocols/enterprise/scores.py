@@ -25,8 +25,9 @@ from falter.protocols.judging import VERSION
 from falter.protocols.protocol import PartResult
 from falter.records.ids import short
 from falter.records.types import Estimate, Run
-from falter.scorers import entity_match, json_rouge, rouge
-from falter.scorers.parts import gold_slots
+from falter.scorers.answers import gold_slots
+from falter.scorers.rouge import rouge
+from falter.scorers.structured import entity_match, json_rouge
 
 # Without a judge: ROUGE-L, JSON-aware ROUGE-L, facts, sources, figures
 

@@ -26,7 +26,7 @@ from falter.protocols.tables import figures_of
 from falter.records.errors import FalterError
 from falter.records.figures import Column, Figure, Grid, HeatMap, Value
 from falter.records.types import Estimate
-from falter.scorers import semantic_similarities
+from falter.scorers.similarity import semantic_similarities
 from falter.stats.agreement import Agreement, krippendorff_alpha, weighted_kappa
 
 # Agreement of judges

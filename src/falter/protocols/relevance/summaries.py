@@ -21,8 +21,8 @@ from falter.records.errors import FalterError
 from falter.records.figures import Column, Figure, Grid, Value
 from falter.records.interfaces import Case
 from falter.records.types import Estimate, Recipe, Variant
-from falter.scorers import TokenMatch, bertscore
-from falter.scorers.summaries import allowed_sentences, summary_sentences
+from falter.scorers.judging import allowed_sentences, summary_sentences
+from falter.scorers.similarity import TokenMatch, bertscore
 from falter.text.relevance import relevance_map
 from falter.text.words import sentences
 

@@ -14,8 +14,6 @@ from falter.scorers.reading._text_words import same_noun
 from falter.scorers.reading._words import CORRECTION, OPEN
 from falter.scorers.reading._wrapped import objects
 
-__all__ = ["by_question", "plain_answer"]
-
 _APART = re.compile(
     r"[,;:—]\s|\s(?:and|but|while|whereas|und|aber|während|et|mais|tandis que|y|pero|mientras|e|ma"
     r"|mentre|en|maar|terwijl|mas|enquanto)\s",

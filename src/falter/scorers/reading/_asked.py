@@ -11,17 +11,6 @@ from falter.scorers.reading._numerals import Number, numbers, writes_commas
 from falter.scorers.reading._spelled import DOZEN, SCALES
 from falter.scorers.reading._text_words import folded_word, same_noun
 
-__all__ = [
-    "NOTHING_ASKED",
-    "Asked",
-    "asked_for",
-    "measured_in",
-    "other_measure",
-    "unit_at",
-    "words_of",
-    "worth",
-]
-
 LONGEST = 4_000  # characters of a question that are looked at: its last ones
 
 _UNITS = {

@@ -20,8 +20,6 @@ from falter.scorers.reading._wrapped import (
     rows,
 )
 
-__all__ = ["read_candidate"]
-
 Mark = Callable[[str], str]
 """Puts tokens in the place of mentions."""
 

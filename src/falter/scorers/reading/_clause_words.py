@@ -6,22 +6,6 @@ matched without regard to case. Those down to `MAIN` stand at the beginning of t
 
 from __future__ import annotations
 
-__all__ = [
-    "BEFORE_NOW",
-    "CARRIER",
-    "CONCEDES",
-    "EXPLAINS",
-    "IDLE_IF",
-    "LATER",
-    "MAIN",
-    "QUOTES",
-    "RELATES",
-    "RULES",
-    "SUPPOSES",
-    "UNSETTLED",
-    "WONDERS",
-]
-
 EXPLAINS = (
     r"(?:(?:\w+ ){0,3}(?:before|after) (?:the|it|he|she|they|this|that)|when|bevor|nachdem"
     r"|avant (?:que"

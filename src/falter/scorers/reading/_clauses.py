@@ -27,8 +27,6 @@ from falter.scorers.reading._clause_words import (
     WONDERS,
 )
 
-__all__ = ["Clause", "Part", "clause_at", "clauses", "is_question", "sentences"]
-
 
 class Part(Enum):
     """What a clause does in a reply."""

@@ -8,8 +8,6 @@ from falter.records.lazy_regex import late_regex
 from falter.scorers.reading._words import FINAL, QUESTION_LINE
 from falter.scorers.reading._wrapped import objects
 
-__all__ = ["LONGEST", "answer_part", "boxed", "is_cut", "plain"]
-
 LONGEST = 20_000  # characters behind the thoughts; longer replies are not read
 _LONG = 400  # what is shorter is read as it is
 

@@ -19,8 +19,6 @@ from falter.scorers.reading._refusals import asks_back, refusal_in
 from falter.scorers.reading._withdrawn import PLANS, taken_back_at
 from falter.scorers.reading._words import CORRECTION, EARLIER, LEAN, OPEN
 
-__all__ = ["settled", "sole"]
-
 _MOST_MENTIONS = 100
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
-__all__ = ["NO_WORD_AFTER", "NO_WORD_BEFORE", "either"]
-
 # A letter or digit; Chinese and Japanese ones stand beside words without a space.
 _OF_A_WORD = r"(?-i:[^\W\u3040-\u9fff])"
 NO_WORD_BEFORE = f"(?<!{_OF_A_WORD})"

@@ -23,8 +23,6 @@ from falter.scorers.reading._wrapped import (
     rows,
 )
 
-__all__ = ["read_key"]
-
 _PLACEHOLDER = late_regex(
     r"^(?:<.*>|\[.*\]|\{.*\}|\.{2,}|…|\?+|string|number|integer|boolean|your .* here|value|n/?a"
     r"|tbd|todo|null|\S+(?: \S+)? (?:or|oder|ou) \S+(?: \S+)?"

@@ -16,8 +16,6 @@ from falter.scorers.reading._mentions import MOST, token
 from falter.scorers.reading._text_words import same_noun
 from falter.scorers.reading._wrapped import folded_key
 
-__all__ = ["read_label"]
-
 _EVERYDAY = (
     "yes no other for against open same more less even odd on off true false neither none both all"
     " any maybe unknown like will can may question request answer up down in out free new high low"

@@ -19,8 +19,6 @@ from falter.scorers.reading._numerals import numbers
 from falter.scorers.reading._restated import DENIAL, HEDGED, content_words
 from falter.scorers.reading._text_words import same_noun
 
-__all__ = ["read_letter"]
-
 _ORDINALS: tuple[str, ...] = (
     "first|1st|number one|erste[nrs]?|premi[eè]re?|primer[ao]?|prim[ao]|eerste|primeir[ao]"
     "|1番目|一番目|最初",

@@ -27,19 +27,6 @@ from falter.scorers.reading._words import (
     SOFT_AFTER,
 )
 
-__all__ = [
-    "ANY",
-    "CLASH",
-    "DRESS",
-    "JOIN",
-    "MOST",
-    "WINDOW",
-    "Mention",
-    "mentions_in",
-    "token",
-    "who",
-]
-
 WINDOW = 120  # characters around a mention that are looked at
 _BASE, _INFLECTED = 0xE000, 0xF000
 MOST = _INFLECTED - _BASE - 1

@@ -8,24 +8,6 @@ from falter.records.lazy_regex import late_regex
 from falter.scorers.reading._clause_words import IDLE_IF
 from falter.scorers.reading._words import CONCLUSION, FINAL
 
-__all__ = [
-    "ADJACENT",
-    "BESIDE",
-    "CHECKED",
-    "CUE",
-    "DATED",
-    "ELSEWHEN",
-    "LIMIT",
-    "MARK",
-    "MAYBE",
-    "MONTH",
-    "ORDINAL",
-    "SUM",
-    "TRUST",
-    "UNIT",
-    "VERB",
-]
-
 
 def _re(*parts: str) -> re.Pattern[str]:
     return late_regex("".join(parts), re.IGNORECASE)

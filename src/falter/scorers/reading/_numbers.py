@@ -9,12 +9,10 @@ from typing import Any
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading._asked import Asked, asked_for, worth
 from falter.scorers.reading._cleaning import answer_part, boxed, plain
+from falter.scorers.reading._number_words import LIMIT
 from falter.scorers.reading._numerals import numbers
-from falter.scorers.reading._placed_numbers import LIMIT
 from falter.scorers.reading._stated_numbers import settled_number
 from falter.scorers.reading._wrapped import elements, folded_key, leaves, objects
-
-__all__ = ["read_number"]
 
 _UNDECIDED = object()
 _ASIDE = late_regex(

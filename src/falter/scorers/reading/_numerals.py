@@ -18,8 +18,6 @@ from falter.scorers.reading._spelled import (
     with_decimals,
 )
 
-__all__ = ["Number", "numbers", "writes_commas"]
-
 _LONGEST = 60  # characters
 
 

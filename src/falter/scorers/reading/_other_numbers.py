@@ -9,8 +9,6 @@ from falter.scorers.reading._numerals import Number
 from falter.scorers.reading._text_words import is_portuguese
 from falter.scorers.reading._words import NEGATION
 
-__all__ = ["is_beside", "is_denied", "is_part", "is_term"]
-
 
 def _re(*parts: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.IGNORECASE)

@@ -15,7 +15,6 @@ from falter.scorers.reading._number_words import (
     CHECKED,
     CUE,
     ELSEWHEN,
-    LIMIT,
     MARK,
     MAYBE,
     SUM,
@@ -33,8 +32,6 @@ from falter.scorers.reading._told_apart import (
     says_when,
 )
 from falter.scorers.reading._words import CONCLUSION, CORRECTION
-
-__all__ = ["LIMIT", "MARK", "SUM", "UNIT", "Placed", "placed_numbers"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,6 @@ import re
 
 from falter.records.lazy_regex import late_regex
 
-__all__ = ["REFUSALS", "asks_back", "declines", "refusal_in"]
-
 REFUSALS: dict[str, tuple[str, ...]] = {
     "en": (
         r"\A\W*(?:error|exception|failed|timeout)\b\s*[:\d]",

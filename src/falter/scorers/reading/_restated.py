@@ -8,8 +8,6 @@ from falter.scorers.reading._clauses import Part, clauses, is_question, sentence
 from falter.scorers.reading._text_words import folded_word, same_noun
 from falter.scorers.reading._words import SOFT
 
-__all__ = ["DENIAL", "HEDGED", "content_words", "restated"]
-
 _ASKING_WORDS = (
     "what which who whom whose when where why how wer wen wem wessen wie was wo wann warum"
     " welche welcher welches wieviel qui que quoi quel quelle quels quelles ou quand comment"

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 
-__all__ = ["DOZEN", "FRACTIONS", "PARTS", "SCALES", "spelled", "with_decimals"]
-
 _UNITS = {
     "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen "
     "fourteen fifteen sixteen seventeen eighteen nineteen",

@@ -13,16 +13,15 @@ from falter.records.lazy_regex import late_regex
 from falter.scorers.reading._asked import NOTHING_ASKED, Asked, measured_in, words_of, worth
 from falter.scorers.reading._clauses import sentences
 from falter.scorers.reading._cleaning import is_cut
+from falter.scorers.reading._number_words import LIMIT, MARK, SUM, UNIT
 from falter.scorers.reading._numerals import numbers
 from falter.scorers.reading._other_numbers import is_part
-from falter.scorers.reading._placed_numbers import LIMIT, MARK, SUM, UNIT, Placed, placed_numbers
+from falter.scorers.reading._placed_numbers import Placed, placed_numbers
 from falter.scorers.reading._refusals import asks_back, refusal_in
 from falter.scorers.reading._text_words import folded_word, same_noun
 from falter.scorers.reading._told_apart import asked_about, segment
 from falter.scorers.reading._withdrawn import taken_back_at
 from falter.scorers.reading._words import ADVERSATIVE, CORRECTION, OPEN
-
-__all__ = ["settled_number"]
 
 _UNDECIDED = object()
 

@@ -6,8 +6,6 @@ import re
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["folded_word", "is_portuguese", "same_noun"]
-
 
 @lru_cache(maxsize=4096)
 def folded_word(word: str) -> str:

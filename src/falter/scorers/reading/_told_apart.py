@@ -11,17 +11,6 @@ from falter.scorers.reading._number_words import MONTH, VERB
 from falter.scorers.reading._numerals import Number
 from falter.scorers.reading._text_words import same_noun
 
-__all__ = [
-    "after_verb",
-    "as_asked",
-    "asked_about",
-    "granted",
-    "in_items",
-    "most_about",
-    "says_when",
-    "segment",
-]
-
 _APART = late_regex(
     r"[,;:—]\s|\s(?:and|but|while|whereas|und|aber|während|et|mais|tandis que|y|pero|mientras|e|ma"
     r"|mentre|en|maar|terwijl|enquanto)\s",

@@ -6,8 +6,6 @@ import re
 
 from falter.records.lazy_regex import late_regex
 
-__all__ = ["PLANS", "taken_back_at"]
-
 _RETRACTS = (
     r"(?:scratch|strike|ignore|disregard|forget) (?:that|this|it|what i (?:just )?said|my (?:answer"
     r"|last \w+))(?=\s*[.!,;:…]|\s*$|\s+(?:answer|completely|please))"

@@ -7,25 +7,6 @@ its words stand outside the word boundaries.
 
 from __future__ import annotations
 
-__all__ = [
-    "ADVERSATIVE",
-    "COMMIT",
-    "CONCLUSION",
-    "CONDITION",
-    "CONFIRMED",
-    "CORRECTION",
-    "EARLIER",
-    "FINAL",
-    "JOINED",
-    "LEAN",
-    "NEGATION",
-    "NEGATION_AFTER",
-    "OPEN",
-    "QUESTION_LINE",
-    "SOFT",
-    "SOFT_AFTER",
-]
-
 _ANSWER_NOUN = (
     r"(?:answer|ans\.?|response|solution|conclusion|verdict|decision|result|classification|label"
     r"|category"

@@ -10,18 +10,6 @@ import orjson
 
 from falter.records.lazy_regex import late_regex
 
-__all__ = [
-    "Bare",
-    "Found",
-    "elements",
-    "folded_key",
-    "is_schema",
-    "leaves",
-    "objects",
-    "pairs",
-    "rows",
-]
-
 _DEEPEST = 50
 _MOST = 40  # attempts to read one
 

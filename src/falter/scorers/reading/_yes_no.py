@@ -18,8 +18,6 @@ from falter.scorers.reading._withdrawn import taken_back_at
 from falter.scorers.reading._words import CORRECTION, NEGATION, OPEN, SOFT
 from falter.scorers.reading._wrapped import leaves, objects
 
-__all__ = ["read_yes_no"]
-
 _YES = (
     r"yes indeed|by all means|ja hoor|ja zeker|ja klar|ja natürlich|jawel|oui bien sûr|sí claro"
     r"|sim claro|sì certo|claro que sim|bien sûr que oui|ich (?:glaube|denke) (?:schon|ja)|das "

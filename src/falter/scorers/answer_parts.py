@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from falter.records.answers import AnswerKey, AnswerSchema
 from falter.records.lazy_regex import late_regex
-from falter.scorers._reply import (
+from falter.scorers.replies import (
     HEADING,
     LONGEST,
     Unreadable,
@@ -24,7 +24,6 @@ from falter.scorers._reply import (
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-__all__ = ["answer_parts", "parts_as_json"]
 
 Parts = dict[str, str]
 _SEPARATORS = late_regex(r"[\s_-]+")

@@ -7,8 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from falter.records.errors import DuplicateName, InvalidValue, UnknownName
 from falter.records.lazy_regex import late_regex
 
-__all__ = ["ScorerNames", "are_labels", "named_scorers", "usual_reason", "usual_scorer"]
-
 MOST_LABELS = 20
 _LONGEST_LABEL = 60  # characters
 _NUMBER = late_regex(r"[-−+]?[\d.,]+")

@@ -21,20 +21,6 @@ from falter.records.types import Prompt
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-__all__ = [
-    "HEADING",
-    "LONGEST",
-    "Unreadable",
-    "candidates",
-    "final_answer",
-    "flat_value",
-    "html_elements",
-    "in_form",
-    "json_value",
-    "without_sequel",
-    "xml_root",
-    "yaml_value",
-]
 
 KEY = "answer"
 LONGEST = 20_000

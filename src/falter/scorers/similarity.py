@@ -13,15 +13,6 @@ from falter.records.errors import InvalidValue
 from falter.records.lazy_regex import late_regex
 from falter.weights.embedding import minilm
 
-__all__ = [
-    "SentenceEncoder",
-    "TokenEncoder",
-    "TokenMatch",
-    "bertscore",
-    "semantic_similarities",
-    "semantic_similarity",
-]
-
 Floats = NDArray[np.float64]
 _LONE_SURROGATE = late_regex("[\ud800-\udfff]")
 

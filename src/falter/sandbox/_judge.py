@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
-    from falter.scorers._sandbox_data import (
+    from falter.sandbox._data import (
         Returned,
         Uncrossable,
         described,
@@ -25,7 +25,7 @@ if TYPE_CHECKING or __package__:
         unpack,
     )
 else:  # in the sandbox's process, which knows nothing of falter
-    from _sandbox_data import Returned, Uncrossable, described, pack, receive, send, unpack
+    from _data import Returned, Uncrossable, described, pack, receive, send, unpack
 
 __all__ = ["Lost", "Proxy", "judge", "module_of", "raised"]
 

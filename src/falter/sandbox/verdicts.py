@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import cast, get_args
 
 from falter.records.ids import digest
-from falter.scorers._sandbox import Job, Status, Verdict
+from falter.sandbox.run import Job, Status, Verdict
 from falter.weights.downloads import cache_dir
 
 __all__ = ["Verdicts", "verdict_key"]
@@ -36,7 +36,7 @@ def verdict_key(job: Job, timeout: float, megabytes: int) -> str:
 @cache
 def _sandbox_code() -> str:
     """A hash of the modules that run and judge, so that no verdict outlives a change in them."""
-    modules = sorted(Path(__file__).parent.glob("_sandbox*.py"))
+    modules = sorted(Path(__file__).parent.glob("*.py*"))
     return sha256(b"".join(module.read_bytes() for module in modules)).hexdigest()
 
 

@@ -7,12 +7,10 @@ from copy import copy
 
 from falter.records.interfaces import AnswerKind, Case, Scorer, Style
 from falter.records.registry import Registry
-from falter.records.types import CUT, Outcome, Response, Score
-from falter.scorers._keyed import answer_parts, parts_as_json
-from falter.scorers._reply import in_form, without_sequel
-from falter.scorers.reading._refusals import declines
-
-__all__ = ["TextScorer", "after_reasoning", "scorers", "second_reader"]
+from falter.records.types import CUT, Item, Outcome, Response, Score
+from falter.scorers.answer_parts import answer_parts, parts_as_json
+from falter.scorers.reading import declines
+from falter.scorers.replies import in_form, without_sequel
 
 scorers: Registry[Scorer] = Registry("scorer", "falter.scorers")
 
@@ -193,3 +191,26 @@ def _no_baseline(response: Response | None) -> str | None:
         return "the clean prompt has no reply to compare with"
     fault = _fault(response)
     return None if fault is None else f"the clean prompt has no reply to compare with: {fault[1]}"
+
+
+# The question of an item, as it was before any change: readers tell from it what is asked for.
+
+
+_NAMES = (
+    "question", "query", "problem", "q", "prompt", "frage", "pregunta", "domanda", "vraag",
+    "pergunta", "質問", "問題",
+)  # fmt: skip
+
+
+def clean_question(item: Item) -> str:
+    """The field that is named like a question, else the only one if it ends by asking.
+
+    Empty where neither is so: numbers of a text that is not the question may well be the answer.
+    """
+    for name in _NAMES:
+        for field, text in item.fields.items():
+            if field.casefold() == name:
+                return text
+    texts = list(item.fields.values())
+    asks = len(texts) == 1 and texts[0].rstrip(" \n\"'*_)").endswith(("?", "？"))
+    return texts[0] if asks else ""

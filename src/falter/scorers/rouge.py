@@ -12,8 +12,6 @@ from typing import Literal
 from falter.records.errors import DuplicateName, InvalidValue, UnknownName
 from falter.records.lazy_regex import late_regex
 
-__all__ = ["Overlap", "Tokens", "rouge", "rouge_tokens"]
-
 Tokens = Literal["rouge_score", "unicode"]
 KINDS = (*(f"rouge{n}" for n in range(1, 10)), "rougeL", "rougeLsum")
 _LATIN = late_regex(r"[a-z0-9]+")

@@ -1,6 +1,6 @@
 """The sandbox's own process: runs candidates and judges them. Standard library only.
 
-It is started as a script, not imported, by `falter.scorers._sandbox`. For every job it forks a
+It is started as a script, not imported, by `falter.sandbox.run`. For every job it forks a
 candidate and a judge. The candidate reads the program and the judge the tests, each by itself and
 the tests last: this process reads neither, so no fork of it can hold anything of a job that is
 over, and nothing that foreign code can reach has ever held the tests. Both lock themselves in
@@ -21,14 +21,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING or __package__:
-    from falter.scorers import _sandbox_locks as locks
-    from falter.scorers._sandbox_data import LARGEST, described, pack, receive, send, unpack
-    from falter.scorers._sandbox_judge import judge, module_of
+    from falter.sandbox import _locks as locks
+    from falter.sandbox._data import LARGEST, described, pack, receive, send, unpack
+    from falter.sandbox._judge import judge, module_of
 else:  # a script, which is started without the folder it is in
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    import _sandbox_locks as locks
-    from _sandbox_data import LARGEST, described, pack, receive, send, unpack
-    from _sandbox_judge import judge, module_of
+    import _locks as locks
+    from _data import LARGEST, described, pack, receive, send, unpack
+    from _judge import judge, module_of
 
     del sys.path[0]
 

@@ -23,7 +23,7 @@ from falter.records.errors import PreflightError
 __all__ = ["UNSAFE", "Job", "Sandbox", "SandboxUnavailable", "Verdict"]
 
 UNSAFE = "FALTER_UNSAFE_EXECUTION"
-_SCRIPT = Path(__file__).with_name("_sandbox_child.py")
+_SCRIPT = Path(__file__).with_name("_child" + Path(__file__).suffix)  # .pyc without sources
 _GRACE, _FAREWELL = 20.0, 1.0
 _LONGEST_PROGRAM = 1_000_000
 _LOCKS = {
