@@ -1,10 +1,11 @@
-"""The room table of docs/architecture.md, held by the imports themselves."""
+"""The structure that docs/architecture.md draws, checked against the imports."""
 
 from __future__ import annotations
 
 import ast
 import fnmatch
 import importlib
+import importlib.util
 import json
 import pkgutil
 import re
@@ -12,10 +13,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import falter
 from falter.cli._late import LateCommand
@@ -27,34 +28,21 @@ PICTURE = ROOT / "docs" / "architecture.md"
 LONGEST = 500
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row of the documented table."""
-
-    floor: str
-    room: str
-    cell: str
-    above: tuple[str, ...]
-
-    @property
-    def allowed(self) -> set[str]:
-        """The rooms that this one may import."""
-        if self.cell == "the standard library and orjson":
-            return set()
-        if self.cell == "all of the above":
-            return set(self.above)
-        return {room.strip() for room in self.cell.split(",")}
+@cache
+def house() -> ModuleType:
+    """`bench/house.py`, which measures the code base and draws its packages."""
+    spec = importlib.util.spec_from_file_location("house", ROOT / "bench" / "house.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["house"] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 @cache
-def rows() -> dict[str, Row]:
-    """The documented table, by room."""
-    table: dict[str, Row] = {}
-    cells = re.findall(r"^\| (\S+) \| `(\w+)` \| .+ \| (.+) \|$", PICTURE.read_text("utf-8"), re.M)
-    for floor, room, allowed in cells:
-        assert room not in table, f"docs/architecture.md has two rows for {room}"
-        table[room] = Row(floor, room, allowed, tuple(table))
-    return table
+def source() -> dict[str, Any]:
+    """Every module as `bench/house.py` reads it."""
+    return dict(house().read(ROOT))
 
 
 @cache
@@ -93,12 +81,6 @@ def parsed(path: Path) -> tuple[frozenset[str], tuple[tuple[str, int], ...]]:
     return frozenset(names), tuple(strings)
 
 
-def imported_rooms(path: Path) -> set[str]:
-    """The other rooms that a module imports."""
-    names = {name.split(".")[1] for name in imports(path) if name.startswith("falter.")}
-    return names & set(rows()) - {room_of(path)}
-
-
 def private_part(name: str) -> str | None:
     """A dotted name up to its first part with an underscore; None where it has none."""
     parts = name.split(".")
@@ -122,48 +104,31 @@ def fresh(script: str) -> str:
     return done.stdout.strip()
 
 
-def test_every_room_has_its_row_and_every_row_its_room() -> None:
-    """docs/architecture.md names what is in src/falter, and nothing else."""
-    assert {room_of(path) for path in modules()} - {"__init__", "__main__"} == set(rows())
+def test_the_drawing_is_that_of_the_imports() -> None:
+    """Mend with: python bench/house.py --draw"""
+    (drawn,) = re.findall(r"```text\n(.*?)\n```", PICTURE.read_text("utf-8"), re.DOTALL)
+    assert drawn == house().drawing(source())
 
 
-def test_a_row_names_only_rooms_above_it() -> None:
-    """So no two rooms import each other, and those of floor 1 never do."""
-    for row in rows().values():
-        below = row.allowed - set(row.above)
-        assert not below, f"docs/architecture.md lets {row.room} import {sorted(below)}"
-        if row.floor == "1":
-            beside = {room for room in row.allowed if rows()[room].floor == "1"}
-            assert not beside, f"docs/architecture.md lets {row.room} import {sorted(beside)}"
+def test_every_package_has_a_row() -> None:
+    """docs/architecture.md says what each package holds, and names no other."""
+    listed = re.findall(r"^\| `(\w+)` \|", PICTURE.read_text("utf-8"), re.M)
+    assert sorted(listed) == sorted(house().package_imports(source()))
 
 
-def test_a_room_imports_only_from_its_row_of_the_table() -> None:
-    """The documented row, import by import, in every module."""
-    strangers = {
-        f"{shown(path)} imports {room}"
-        for path in modules()
-        if room_of(path) in rows()
-        for room in imported_rooms(path) - rows()[room_of(path)].allowed
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Neither packages nor modules, wherever in a module an import stands."""
+    assert house().circles(source()) == []
+
+
+def test_nothing_imports_an_integration() -> None:
+    """What needs an extra comes in by an entry point."""
+    importers = {
+        name
+        for name, others in house().package_imports(source()).items()
+        if "integrations" in others
     }
-    assert not strangers, f"not in docs/architecture.md: {sorted(strangers)}"
-
-
-def test_a_row_names_no_room_that_is_not_imported() -> None:
-    """The picture is no wish: what a room may import, some module of it does."""
-    imported: dict[str, set[str]] = {room: set() for room in rows()}
-    for path in modules():
-        imported.get(room_of(path), set()).update(imported_rooms(path))
-    for row in rows().values():
-        if row.cell != "all of the above":
-            assert row.allowed == imported[row.room], f"docs/architecture.md of {row.room}"
-
-
-def test_a_room_says_on_which_floor_it_is() -> None:
-    """In the first words of its docstring, as in the table."""
-    for module in imported_modules():
-        row = rows().get(module.__name__.partition(".")[2])
-        if row is not None and row.floor != "–":
-            assert (module.__doc__ or "").startswith(f"Floor {row.floor}: "), module.__name__
+    assert not importers
 
 
 def test_imports_are_absolute() -> None:

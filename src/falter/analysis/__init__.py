@@ -1,1 +1,1 @@
-"""Floor 3: reads scores, pairs them by item, calls measures; tidy export."""
+"""Reads scores, pairs them by item, calls measures; tidy export."""

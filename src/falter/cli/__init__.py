@@ -1,1 +1,1 @@
-"""Floor 7: the command line. Data goes to stdout, talk to stderr."""
+"""The command line. Data goes to stdout, talk to stderr."""

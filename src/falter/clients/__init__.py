@@ -1,4 +1,4 @@
-"""Floor 1: what answers. Each client waits, retries and limits by itself."""
+"""What answers. Each client waits, retries and limits by itself."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Floor 2: adapters to other tools and libraries, each behind an extra or an entry point."""
+"""Adapters to other tools and libraries, each behind an extra or an entry point."""

@@ -1,4 +1,4 @@
-"""Floor 2: robustness quantities over items x conditions, every one an Estimate."""
+"""Robustness quantities over items x conditions, every one an Estimate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 1: the transforms, one family a module, and the machinery that chains them."""
+"""The transforms, one family a module, and the machinery that chains them."""
 
 from __future__ import annotations
 

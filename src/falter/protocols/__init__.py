@@ -1,4 +1,4 @@
-"""Floor 4: whole experiments, one room a paper: the parts they are made of, and their figures."""
+"""Whole experiments, one room a paper: the parts they are made of, and their figures."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Floor 1: results that others produced, as cells: tables, and the logs of other tools."""
+"""Results that others produced, as cells: tables, and the logs of other tools."""

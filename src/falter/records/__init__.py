@@ -1,1 +1,1 @@
-"""Floor 0: records, protocols, ids and seeds, rendering, the registry, the exception tree."""
+"""Records, protocols, ids and seeds, rendering, the registry, the exception tree."""

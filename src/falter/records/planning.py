@@ -1,4 +1,4 @@
-"""Floor 2: pure planning. Items × recipes × draws × models × repeats, what is missing, the cost."""
+"""Pure planning. Items × recipes × draws × models × repeats, what is missing, the cost."""
 
 from __future__ import annotations
 

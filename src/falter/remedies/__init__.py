@@ -1,4 +1,4 @@
-"""Floor 1: what may help: texts set right, words around them, reasoning, examples."""
+"""What may help: texts set right, words around them, reasoning, examples."""
 
 from __future__ import annotations
 

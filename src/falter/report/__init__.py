@@ -1,1 +1,1 @@
-"""Floor 1: figures on screen, as a page or as a file. Estimates nothing."""
+"""Figures on screen, as a page or as a file. Estimates nothing."""

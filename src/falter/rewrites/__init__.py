@@ -1,1 +1,1 @@
-"""Floor 3: what models and people made of texts: read, put on sheets, compared."""
+"""What models and people made of texts: read, put on sheets, compared."""

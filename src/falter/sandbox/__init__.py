@@ -1,1 +1,1 @@
-"""Floor 1: generated programs run in a locked process and judged from outside."""
+"""Generated programs run in a locked process and judged from outside."""

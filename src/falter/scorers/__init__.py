@@ -1,4 +1,4 @@
-"""Floor 1: answer extraction and comparison. A scorer judges one response."""
+"""Answer extraction and comparison. A scorer judges one response."""
 
 from __future__ import annotations
 

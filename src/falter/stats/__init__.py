@@ -1,1 +1,1 @@
-"""Floor 1: intervals, tests and variance components; arrays in, named results out."""
+"""Intervals, tests and variance components; arrays in, named results out."""

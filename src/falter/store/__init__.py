@@ -1,1 +1,1 @@
-"""Floor 1: one SQLite file with items, variants, responses and runs; it is also the cache."""
+"""One SQLite file with items, variants, responses and runs; it is also the cache."""

@@ -1,4 +1,4 @@
-"""Floor 1: loaders from files, bundled sets and the hub to items and templates."""
+"""Loaders from files, bundled sets and the hub to items and templates."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Floor ½: spans and edits, the protector, words and sentences."""
+"""Spans and edits, the protector, words and sentences."""

@@ -1,1 +1,1 @@
-"""Floor 6: every answer of a run in a browser: a local server, and the same page as files."""
+"""Every answer of a run in a browser: a local server, and the same page as files."""

@@ -1,1 +1,1 @@
-"""Floor 1: model weights from the package index, and the sentence encoder that runs on them."""
+"""Model weights from the package index, and the sentence encoder that runs on them."""
