@@ -10,6 +10,7 @@ from falter import __version__
 from falter.core.errors import DuplicateName, InvalidValue, TaskError, UsageError
 from falter.core.interfaces import Capabilities, Client, ConstrainedScorer, RewriteBank, Scorer
 from falter.core.records import (
+    Asking,
     Item,
     Panel,
     Recipe,
@@ -37,7 +38,7 @@ from falter.experiment._remedies import (
     require_readable,
     with_reasoning,
 )
-from falter.planning import Asked, Asking, Condition, Target, count_cells, plan
+from falter.planning import Asked, Condition, Target, count_cells, plan
 from falter.scorers import named_scorers, scorers, usual_reason, usual_scorer
 from falter.tasks import (
     DataSpec,
@@ -181,6 +182,7 @@ def resolve(
         draws=experiment.draws,
         repeats=experiment.repeats,
         origin={} if experiment.data is None else {"data": source_name(experiment.data.path)},
+        ways=tuple(p.target.way for p in panels),
     )
     return Resolved(
         experiment=experiment, run=run, panels=tuple(panels), scorers=by_name, rewrites=needs
