@@ -48,6 +48,7 @@ def report(
     """
     from falter.analysis import write_scores
     from falter.experiment import open_result
+    from falter.report.escape import spreadsheet_cell
     from falter.report.exports import export_forms
 
     for form, _ in exports:
@@ -62,7 +63,10 @@ def report(
         written = f"{len(files):,} file{'' if len(files) == 1 else 's'}"
         click.echo(f"{form}: {written} in {folder}", err=True)
     if scores_path is not None:
-        count = write_scores(result.scores(), scores_path)
+        rows = result.scores()
+        if scores_path.suffix.lower() == ".csv":
+            rows = [{name: spreadsheet_cell(row[name]) for name in row} for row in rows]
+        count = write_scores(rows, scores_path)
         click.echo(f"{count:,} scores: {scores_path}", err=True)
     if (scores_path or exports) and not any(forms.values()):
         return
