@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 import falter
 from falter.clients import ClientSettings, clients
 from falter.core.errors import AuthenticationError, InvalidValue, PreflightError
-from falter.core.records import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
+from falter.core.records import BASELINE, Item, Prompt, Request, Response, Sampling, Usage, Variant
 from falter.experiment import run_async
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -365,3 +366,13 @@ def test_a_native_client_is_short(client: str) -> None:
 
     code = (Path(room.__file__).parent / f"{client}.py").read_text("utf-8")
     assert len(code.splitlines()) <= 150
+
+
+def test_no_count_of_tokens_is_negative() -> None:
+    """Of an Inspect model, whose counts are a provider's."""
+    from falter.clients.inspect_ai import _usage
+
+    said = SimpleNamespace(
+        input_tokens=-9, output_tokens=-5, input_tokens_cache_read=None, input_tokens_cache_write=2
+    )
+    assert _usage(said) == Usage()
