@@ -1,6 +1,7 @@
 """What happens to a run when something happens to it? One command, one table:
 
     python bench/trust.py [--items 150] [--kills 10] [--seed 7] [--json]
+    python bench/trust.py --damages 100 [--seed 7] [--json]
 
 Each row is a way to disturb `falter run` against a local server that counts how often every
 request arrived. `lost` are planned requests without a stored answer after the run was started once
@@ -8,6 +9,10 @@ more, and problems that `store verify` finds; `doubled` are requests that were s
 answer was stored; `again` are those whose answer was lost with a process or a disk and that had
 to be sent again. As root a full disk is a small tmpfs and a read-only store lies on one; otherwise
 they are a limit on the size of files, and modes.
+
+With `--damages`, so many copies of a finished store are damaged instead, each in one of the ways of
+`WAYS_TO_DAMAGE`. `found` are those that `store verify` finds or that cannot be opened, `changing`
+those after which the report says another number or nothing; `missed` change one and are not found.
 """
 
 from __future__ import annotations
@@ -15,15 +20,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import io
 import json
 import os
 import random
 import resource
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -33,6 +41,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
+from falter.cli._main import _run  # noqa: E402
 from falter.store.maintenance import verify  # noqa: E402
 from falter.store.store import Store  # noqa: E402
 from faulty_server import FaultyServer  # noqa: E402
@@ -249,6 +258,166 @@ async def full_disk(bench: Bench) -> Row:
     return await bench.row("full disk", [process.returncode or 0], said, again)
 
 
+# Damages to a store that is not in use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damages:
+    """What one way of damaging stores came to."""
+
+    what: str
+    stores: int
+    found: int
+    changing: int
+    missed: int
+    tracebacks: int
+
+
+Damage = Callable[[Path, random.Random], None]
+# What a report is made of. Columns with numbers of other rows are among them.
+COLUMNS_READ = {
+    "items": "number id body",
+    "recipes": "number id body",
+    "models": "number id body",
+    "runs": "id body planned finished_at",
+    "variants": "item recipe draw id status prompt",
+    "responses": "key model received_at body checksum",
+    "cells": "run panel sequence repeat item recipe draw variant key mark",
+}
+
+
+def in_rows(sql: str) -> Damage:
+    """A change of a column in one or two rows, drawn by chance."""
+
+    def damage(path: Path, moments: random.Random) -> None:
+        table = moments.choice(list(COLUMNS_READ))
+        column = moments.choice(COLUMNS_READ[table].split())
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+            rows = db.execute(f"SELECT * FROM {table}").fetchall()
+            names = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+            one, other = moments.choices(rows, k=2)
+            place = names.index(column)
+            changed = letter_changed(one[place], moments)
+            empty = b"" if isinstance(one[place], bytes) else 0
+            new = {"swap": SPARE, "letter": changed, "empty": empty}.get(sql)
+            where = " AND ".join(f"{name} IS ?" for name in names)
+            with contextlib.suppress(sqlite3.IntegrityError):
+                if sql == "delete":
+                    db.execute(f"DELETE FROM {table} WHERE {where}", one)
+                    return
+                update = f"UPDATE {table} SET {column} = ? WHERE {where}"
+                db.execute(update, (new, *one))
+                if sql == "swap" and one != other:
+                    db.execute(update, (one[place], *other))
+                    moved = (*one[:place], SPARE, *one[place + 1 :])
+                    db.execute(update, (other[place], *moved))
+
+    return damage
+
+
+def letter_changed(value: Any, moments: random.Random) -> Any:
+    if isinstance(value, bytes | str) and value:
+        at = moments.randrange(len(value))
+        new = b"%d" % moments.randrange(10) if isinstance(value, bytes) else "x"
+        return value[:at] + new + value[at + 1 :]  # type: ignore[operator]
+    return (value or 0) + 1
+
+
+def keys_swapped(path: Path, moments: random.Random) -> None:
+    """Two cells with each other's key, and without the mark that says so."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        keys = [key for (key,) in db.execute("SELECT DISTINCT key FROM cells")]
+        one, other = moments.sample(keys, 2)
+        db.execute(
+            "UPDATE cells SET mark = NULL, key = CASE key WHEN ?1 THEN ?2 ELSE ?1 END "
+            "WHERE key IN (?1, ?2)",
+            (one, other),
+        )
+
+
+def bytes_changed(path: Path, moments: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    for _ in range(moments.choice((1, 20, 400))):
+        data[moments.randrange(100, len(data))] = moments.randrange(256)
+    path.write_bytes(data)
+
+
+def cut(path: Path, moments: random.Random) -> None:
+    """The file without its end, or without anything."""
+    size = path.stat().st_size
+    os.truncate(path, moments.choice((0, moments.randrange(size))))
+
+
+TRACEBACK = -1
+SPARE = -77  # for a moment, where two rows may not have the same value
+WAYS_TO_DAMAGE: dict[str, Damage] = {
+    "values swapped": in_rows("swap"),
+    "a letter changed": in_rows("letter"),
+    "a value emptied": in_rows("empty"),
+    "a row deleted": in_rows("delete"),
+    "keys swapped": keys_swapped,
+    "bytes overwritten": bytes_changed,
+    "file cut": cut,
+}
+
+
+def spoken(*arguments: str) -> tuple[int, str]:
+    """The exit code and the output of a command, in this process."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            code = _run(arguments)
+        except Exception:
+            traceback.print_exc(limit=-1, file=sys.__stderr__)
+            code = TRACEBACK
+    return code, out.getvalue()
+
+
+def reported(store: Path) -> tuple[int, Any]:
+    """The exit code, and all of a report but the moment and the command of its run."""
+    code, text = spoken("report", "--store", str(store), "--json")
+    dated = ("created_at", "origin")
+    return code, None if code else {k: v for k, v in json.loads(text).items() if k not in dated}
+
+
+def damaged(count: int, seed: int) -> list[Damages]:
+    """So many damages, the ways in turn."""
+    moments, names = random.Random(seed), list(WAYS_TO_DAMAGE)
+    counts: dict[str, Counter[str]] = {name: Counter() for name in names}
+    with tempfile.TemporaryDirectory() as folder:
+        whole, copy = Path(folder) / "whole.db", Path(folder) / "copy.db"
+        line = ["run", "--task", "basics:core", "--limit", "12", "-m", "simulated"]
+        line += ["-m", "simulated:other", "-r", "typos", "-r", "casing", "--store", str(whole)]
+        spoken(*line)
+        with contextlib.closing(sqlite3.connect(whole)) as db:
+            db.execute("PRAGMA journal_mode = DELETE")
+        right = reported(whole)
+        if right[0]:
+            raise SystemExit("the undamaged store has no report")
+        for n in range(count):
+            for left in Path(folder).glob("copy.db*"):
+                left.unlink()
+            shutil.copyfile(whole, copy)
+            name = names[n % len(names)]
+            WAYS_TO_DAMAGE[name](copy, moments)
+            verified, _ = spoken("store", "verify", "--store", str(copy))
+            now = reported(copy)
+            counts[name].update(
+                stores=1,
+                found=verified != 0,
+                changing=now != right,
+                missed=now != right and verified == 0,
+                tracebacks=TRACEBACK in (verified, now[0]),
+            )
+    return [
+        Damages(
+            what=name, stores=c["stores"], found=c["found"], changing=c["changing"],
+            missed=c["missed"], tracebacks=c["tracebacks"],
+        )
+        for name, c in counts.items()
+    ]  # fmt: skip
+
+
 @contextlib.asynccontextmanager
 async def prepared(items: int, latency: float) -> AsyncIterator[Bench]:
     with tempfile.TemporaryDirectory() as folder:
@@ -281,8 +450,18 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=150)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--damages", type=int, help="damage so many stores instead")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    if arguments.damages:
+        damages = damaged(arguments.damages, arguments.seed)
+        if arguments.json:
+            print(json.dumps([asdict(row) for row in damages], indent=2))
+            return
+        print(f"{'':18}{'stores':>8}{'found':>8}{'changing':>10}{'missed':>8}{'tracebacks':>12}")
+        for d in damages:
+            print(f"{d.what:18}{d.stores:8}{d.found:8}{d.changing:10}{d.missed:8}{d.tracebacks:12}")
+        return
     rows = asyncio.run(measured(arguments))
     if arguments.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))

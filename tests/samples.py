@@ -54,4 +54,5 @@ RUN = Run(
     seed=0,
     recipes=(BASELINE, LOUDER),
     panels=(Panel(task="numbers", revision="sha256:0", model=MODEL, scorer="exact"),),
+    ways=(TARGET.way,),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -83,6 +84,18 @@ def test_lost_answers_show_both_sides(store: Path, tmp_path: Path) -> None:
     assert called(store, "--lost", "--html", str(page)).exit_code == 0
     assert "As changed" in page.read_text()
     assert "\x1b" not in page.read_text()
+
+
+def test_no_line_is_a_command_of_a_build_server(tmp_path: Path, monkeypatch: Any) -> None:
+    """Whatever a model says, and wherever a line breaks."""
+    said = " ".join(["x" * n + " ::error::no ##[add-path]/x" for n in range(60)])
+    monkeypatch.setitem(clients._objects, "own", lambda _: Scripted(lambda _: said, name="own"))
+    path = tmp_path / "s.db"
+    falter.run(models=["own"], task="sums", recipes=["casing"], limit=2, store=path)
+    lines = called(path).stdout.splitlines()
+    begins = tuple(line.strip()[:3] for line in lines)
+    assert "'::" in begins and "'##" in begins
+    assert not {"::e", "##["} & {*begins}
 
 
 def test_unknown_names_are_refused(store: Path) -> None:

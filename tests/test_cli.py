@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -239,3 +241,30 @@ def test_a_plan_shows_prompts_as_they_would_be_sent(tmp_path: Path) -> None:
     rows = json.loads(CliRunner().invoke(cli, [*arguments, "--json"]).stdout)["prompts"]
     assert [row["recipe"] for row in rows] == ["baseline", "pad_newlines"]
     assert rows[0]["messages"][-1]["role"] == "user"
+
+
+def test_no_message_shows_a_password(capsys: Capture) -> None:
+    """Neither of data that are no file nor of anything else."""
+    Path("prompt.txt").write_text("{q}")
+    code, out, err = falter_cli(
+        capsys, "plan", "--data", "https://me:secret@example.org/a.csv", "--template",
+        "prompt.txt", "--target", "a", "-m", "simulated",
+    )  # fmt: skip
+    assert code == 2 and "https:/…@example.org/a.csv does not exist" in err
+    assert "secret" not in out + err
+
+
+def test_an_interrupt_while_it_is_loaded_gives_no_traceback(tmp_path: Path) -> None:
+    """Python imports for some tenths of a second before the command line is there."""
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt")
+    paths = [str(tmp_path), str(Path(falter.__file__).parents[1])]
+    script = "from falter.__main__ import main; main()"
+    for how in (["-m", "falter"], ["-c", script]):
+        ended = subprocess.run(
+            [sys.executable, *how, "list"],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (ended.returncode, ended.stderr) == (1, "error: Interrupted\n")
+    project = Path(falter.__file__).parents[2] / "pyproject.toml"
+    assert 'falter = "falter.__main__:main"' in project.read_text("utf-8")

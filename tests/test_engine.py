@@ -66,7 +66,7 @@ RUN_AND_REPORT = """
 import sys
 from falter.cli import _running as run
 from falter.cli._main import _run
-from falter.report import as_json
+from falter.report.forms.data import as_json
 read = run.stored_result
 results = []
 run.stored_result = lambda *a, **k: results.append(read(*a, **k)) or results[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import zipfile
@@ -15,7 +16,7 @@ import yaml
 from click.testing import CliRunner
 
 import falter
-from falter.cli._main import cli
+from falter.cli._main import _run, cli
 from falter.engine.analyze import analyze_files
 from falter.engine.findings import _cells, export_result
 from falter.records.errors import MissingExtra, UnknownName, UsageError
@@ -252,3 +253,25 @@ def test_the_command_writes_and_says_so(result: falter.Result, tmp_path: Path) -
     with pytest.raises(UnknownName, match="Unknown export 'inspct'"):
         result.export("inspct", tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+def test_a_csv_of_scores_does_nothing_in_a_spreadsheet(tmp_path: Path) -> None:
+    """Keys of items and what a server calls itself come from outside."""
+    keys = ["=1+1", "+1", "-1", "@x", " =1", "\x1b[2J", "a\u202eb", "plain"]
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(json.dumps({"id": k, "q": "?", "a": "B"}) + "\n" for k in keys))
+    store, scores = str(tmp_path / "falter.db"), tmp_path / "scores.csv"
+    (tmp_path / "prompt.txt").write_text("{q} {id}")
+    line = ["run", "--data", str(data), "--template", str(tmp_path / "prompt.txt"), "--key", "id"]
+    line += ["--target", "a", "-m", "simulated", "-r", "casing", "--store", store]
+    assert _run(line) == 0
+    with Store(store) as opened:
+        for rowid, body in opened.db.execute("SELECT rowid, body FROM responses").fetchall():
+            body = json.dumps(json.loads(body) | {"served_by": "=cmd|"}).encode()
+            opened.db.execute("UPDATE responses SET body = ? WHERE rowid = ?", (body, rowid))
+    assert _run(["report", "--store", store, "--scores", str(scores)]) == 0
+    rows = list(csv.DictReader(scores.read_text("utf-8").splitlines()))
+    assert {row["item"] for row in rows} == {
+        "'=1+1", "'+1", "'-1", "'@x", "' =1", "⟨U+001B⟩[2J", "a⟨U+202E⟩b", "plain",
+    }  # fmt: skip
+    assert {row["served_by"] for row in rows} == {"'=cmd|"}

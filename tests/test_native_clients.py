@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ import falter
 from falter.clients import ClientSettings, clients
 from falter.engine.execution import run_async
 from falter.records.errors import AuthenticationError, InvalidValue, PreflightError
-from falter.records.types import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
+from falter.records.types import BASELINE, Item, Prompt, Request, Response, Sampling, Usage, Variant
 
 sys.path.insert(0, str(Path(__file__).parent))
 from local_server import Asked, LocalServer, Reply
@@ -365,3 +366,13 @@ def test_a_native_client_is_short(client: str) -> None:
 
     code = (Path(room.__file__).parent / f"{client}.py").read_text("utf-8")
     assert len(code.partition("\n# Batches")[0].splitlines()) <= 150
+
+
+def test_no_count_of_tokens_is_negative() -> None:
+    """Of an Inspect model, whose counts are a provider's."""
+    from falter.integrations.inspect_client import _usage
+
+    said = SimpleNamespace(
+        input_tokens=-9, output_tokens=-5, input_tokens_cache_read=None, input_tokens_cache_write=2
+    )
+    assert _usage(said) == Usage()

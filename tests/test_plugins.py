@@ -12,7 +12,7 @@ import pytest
 
 SHOUT = '''
 from falter.perturbations import site_perturbation
-from falter.text import natural_words
+from falter.text.words import natural_words
 
 def words(text, blocked):
     return natural_words(text, blocked)

@@ -111,7 +111,9 @@ def test_what_was_stored_meanwhile_is_not_claimed(path: Path) -> None:
 
 def test_many_may_create_a_store_at_once(tmp_path: Path) -> None:
     """Twenty processes open a file that does not exist yet: all of them can use it."""
-    script = "import sys\nfrom falter.store import Store\nsys.stdin.read()\nStore(sys.argv[1])"
+    script = (
+        "import sys\nfrom falter.store.store import Store\nsys.stdin.read()\nStore(sys.argv[1])"
+    )
     for attempt in range(2):
         path = tmp_path / f"{attempt}.db"
         started = [
@@ -290,7 +292,7 @@ def test_sigterm_is_as_gentle_as_ctrl_c(tmp_path: Path) -> None:
 
 REPORT = """
 import os, sys
-from falter.store import Store
+from falter.store.store import Store
 if os.getuid() == 0:
     os.setgid(65534)
     os.setuid(65534)

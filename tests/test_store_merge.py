@@ -15,7 +15,7 @@ from falter.records.planning import Shard
 from falter.store import opening
 from falter.store.maintenance import verify
 from falter.store.merge import merge
-from falter.store.store import Store
+from falter.store.store import PlannedCell, Store
 from samples import RUN, answer, requests
 
 EXPERIMENT = ["--task", "basics:core", "--limit", "12", "-r", "typos", "-r", "casing"]
@@ -125,14 +125,13 @@ def test_a_source_that_is_not_sound_is_refused(tmp_path: Path) -> None:
 
 def test_a_plan_that_differs_is_refused(tmp_path: Path) -> None:
     """Such as when the rewrites of two shards differ."""
-    for name in ("a.db", "b.db"):
-        assert run(tmp_path, name, "--shard", "1/2") == 0
-    with Store(tmp_path / "b.db") as store:
-        places = "panel = 0 AND sequence = 1"
-        store.db.execute(
-            f"UPDATE cells SET draw = draw, key = zeroblob(32), mark = NULL WHERE {places}"
-        )
-    with pytest.raises(StoreError, match="differently: its place 0/1"):
+    planned = list(requests(3))
+    for name, order in (("a.db", planned), ("b.db", planned[::-1])):
+        with Store(tmp_path / name) as store:
+            store.begin_run(RUN)
+            cells = [PlannedCell(panel=0, sequence=n, request=r) for n, r in enumerate(order)]
+            store.put_plan(RUN, cells)
+    with pytest.raises(StoreError, match="differently: its place 0/0"):
         merge([tmp_path / "a.db", tmp_path / "b.db"], tmp_path / "c.db")
 
 

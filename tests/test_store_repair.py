@@ -10,6 +10,7 @@ import pytest
 
 from falter.cli._main import _run
 from falter.records.errors import FalterError, StoreError
+from falter.store.encoding import cell_mark
 from falter.store.maintenance import repair, verify
 from falter.store.store import PlannedCell, Store
 from samples import RUN, answer, requests
@@ -66,6 +67,29 @@ TAMPERED = {
         "WHERE sequence < 2",
         "was changed, swapped or copied",
     ),
+    "keys swapped where there is no mark": (
+        "CREATE TEMP TABLE t AS SELECT sequence, key FROM cells",
+        "UPDATE cells SET mark = NULL, key = (SELECT key FROM t WHERE t.sequence = 1 - "
+        "cells.sequence) WHERE sequence < 2",
+        "was changed, swapped or copied",
+    ),
+    "keys swapped in a store of an earlier version": (
+        "UPDATE runs SET body = CAST(json_remove(CAST(body AS TEXT), '$.ways') AS BLOB)",
+        "CREATE TEMP TABLE t AS SELECT sequence, key FROM cells",
+        "UPDATE cells SET mark = NULL, key = (SELECT key FROM t WHERE t.sequence = 1 - "
+        "cells.sequence) WHERE sequence < 2",
+        "UPDATE cells SET mark = NULL",
+        "was changed, swapped or copied",
+    ),
+    "cells without a mark, of which nobody knows how they were asked": (
+        "UPDATE runs SET body = CAST(json_remove(CAST(body AS TEXT), '$.ways') AS BLOB)",
+        "UPDATE cells SET mark = NULL, key = randomblob(32)",
+        "does not say how it was asked",
+    ),
+    "another way of asking": (
+        "UPDATE runs SET body = CAST(replace(CAST(body AS TEXT), '\"chat\"', '\"plain\"') AS BLOB)",
+        "was changed, swapped or copied",
+    ),
     "a cell copied": (
         "INSERT INTO cells SELECT run, panel, 6, repeat, item, recipe, draw, variant, key, mark "
         "FROM cells WHERE sequence = 0",
@@ -89,6 +113,7 @@ TAMPERED = {
     "a cell of no run": ("UPDATE cells SET run = 4, mark = NULL", "names a run that is missing"),
     "a run deleted": ("DELETE FROM runs", "names a run that is missing"),
     "a model deleted": ("DELETE FROM models", "names a model that is missing"),
+    "a plan denied": ("UPDATE runs SET planned = 0", "was finished and says that it has no plan"),
     "no record at all": ("UPDATE items SET body = x'ff00' WHERE number = 1", "cannot be read"),
     "a number for a record": ("UPDATE recipes SET body = 7 WHERE number = 1", "cannot be read"),
     "a text for a key": ("UPDATE responses SET key = 'a' WHERE rowid = 1", "cannot be read"),
@@ -124,6 +149,28 @@ def test_what_was_tampered_with_is_found_and_left_out(name: str, path: Path) -> 
         store.finish_plan(RUN)
         assert store.counts(RUN) == (6, 6)
         assert verify(store).problems == ()
+
+
+def test_keys_are_bound_to_their_prompts_by_more_than_a_mark(path: Path) -> None:
+    """Swapped by somebody who computes the marks anew."""
+    with Store(path) as store:
+        query = "SELECT run, panel, sequence, repeat, item, recipe, draw, variant, key FROM cells"
+        first, second = store.db.execute(f"{query} WHERE sequence < 2").fetchall()
+        for cell in ((*first[:8], second[8]), (*second[:8], first[8])):
+            store.db.execute(
+                "UPDATE cells SET key = ?, mark = ? WHERE sequence = ?",
+                (cell[8], cell_mark(cell), cell[2]),
+            )
+        assert len(verify(store).problems) == 2
+
+
+def test_a_store_of_no_bytes_is_no_sound_store(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path.write_bytes(b"")
+    assert _run(["store", "verify", "--store", str(path)]) == 2
+    assert "is empty: all that it held is gone" in capsys.readouterr().err
+    assert path.read_bytes() == b""
 
 
 def test_a_whole_store_is_kept_whole(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

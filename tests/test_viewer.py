@@ -7,6 +7,7 @@ import functools
 import gzip
 import http.server
 import json
+import logging
 import os
 import shutil
 import sqlite3
@@ -112,6 +113,31 @@ def test_nobody_else_is_answered(source: StoredSource) -> None:
             assert (await asked(viewer, "/api/panels", **local))[0] == 200
 
     asyncio.run(check())
+
+
+def test_odd_requests_are_refused_and_say_nothing_in_the_terminal(
+    source: StoredSource, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Numbers of 5,000 digits, and what is no HTTP."""
+
+    async def check() -> None:
+        async with served(source) as viewer:
+            own = {TOKEN_HEADER: viewer.token}
+            for where in ("/api/cells/" + "9" * 5000, "/api/item/0/" + "9" * 5000):
+                assert (await asked(viewer, where, **own))[0] == 404
+            for sent in (b"GET / HTTP/9\r\n\r\n", b"\x16\x03\x01\x02\r\n\r\n", b"GET\r\n\r\n"):
+                reader, writer = await asyncio.open_connection("127.0.0.1", viewer.port)
+                writer.write(sent)
+                assert b" 400 " in await reader.readline()
+                writer.close()
+
+    root = logging.getLogger()  # as in a terminal: without the handlers of the tests
+    handlers, root.handlers = root.handlers, []
+    try:
+        asyncio.run(check())
+    finally:
+        root.handlers = handlers
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_every_answer_has_the_policy(source: StoredSource) -> None:

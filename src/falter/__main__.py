@@ -1,5 +1,18 @@
-"""`python -m falter`."""
+"""The command `falter`, and `python -m falter`."""
 
-from falter.cli._main import main
+from __future__ import annotations
 
-main()
+import sys
+
+
+def main() -> None:
+    """Run the command line; a Ctrl-C while it is still being loaded ends in words too."""
+    try:
+        from falter.cli._main import main
+    except KeyboardInterrupt:
+        sys.exit("error: Interrupted")
+    main()
+
+
+if __name__ == "__main__":
+    main()

@@ -46,6 +46,7 @@ def report(
     """
     from falter.analysis.export import write_scores
     from falter.engine.results import open_result
+    from falter.report.escape import spreadsheet_cell
     from falter.report.exported import export_forms
 
     for form, _ in exports:
@@ -60,7 +61,10 @@ def report(
         written = f"{len(files):,} file{'' if len(files) == 1 else 's'}"
         click.echo(f"{form}: {written} in {folder}", err=True)
     if scores_path is not None:
-        count = write_scores(result.scores(), scores_path)
+        rows = result.scores()
+        if scores_path.suffix.lower() == ".csv":
+            rows = [{name: spreadsheet_cell(row[name]) for name in row} for row in rows]
+        count = write_scores(rows, scores_path)
         click.echo(f"{count:,} scores: {scores_path}", err=True)
     if (scores_path or exports) and not any(forms.values()):
         return

@@ -193,4 +193,9 @@ def studies_command(store_path: Path) -> None:
 def _existing(path: Path) -> Store:
     if not path.exists():
         raise StoreError(f"The store {path} does not exist", hint="name it with --store")
+    if not path.stat().st_size:
+        raise StoreError(
+            f"The store {path} is empty: all that it held is gone",
+            hint="restore it from a copy, or delete the file and start the runs once more",
+        )
     return Store(path, writes=False)

@@ -29,8 +29,9 @@ from falter.engine.scoring import (
 from falter.engine.task_loading import load_tasks
 from falter.records.errors import DuplicateName, UsageError
 from falter.records.interfaces import Client, RewriteBank, Scorer
-from falter.records.planning import Asked, Asking, Condition, Target, count_cells, plan
+from falter.records.planning import Asked, Condition, Target, count_cells, plan
 from falter.records.types import (
+    Asking,
     Item,
     Panel,
     Recipe,
@@ -176,6 +177,7 @@ def resolve(
         draws=experiment.draws,
         repeats=experiment.repeats,
         origin={} if experiment.data is None else {"data": source_name(experiment.data.path)},
+        ways=tuple(p.target.way for p in panels),
     )  # fmt: skip
     return Resolved(
         experiment=experiment, run=run, panels=tuple(panels), scorers=by_name, rewrites=needs

@@ -189,7 +189,10 @@ def _usage(usage: Any) -> Usage:
     if usage is None:
         return Usage()
     cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
-    return Usage(prompt_tokens=usage.input_tokens + cached, completion_tokens=usage.output_tokens)
+    return Usage(
+        prompt_tokens=max(0, usage.input_tokens + cached),
+        completion_tokens=max(0, usage.output_tokens),
+    )
 
 
 @clients.registers("inspect")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -13,9 +14,22 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return folded[matches[0]] if matches else None
 
 
+_COMMAND = re.compile(r"^(?=\s*(?:::|##\[))", re.M)
+_PASSWORD = re.compile(r"(?<=:/)(/?)[^/\s]+@")
+
+
 def printable(text: str) -> str:
-    """A text as a terminal may show it: control characters and lone surrogates as `\\x1b`."""
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+    """A text as a terminal may show it: control characters and lone surrogates as `\\x1b`.
+
+    No line of it is a command of a build server, and no address shows who asks.
+    """
+    shown = "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+    return inert(_PASSWORD.sub(r"\1…@", shown))
+
+
+def inert(text: str) -> str:
+    """Lines that GitHub would obey, such as `::error::…`, behind an apostrophe."""
+    return _COMMAND.sub("'", text)
 
 
 class FalterError(Exception):

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
-from typing import Literal
 
 from falter.records import render
 from falter.records.errors import UsageError
-from falter.records.ids import digest
-from falter.records.types import (
-    Item,
-    Message,
-    Model,
-    Recipe,
-    Request,
-    Sampling,
-    Variant,
-)
+from falter.records.types import Item, Model, Recipe, Request, Variant, Way
 
-Asking = Literal["score", "chat", "plain"]
 Asked = Mapping[str, frozenset[str]]
 """The recipes in which an item is asked, by key and id, where not all of them are."""
 CHARACTERS_A_TOKEN = 4
@@ -94,17 +83,16 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """A model and how it is asked: by log-likelihoods, by chat messages or by plain text.
-
-    `constrained`: it may reply with one of the options' labels and nothing else.
-    """
+class Target(Way):
+    """A model and how it is asked."""
 
     model: Model
-    asking: Asking
-    sampling: Sampling
     price: Price | None = None
-    constrained: bool = False
+
+    @property
+    def way(self) -> Way:
+        """How it is asked, whatever the model."""
+        return Way(asking=self.asking, sampling=self.sampling, constrained=self.constrained)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,40 +132,8 @@ class Cost:
 
 
 def request(variant: Variant, target: Target, repeat: int) -> Request:
-    """The request for one variant to a target; its key hashes what the model would see."""
-    prompt, sampling = variant.prompt, _sampling(variant.recipe, target)
-    messages: tuple[Message, ...] = ()
-    context = ""
-    continuations: tuple[str, ...] = ()
-    if target.asking == "chat":
-        messages = render.messages(prompt)
-    else:
-        context = render.plain(prompt)
-        if target.asking == "score":
-            continuations = render.continuations(prompt)
-    decoding = None if target.asking == "score" else sampling.identity()
-    answers = tuple(prompt.labels) if target.constrained else ()
-    seen = [messages, context, continuations, target.model.id, decoding, repeat]
-    key = digest("request", *seen, *([answers] if answers else []))
-    return Request(
-        key=key,
-        variant=variant,
-        model=target.model,
-        sampling=sampling,
-        repeat=repeat,
-        messages=messages,
-        context=context,
-        continuations=continuations,
-        answers=answers,
-    )
-
-
-def _sampling(recipe: Recipe, target: Target) -> Sampling:
-    """The target's settings with the recipe's; the longer limit on an answer counts."""
-    if not recipe.sampling:
-        return target.sampling
-    longest = max(target.sampling.max_tokens, recipe.sampling.get("max_tokens", 0))
-    return replace(target.sampling, **{**recipe.sampling, "max_tokens": longest})
+    """The request for one variant to a target."""
+    return render.request(variant, target.model, target, repeat)
 
 
 def plan(

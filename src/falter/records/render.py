@@ -1,11 +1,23 @@
-"""Rendering: a prompt to chat messages, or to a plain context with continuations."""
+"""Rendering: a prompt to chat messages, or to a plain context with continuations; requests."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from falter.records.types import Edit, Message, Prompt, Section
+from falter.records.ids import digest
+from falter.records.types import (
+    Edit,
+    Message,
+    Model,
+    Prompt,
+    Recipe,
+    Request,
+    Sampling,
+    Section,
+    Variant,
+    Way,
+)
 
 
 def choice_block(labels: Sequence[str], choices: Sequence[str], line: str) -> str:
@@ -70,3 +82,40 @@ def continuations(prompt: Prompt) -> tuple[str, ...]:
     """What may follow the prompt: each option's text or label after the delimiter."""
     answers = prompt.choices if prompt.answer_as == "text" else prompt.labels
     return tuple(prompt.delimiter + answer for answer in answers)
+
+
+def request(variant: Variant, model: Model, way: Way, repeat: int) -> Request:
+    """The request for one variant; its key hashes what the model would see."""
+    prompt, sampling = variant.prompt, _sampling(variant.recipe, way.sampling)
+    turns: tuple[Message, ...] = ()
+    context = ""
+    options: tuple[str, ...] = ()
+    if way.asking == "chat":
+        turns = messages(prompt)
+    else:
+        context = plain(prompt)
+        if way.asking == "score":
+            options = continuations(prompt)
+    decoding = None if way.asking == "score" else sampling.identity()
+    answers = tuple(prompt.labels) if way.constrained else ()
+    seen = [turns, context, options, model.id, decoding, repeat]
+    key = digest("request", *seen, *([answers] if answers else []))
+    return Request(
+        key=key,
+        variant=variant,
+        model=model,
+        sampling=sampling,
+        repeat=repeat,
+        messages=turns,
+        context=context,
+        continuations=options,
+        answers=answers,
+    )
+
+
+def _sampling(recipe: Recipe, usual: Sampling) -> Sampling:
+    """The panel's settings with the recipe's; the longer limit on an answer counts."""
+    if not recipe.sampling:
+        return usual
+    longest = max(usual.max_tokens, recipe.sampling.get("max_tokens", 0))
+    return replace(usual, **{**recipe.sampling, "max_tokens": longest})

@@ -30,6 +30,7 @@ EstimateStatus = Literal[
     "not_informative",
 ]
 Choicewise = Literal["text", "label"]
+Asking = Literal["score", "chat", "plain"]
 Span = tuple[int, int]
 Message = tuple[str, str]
 
@@ -421,6 +422,18 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How a panel is asked: by log-likelihoods, by chat messages or by plain text.
+
+    `constrained`: the model may reply with one of the options' labels and nothing else.
+    """
+
+    asking: Asking
+    sampling: Sampling
+    constrained: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
     """One model on one task, asked and scored in one way: a table of items × recipes."""
 
@@ -446,6 +459,8 @@ class Run:
     repeats: int = 1
     origin: Mapping[str, str] = field(default_factory=dict, compare=False)
     """For people, and no part of the identity: the name of its `data`, the `command`, `cells`."""
+    ways: tuple[Way, ...] = field(default=(), compare=False)
+    """Of each panel. The keys of its requests hold them: they are no part of the identity."""
 
     @cached_property
     def id(self) -> str:

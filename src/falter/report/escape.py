@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+from typing import Any
 
 LIMIT = 4_000
 LABEL = 120
@@ -25,6 +26,10 @@ _ACTING = (
 _HIDDEN = re.compile(f"(?!(?<=[{_EMOJI}])\u200d(?=[{_EMOJI}])){_ACTING}")
 _MAY_HIDE = re.compile(_ACTING).search  # most texts hold none: the quick look
 _SPACING = re.compile(r"(\n|\t| {2,}|^ | $|[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000])")
+
+
+# Besides the ASCII signs: spreadsheets accept their full-width forms too.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 class Html(str):
@@ -55,6 +60,16 @@ def line(text: str, limit: int = LABEL) -> str:
     """Text on one line, bounded, with nothing hidden: for terminals and table cells."""
     head, note = clip(text, limit)
     return unhide(head).replace("\n", "⏎").replace("\t", "⇥") + note
+
+
+def spreadsheet_cell(value: Any) -> Any:
+    """A value of a CSV file that no spreadsheet acts upon; None is an empty cell."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        text = unhide(value)
+        return f"'{text}" if value.lstrip(" ").startswith(_FORMULA) else text
+    return repr(value) if isinstance(value, float) else value
 
 
 def text_only(text: str, limit: int = LIMIT) -> Html:

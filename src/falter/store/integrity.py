@@ -5,17 +5,32 @@ Nothing that is read here is trusted, whatever its type or bytes: a row is sound
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, get_args
 
 import orjson
 
 from falter.records.batches import BatchState
 from falter.records.codec import from_json
+from falter.records.render import request
 from falter.records.reviews import Review, Sample
-from falter.records.types import Item, Model, Prompt, Recipe, Response, Rewrite, Run, Variant
-from falter.store.encoding import blob, cell_mark, checksum, name_of
+from falter.records.types import (
+    Asking,
+    Item,
+    Model,
+    Prompt,
+    Recipe,
+    Response,
+    Rewrite,
+    Run,
+    Sampling,
+    Variant,
+    Way,
+)
+from falter.store.encoding import blob, cell_mark, checksum, name_of, read_prompt
 from falter.store.opening import FAULTS
 from falter.store.studies import StoredStudy
 
@@ -46,6 +61,13 @@ _KEYS = {
 }  # how many columns order the table; otherwise the first
 
 
+# Runs of earlier versions do not say how they asked. What is tried: so many cells of a panel, with
+# every limit on an answer up to this one, and what ended the answers of one bundled task.
+_TRIED, _LONGEST = 5, 4096
+_WRITTEN: tuple[Asking, ...] = ("chat", "plain")
+_FUNCTIONS_STOP = ("\n```\n", "\nprint(", "\nassert ", "\n# ")
+
+
 class Unsound(Exception):
     """A row contradicts itself or names what is not there."""
 
@@ -65,6 +87,7 @@ class Soundness:
         self._places: set[bytes] = set()
         self._answered_by: dict[bytes, int] = {}
         self._batches: set[int] = set()
+        self._inferred: dict[tuple[int, int], Way | None] = {}
 
     def rows(self, table: str) -> Iterator[tuple[Row, str | None]]:
         """Every row that can be read, and what is wrong with it."""
@@ -217,16 +240,24 @@ class Soundness:
             raise Unsound(f"{place} of run {run.id[7:17]} was changed, swapped or copied")
         if not 0 <= panel < len(run.panels):
             raise Unsound(f"{place} names a panel that run {run.id[7:17]} does not have")
-        if (
-            self._unsound.intersection([(item, recipe, draw, variant)])
-            or not self.db.execute(
-                "SELECT 1 FROM variants WHERE item = ? AND recipe = ? AND draw = ? AND id = ?",
-                (item, recipe, draw, variant),
-            ).fetchone()
-        ):
+        planned = self.db.execute(
+            "SELECT status, prompt FROM variants "
+            "WHERE item = ? AND recipe = ? AND draw = ? AND id = ?",
+            (item, recipe, draw, variant),
+        ).fetchone()
+        if planned is None or (item, recipe, draw, variant) in self._unsound:
             raise Unsound(f"{place} names a variant that is missing")
         if self.recipes[recipe].id not in {r.id for r in run.recipes}:
             raise Unsound(f"{place} names a recipe that run {run.id[7:17]} does not have")
+        way = self._way(number, panel, infer=mark is None)
+        if way is None and mark is None:
+            raise Unsound(
+                f"{place} of run {run.id[7:17]} does not say how it was asked, so that nothing "
+                "binds it to its prompt: start the run once more, which says it"
+            )
+        cell = (item, recipe, draw, *planned, repeat)
+        if way is not None and self._key(run.panels[panel].model, way, cell) != key:
+            raise Unsound(f"{place} of run {run.id[7:17]} was changed, swapped or copied")
         answered_by = self._answered_by.get(key)
         if answered_by is not None and self.models[answered_by] != run.panels[panel].model.id:
             raise Unsound(f"{place} has the answer of another model ({name_of(key)[7:17]})")
@@ -234,6 +265,42 @@ class Soundness:
         if where in self._places:
             raise Unsound(f"{place} of run {run.id[7:17]} is there twice")
         self._places.add(where)
+
+    def _key(self, model: Model, way: Way, cell: Row) -> bytes:
+        """The key of the request that a place of the plan stands for."""
+        item, recipe, draw, status, prompt, repeat = cell
+        variant = Variant(
+            item=self.items[item],
+            recipe=self.recipes[recipe],
+            draw=draw,
+            status=status,
+            prompt=read_prompt(prompt, whole=True)[0],
+        )
+        return blob(request(variant, model, way, repeat).key)
+
+    def _way(self, number: int, panel: int, *, infer: bool) -> Way | None:
+        """How a panel was asked: as its run says, or else as some of its keys tell."""
+        run = self.runs[number]
+        if run.ways:
+            return run.ways[panel]
+        if infer and (number, panel) not in self._inferred:
+            cells = self.db.execute(
+                "SELECT c.item, c.recipe, c.draw, v.status, v.prompt, c.repeat, c.key FROM cells c "
+                "JOIN variants v ON v.item = c.item AND v.recipe = c.recipe AND v.draw = c.draw "
+                "AND v.id = c.variant WHERE c.run = ? AND c.panel = ? ORDER BY c.sequence LIMIT ?",
+                (number, panel, _TRIED),
+            ).fetchall()
+            model = run.panels[panel].model
+            self._inferred[number, panel] = next(
+                (
+                    way
+                    for *cell, key in cells
+                    for way in _earlier_ways(run)
+                    if self._key(model, way, tuple(cell)) == key
+                ),
+                None,
+            )
+        return self._inferred.get((number, panel))
 
     # Batches
 
@@ -253,6 +320,16 @@ class Soundness:
         batch, key = row
         if batch not in self._batches or len(key) != 32:
             raise Unsound(f"batch_keys: {key.hex()[:10]} is in a batch that is missing")
+
+
+def _earlier_ways(run: Run) -> Iterator[Way]:
+    """The ways in which a run that does not say it may have asked."""
+    usual = Sampling(**(run.experiment.get("sampling") or {}))
+    yield Way(asking="score", sampling=usual)
+    limits = [usual.max_tokens, *range(1, _LONGEST + 1)]
+    for asking, limit, stop in itertools.product(_WRITTEN, limits, (usual.stop, _FUNCTIONS_STOP)):
+        sampling = replace(usual, max_tokens=limit, stop=tuple(stop))
+        yield Way(asking=asking, sampling=sampling)
 
 
 def _same(table: str, identity: str, key: bytes) -> None:

@@ -122,6 +122,8 @@ def _of_the_plans(db: sqlite3.Connection, sound: Soundness) -> list[str]:
                 )
             if planned == 1 and not cells[number]:
                 problems.append(f"cells: run {name} has lost all of its plan")
+            if finished is not None and not planned:
+                problems.append(f"cells: run {name} was finished and says that it has no plan")
             (answered,) = db.execute(
                 "SELECT count(*) FROM cells c JOIN responses r ON r.key = c.key WHERE c.run = ?",
                 (number,),
@@ -238,8 +240,8 @@ def _settle_runs(new: Store) -> None:
             "cells GROUP BY run, panel HAVING count(*) <> max(sequence) + 1)"
         )
         new.db.execute(
-            "UPDATE runs SET finished_at = NULL WHERE number IN (SELECT c.run FROM cells c "
-            "LEFT JOIN responses r ON r.key = c.key WHERE r.key IS NULL)"
+            "UPDATE runs SET finished_at = NULL WHERE planned = 0 OR number IN (SELECT c.run "
+            "FROM cells c LEFT JOIN responses r ON r.key = c.key WHERE r.key IS NULL)"
         )
 
 

@@ -136,6 +136,10 @@ MIGRATIONS: tuple[str, ...] = (
     ) WITHOUT ROWID;
     CREATE INDEX batches_of_a_key ON batch_keys (key);
     """,
+    # Runs say how their panels are asked; a falter before this one could not read them.
+    """
+    SELECT 1;
+    """,
 )
 
 

@@ -385,35 +385,36 @@ class Store:
 
         Only of written answers, where that number is `least` or more and `shared` prompts have it.
         """
-        of_run = f"""
-            SELECT c.panel AS panel, c.key AS key, c.item AS item, c.recipe AS recipe,
-                   c.draw AS draw, c.variant AS variant,
-                   json_extract(CAST(r.body AS TEXT), '$.usage.prompt_tokens') AS tokens
-            FROM cells c JOIN responses r ON r.key = c.key
-            WHERE c.run = {self.number(run.id)}
-              AND json_array_length(CAST(r.body AS TEXT), '$.scores') = 0
-        """
-        largest = self.db.execute(
-            f"SELECT panel, max(tokens) FROM ({of_run}) GROUP BY panel HAVING max(tokens) >= ?",
-            (least,),
-        ).fetchall()
-        found: dict[int, list[PromptSize]] = {}
-        for panel, most in largest:
-            (alike,) = self.db.execute(
-                f"SELECT count(DISTINCT variant) FROM ({of_run}) WHERE panel = ? AND tokens = ?",
-                (panel, most),
-            ).fetchone()
-            if alike >= shared:
-                rows = self.db.execute(
-                    f"SELECT s.key, v.prompt, s.tokens FROM ({of_run}) s JOIN variants v "
-                    "ON v.item = s.item AND v.recipe = s.recipe AND v.draw = s.draw "
-                    "AND v.id = s.variant WHERE s.panel = ?",
-                    (panel,),
-                )
-                found[panel] = [
-                    PromptSize(key=name_of(k), characters=characters(p), tokens=t)
-                    for k, p, t in rows
-                ]
+        with self.reading():
+            cells = f"""
+                SELECT c.panel AS panel, c.key AS key, c.item AS item, c.recipe AS recipe,
+                       c.draw AS draw, c.variant AS variant,
+                       json_extract(CAST(r.body AS TEXT), '$.usage.prompt_tokens') AS tokens
+                FROM cells c JOIN responses r ON r.key = c.key
+                WHERE c.run = {self.number(run.id)}
+                  AND json_array_length(CAST(r.body AS TEXT), '$.scores') = 0
+            """
+            largest = self.db.execute(
+                f"SELECT panel, max(tokens) FROM ({cells}) GROUP BY panel HAVING max(tokens) >= ?",
+                (least,),
+            ).fetchall()
+            found: dict[int, list[PromptSize]] = {}
+            for panel, most in largest:
+                (alike,) = self.db.execute(
+                    f"SELECT count(DISTINCT variant) FROM ({cells}) WHERE panel = ? AND tokens = ?",
+                    (panel, most),
+                ).fetchone()
+                if alike >= shared:
+                    rows = self.db.execute(
+                        f"SELECT s.key, v.prompt, s.tokens FROM ({cells}) s JOIN variants v "
+                        "ON v.item = s.item AND v.recipe = s.recipe AND v.draw = s.draw "
+                        "AND v.id = s.variant WHERE s.panel = ?",
+                        (panel,),
+                    )
+                    found[panel] = [
+                        PromptSize(key=name_of(k), characters=characters(p), tokens=t)
+                        for k, p, t in rows
+                    ]
         return found
 
     def unanswered(self, run: Run) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
@@ -33,6 +34,9 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+NUMBER = "[0-9]{1,9}"
+_LOG = logging.getLogger(__name__)  # of bad requests, which anybody may send: into no terminal
+_LOG.addHandler(logging.NullHandler())
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -51,8 +55,8 @@ class Viewer:
         app.router.add_get("/", self._index)
         app.router.add_get("/{name}", self._file)
         app.router.add_get("/api/panels", self._panels)
-        app.router.add_get("/api/cells/{panel:\\d+}", self._cells)
-        app.router.add_get("/api/item/{panel:\\d+}/{row:\\d+}", self._item)
+        app.router.add_get(f"/api/cells/{{panel:{NUMBER}}}", self._cells)
+        app.router.add_get(f"/api/item/{{panel:{NUMBER}}}/{{row:{NUMBER}}}", self._item)
         app.router.add_get("/api/events", self._events)
         app.router.add_get("/api/notes", self._read_notes)
         app.router.add_put("/api/notes", self._put_note)
@@ -141,7 +145,7 @@ class Viewer:
             sent = orjson.loads(await request.read())
             panel = self._source.panels()[int(sent["panel"])]
             item, text = str(panel.items[int(sent["row"])]), str(sent["note"])
-        except (ValueError, KeyError, TypeError, IndexError) as error:
+        except (ValueError, TypeError, LookupError, OverflowError) as error:
             raise web.HTTPBadRequest from error
         if self._notes is None:
             raise web.HTTPNotFound
@@ -196,7 +200,7 @@ async def served(
 ) -> AsyncIterator[Viewer]:
     """The viewer while it is served; port 0 is a free one that the system chooses."""
     viewer = Viewer(source, notes)
-    runner = web.AppRunner(viewer.app(), access_log=None, shutdown_timeout=0.5)
+    runner = web.AppRunner(viewer.app(), access_log=None, logger=_LOG, shutdown_timeout=0.5)
     await runner.setup()
     following = asyncio.create_task(viewer.follow())
     try:

@@ -12,12 +12,10 @@ from typing import Any
 from falter.records.codec import json_text, to_json
 from falter.records.errors import MissingExtra
 from falter.records.figures import Figure, Study
-from falter.report.escape import unhide
+from falter.report.escape import spreadsheet_cell, unhide
 from falter.report.marks import marked
 from falter.report.tables import COLUMNS, Row, figure_rows
 
-# Besides the ASCII signs: spreadsheets accept their full-width forms too.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBERS = ("x", "value", "low", "high", "level", "p_value", "design_effect")
 _COUNTS = ("items", "conditions", "excluded", "clusters", "seed")
 
@@ -66,23 +64,13 @@ def as_csv(study: Study) -> str:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(COLUMNS)
     for row in _every_row(study):
-        writer.writerow([_safe(row[name]) for name in COLUMNS])
+        writer.writerow([spreadsheet_cell(row[name]) for name in COLUMNS])
     return file.getvalue()
 
 
 def _every_row(study: Study) -> Iterator[Row]:
     for figure in marked(study, None):
         yield from figure_rows(figure)
-
-
-def _safe(value: Any) -> Any:
-    """A cell's value that no spreadsheet acts upon; None is an empty cell."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        text = unhide(value)
-        return f"'{text}" if value.lstrip(" ").startswith(_FORMULA) else text
-    return repr(value) if isinstance(value, float) else value
 
 
 def write_parquet(study: Study, path: Path) -> int:

@@ -9,6 +9,8 @@ from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.text import Text
 
+from falter.records.errors import inert
+
 # Text that fits a terminal: lines that break at spaces, and columns that may be left out.
 
 
@@ -115,14 +117,14 @@ class Printer:
         return "\xa0".join(readable)
 
     def _flow(self, text: str, width: int, style: str) -> None:
-        self._print([Text(part, style=style) for part in flow(self.plain(text), width)])
+        self._print([Text(inert(part), style=style) for part in flow(self.plain(text), width)])
 
     def _styled(self, row: Row) -> Text:
         text = Text()
         for part, style in row:
             text.append(self.plain(part), style=style)
         text.rstrip()
-        return text
+        return text if inert(text.plain) == text.plain else Text("'").append_text(text)
 
     def _print(self, lines: Sequence[Text]) -> None:
         """All of them at once: to start printing costs more than a line."""
