@@ -41,7 +41,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from falter.cli._main import _run  # noqa: E402
+from falter.cli.app import invoke  # noqa: E402
 from falter.store.maintenance import verify  # noqa: E402
 from falter.store.store import Store  # noqa: E402
 from faulty_server import FaultyServer  # noqa: E402
@@ -366,7 +366,7 @@ def spoken(*arguments: str) -> tuple[int, str]:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
         try:
-            code = _run(arguments)
+            code = invoke(arguments)
         except Exception:
             traceback.print_exc(limit=-1, file=sys.__stderr__)
             code = TRACEBACK

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import click
 
-from falter.cli._late import LateCommand
-from falter.cli._main import cli
+from falter.cli.app import LateCommand, cli
 from falter.records import errors
 
 __all__ = ["PAGE", "page"]

@@ -29,7 +29,7 @@ PATIENCE = 120
 _FORKED = multiprocessing.get_context("forkserver")
 # The command line, and what it imports only when it runs something.
 _FORKED.set_forkserver_preload(
-    ["falter.cli._run", "falter.cli._running", "falter.clients.openai", "aiohttp", "scipy.special"]
+    ["falter.cli.run", "falter.cli.run", "falter.clients.openai", "aiohttp", "scipy.special"]
 )
 
 

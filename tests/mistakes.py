@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.clients import clients
 from falter.perturbations import perturbations
 from falter.protocols import protocols
@@ -112,7 +112,7 @@ def commit(command: str, folder: Path) -> tuple[int, str]:
     os.chdir(folder)
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = _run(shlex.split(command)[1:])
+            code = invoke(shlex.split(command)[1:])
     finally:
         os.chdir(before)
         os.environ.update(hidden)

@@ -22,7 +22,7 @@ from scipy import stats as scipy_stats
 from across_samples import across, poisoned_across, simulated
 from every_estimate import every_estimate
 from falter.analysis.results import Analysis
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.engine.analyze import analyze_files
 from falter.engine.findings import shown_analysis
 from falter.measures.brittleness import brittleness_by_task
@@ -459,7 +459,7 @@ def test_a_baseless_report_shows_accuracies_and_no_zeros() -> None:
 
 
 def falter_cli(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
-    code = _run(arguments)
+    code = invoke(arguments)
     out, err = capsys.readouterr()
     return code, out, err
 

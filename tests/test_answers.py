@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import falter
-from falter.cli._main import cli
+from falter.cli.app import cli
 from falter.clients import clients
 from falter.engine.answers import PickedAnswers, pick_answers
 from falter.records.errors import UnknownName

@@ -19,8 +19,7 @@ from types import ModuleType
 from typing import Any
 
 import falter
-from falter.cli._late import LateCommand
-from falter.cli._main import cli
+from falter.cli.app import LateCommand, cli
 
 SOURCE = Path(falter.__file__).parent
 ROOT = SOURCE.parents[1]
@@ -193,11 +192,11 @@ def test_a_start_imports_what_it_needs() -> None:
     """Help and mistyped commands need Click; a run needs of SciPy its functions, and no HTTP."""
     started = "import contextlib, io, json, sys, falter\nseen = [sorted(sys.modules)]\n"
     called = (
-        "from falter.cli._main import _run\n"
+        "from falter.cli.app import invoke\n"
         "for arguments in (['--help'], ['--version'], ['repord'], RUN):\n"
         "    talk = io.StringIO()\n"
         "    with contextlib.redirect_stdout(talk), contextlib.redirect_stderr(talk):\n"
-        "        _run(arguments)\n"
+        "        invoke(arguments)\n"
         "    seen.append(sorted(sys.modules))\n"
         "print(json.dumps(seen))\n"
     )
@@ -219,9 +218,9 @@ def test_a_list_imports_what_it_lists() -> None:
     for arguments in (["list", "tasks"], ["list", "perturbations"], ["models", "list"]):
         loaded = fresh(
             "import contextlib, io, json, sys\n"
-            "from falter.cli._main import _run\n"
+            "from falter.cli.app import invoke\n"
             "with contextlib.redirect_stdout(io.StringIO()):\n"
-            f"    _run({arguments})\n"
+            f"    invoke({arguments})\n"
             "print(json.dumps(sorted(sys.modules)))\n"
         )
         assert not set(json.loads(loaded)) & {
@@ -253,7 +252,7 @@ SETTINGS = {"demonstrations", "label", "responses", "temperature", "template"}
 
 NAMED: dict[str, set[str]] = {
     # Lists that are meant to name what they run.
-    "cli/_demo.py": {"basics", "smollm2", "perturbations"},
+    "cli/run.py": {"basics", "smollm2", "perturbations"},
     # What the example file says.
     "engine/config.py": {"basics", "brittlebench", "choice_letter"},
     "protocols/*/parts.py": {"perturbations", "scorers", "tasks"},
@@ -268,13 +267,14 @@ NAMED: dict[str, set[str]] = {
     "clients/simulated.py": {"perturbations"},
     # The same word for something else: weights, an encoding, methods, a coefficient, a column.
     "analysis/figures/across.py": {"consistency"},
-    "cli/_doctor.py": {"hf", "inspect", "lm-eval", "vllm"},
-    "cli/_inspect.py": {"smollm2"},
+    "cli/doctor.py": {"hf", "inspect", "lm-eval", "vllm"},
+    "cli/listing.py": {"smollm2"},
     "cli/ratings.py": {"similarity"},
-    "cli/_m*.py": {"mend"},
-    "cli/_rewrites_text.py": {"exact"},
+    "cli/[am]*.py": {"mend"},
+    "cli/rewrites.py": {"exact"},
     "clients/connection.py": {"identity"},
-    "engine/_calibration.py": {"similarity"},
+    "engine/ratings.py": {"similarity"},
+    "measures/__init__.py": {"consistency", "enterprise", "relevance"},
     "measures/enterprise.py": {"similarity"},
     "perturbations/paraphrase.py": {"rouge1"},
     "engine/study.py": {"numeric"},

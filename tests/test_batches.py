@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from batch_server import KEY, BatchServer
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.engine import batch_sending as loop
 from falter.engine.study import carry_out_study, read_study, study_in
 from falter.records.errors import FalterError
@@ -90,7 +90,7 @@ def wanted(server: BatchServer, folder: Path, dialect: str) -> dict[str, str | N
 def report(store: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     """All numbers of the newest run, without when and by which command it began."""
     capsys.readouterr()
-    assert _run(["report", "--store", str(store), "--json"]) == 0
+    assert invoke(["report", "--store", str(store), "--json"]) == 0
     shown: dict[str, Any] = json.loads(capsys.readouterr().out)
     return {name: value for name, value in shown.items() if name not in ("created_at", "origin")}
 
@@ -131,7 +131,7 @@ def test_the_report_is_the_same_to_the_last_digit(
 ) -> None:
     """By the command line, with every number of the report."""
     for name, more in (("direct.db", ()), ("batch.db", ("--batch",))):
-        assert _run(command(server, tmp_path / name, "openai", *more)) == 0
+        assert invoke(command(server, tmp_path / name, "openai", *more)) == 0
     assert report(tmp_path / "batch.db", capsys) == report(tmp_path / "direct.db", capsys)
 
 
@@ -176,7 +176,7 @@ def test_a_killed_process_pays_nothing_twice(
     assert server.direct == 1
     assert states(path) == ["read"]
     capsys.readouterr()
-    assert _run(["batch", "status", "--store", str(path), "--json"]) == 0
+    assert invoke(["batch", "status", "--store", str(path), "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["provider"], row["name"], row["state"]) == (dialect, "batch_0", "read")
     assert (row["requests"], row["answered"]) == (CELLS - 1, CELLS - 1)
@@ -323,13 +323,13 @@ def test_who_takes_no_batches_is_told_before_anything_is_sent(
 ) -> None:
     line = ["run", "--task", "basics:core", "--limit", "6", "-r", "typos", "--batch"]
     line += ["--store", str(tmp_path / "a.db")]
-    assert _run([*line, "-m", "simulated"]) == 2
+    assert invoke([*line, "-m", "simulated"]) == 2
     assert "'simulated' takes no batches" in capsys.readouterr().err
     url = ["--base-url", server.url("openai"), "--api", "completions"]
-    assert _run([*line, "-m", "openai:m", *url, "--scorer", "choice_likelihood"]) == 2
+    assert invoke([*line, "-m", "openai:m", *url, "--scorer", "choice_likelihood"]) == 2
     assert "log-probabilities, which are not asked in batches" in capsys.readouterr().err
     server.has_batches = False
-    assert _run(command(server, tmp_path / "a.db", "openai", "--batch")) == 2
+    assert invoke(command(server, tmp_path / "a.db", "openai", "--batch")) == 2
     assert "takes no batches (HTTP 404)" in capsys.readouterr().err
     assert server.paid.total() == 0
 
@@ -340,7 +340,7 @@ def test_names_of_batches_are_not_trusted(
     """A name that could lead elsewhere is in no URL, in no store and on no terminal."""
     server.name = lambda number: "../../v1/files\x1b[31m" + "x" * 5000
     path = tmp_path / "a.db"
-    assert _run(command(server, path, "openai", "--batch")) == 1
+    assert invoke(command(server, path, "openai", "--batch")) == 1
     said = capsys.readouterr().err
     assert "gave it no usable name" in said
     assert "\x1b" not in said
@@ -357,16 +357,16 @@ def test_a_lost_batch_is_given_up_by_hand_only(
     server.stall = "look"
     with FalterProcess(command(server, path, "openai", "--batch")) as process:
         assert server.stalled.wait(60)
-        assert _run(["batch", "forget", "batch_0", "--store", str(path)]) == 2
+        assert invoke(["batch", "forget", "batch_0", "--store", str(path)]) == 2
         assert "Another process is waiting" in capsys.readouterr().err
         process.send(signal.SIGKILL)
         asyncio.run(process.ended())
     server.batches.clear()
     assert "the provider knows no batch batch_0" in ask(server, path, "openai")
     assert server.paid.total() == 1
-    assert _run(["batch", "status", "--store", str(path)]) == 0
+    assert invoke(["batch", "status", "--store", str(path)]) == 0
     assert "1 of 17" not in capsys.readouterr().out
-    assert _run(["batch", "forget", "batch_0", "--store", str(path)]) == 0
+    assert invoke(["batch", "forget", "batch_0", "--store", str(path)]) == 0
     assert "17 requests will be asked once more" in capsys.readouterr().err
     assert not ask(server, path, "openai")
     assert states(path) == ["given up", "read"]
@@ -406,16 +406,16 @@ def test_the_plan_shows_half_the_price(capsys: pytest.CaptureFixture[str], tmp_p
     line += ["--scorer", "choice_letter", "--prices", "2025-11", "--store", str(tmp_path / "a.db")]
     rows = {}
     for more in ((), ("--batch",)):
-        assert _run([*line, *more, "--json"]) == 0
+        assert invoke([*line, *more, "--json"]) == 0
         (rows[more],) = json.loads(capsys.readouterr().out)["panels"]
     whole, half = rows[()], rows["--batch",]
     assert half["cost_in_batches"] == pytest.approx(half["cost_at_most"] / 2)
     assert whole["cost_in_batches"] == half["cost_in_batches"]
-    assert _run([*line, "--batch"]) == 0
+    assert invoke([*line, "--batch"]) == 0
     text = capsys.readouterr().out
     shown = f"cost at most {half['cost_in_batches']:,.4f} USD in batches "
     assert f"{shown}({half['cost_at_most']:,.4f} without)" in text
-    assert _run(line) == 0
+    assert invoke(line) == 0
     assert f"{half['cost_in_batches']:,.4f} with --batch" in capsys.readouterr().out
 
 

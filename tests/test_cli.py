@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import falter
 from experiment_schema import experiment_schema
-from falter.cli._main import _run, cli
+from falter.cli.app import cli, invoke
 from falter.perturbations import perturbations
 from faulty_server import FaultyServer
 
@@ -24,7 +24,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def falter_cli(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
-    code = _run(arguments)
+    code = invoke(arguments)
     out, err = capsys.readouterr()
     return code, out, err
 

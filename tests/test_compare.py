@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 import falter
 from every_estimate import every_estimate
-from falter.cli._main import _run, cli
+from falter.cli.app import cli, invoke
 from falter.records.errors import FalterError, StoreError
 from falter.records.figures import estimates
 from falter.records.ids import short
@@ -375,7 +375,7 @@ def test_mistakes_on_the_command_line(run: Callable[..., falter.Result], folder:
     for arguments, (message, hint) in table.items():
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = _run(["compare", "--store", str(store), *arguments])
+            code = invoke(["compare", "--store", str(store), *arguments])
         assert err.getvalue() == f"error: {message}\n\nhint: {hint}\n"
         assert (code, out.getvalue()) == (2, "")
 

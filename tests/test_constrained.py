@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import falter
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.clients.settings import asks_for_reasoning
 from falter.engine.execution import run_async
 from falter.integrations import vllm_client
@@ -283,12 +283,12 @@ def test_a_model_that_thinks_has_room(
     command = ["plan", "--task", "basics", "-m", "openai:m", "--base-url", "http://127.0.0.1:9/v1"]
     command += ["--limit", "2", "-r", "typos", "--scorer", "choice_letter"]
     thinks = [*command, "--option", "reasoning_effort=low"]
-    assert _run(command) == 0
+    assert invoke(command) == 0
     assert "because the model is asked to think" not in capsys.readouterr().out
-    assert _run(thinks) == 0
+    assert invoke(thinks) == 0
     assert "answers of up to 4,096 tokens, because the model is asked to think" in (
         capsys.readouterr().out
     )
-    assert _run([*thinks, "--max-tokens", "99", "--json"]) == 0
+    assert invoke([*thinks, "--max-tokens", "99", "--json"]) == 0
     (panel,) = json.loads(capsys.readouterr().out)["panels"]
     assert (panel["max_tokens"], panel["thinks"]) == (99, False)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dialects import DIALECTS, KEY, PAGE, Dialect, table, with_table
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.clients import ClientSettings
 from falter.clients.openai import OpenAI
 from falter.clients.retry import RetryPolicy
@@ -92,7 +92,7 @@ def test_the_doctor_says_what_it_met(
         async with served(dialect.serve()) as server:
             command = ["doctor", "-m", "openai:m", "--base-url", server.base_url, "--probe"]
             command += ["--api-key-env", "DIALECT_KEY"]
-            return await asyncio.to_thread(_run, command), server
+            return await asyncio.to_thread(invoke, command), server
 
     code, server = run_async(main)
     out = capsys.readouterr().out
@@ -134,7 +134,7 @@ def test_the_doctor_probes_log_probabilities(capsys: pytest.CaptureFixture[str])
     async def main() -> int:
         async with served(answer) as server:
             command = ["doctor", "-m", "openai:m", "--base-url", server.base_url, "--probe"]
-            return await asyncio.to_thread(_run, [*command, "--api", "completions"])
+            return await asyncio.to_thread(invoke, [*command, "--api", "completions"])
 
     assert run_async(main) == 0
     out = capsys.readouterr().out

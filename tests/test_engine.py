@@ -64,13 +64,13 @@ async def call(line: Sequence[str]) -> tuple[int, str, str]:
 
 RUN_AND_REPORT = """
 import sys
-from falter.cli import _running as run
-from falter.cli._main import _run
+from falter.cli import run
+from falter.cli.app import invoke
 from falter.report.forms.data import as_json
 read = run.stored_result
 results = []
 run.stored_result = lambda *a, **k: results.append(read(*a, **k)) or results[0]
-code = _run(sys.argv[1:])
+code = invoke(sys.argv[1:])
 print(as_json(results[0].study))
 sys.exit(code)
 """

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.clients.base import BatchClient
 from falter.clients.engines import MOST, EngineClient, answer_chunk, next_chunk
 from falter.engine.sending import ModelQueue, Progress, run_queues
@@ -232,6 +232,6 @@ def test_what_cannot_be_is_said_before_anything_is_sent(
 ) -> None:
     monkeypatch.setattr(ray_engines, "is_installed", lambda: False)
     path = tmp_path / "falter.db"
-    assert _run(["run", *LINE, *more, "--store", str(path)]) == 2
+    assert invoke(["run", *LINE, *more, "--store", str(path)]) == 2
     assert said in capsys.readouterr().err
     assert not path.exists()

@@ -16,7 +16,7 @@ import yaml
 from click.testing import CliRunner
 
 import falter
-from falter.cli._main import _run, cli
+from falter.cli.app import cli, invoke
 from falter.engine.analyze import analyze_files
 from falter.engine.findings import _cells, export_result
 from falter.records.errors import MissingExtra, UnknownName, UsageError
@@ -264,12 +264,12 @@ def test_a_csv_of_scores_does_nothing_in_a_spreadsheet(tmp_path: Path) -> None:
     (tmp_path / "prompt.txt").write_text("{q} {id}")
     line = ["run", "--data", str(data), "--template", str(tmp_path / "prompt.txt"), "--key", "id"]
     line += ["--target", "a", "-m", "simulated", "-r", "casing", "--store", store]
-    assert _run(line) == 0
+    assert invoke(line) == 0
     with Store(store) as opened:
         for rowid, body in opened.db.execute("SELECT rowid, body FROM responses").fetchall():
             body = json.dumps(json.loads(body) | {"served_by": "=cmd|"}).encode()
             opened.db.execute("UPDATE responses SET body = ? WHERE rowid = ?", (body, rowid))
-    assert _run(["report", "--store", store, "--scores", str(scores)]) == 0
+    assert invoke(["report", "--store", store, "--scores", str(scores)]) == 0
     rows = list(csv.DictReader(scores.read_text("utf-8").splitlines()))
     assert {row["item"] for row in rows} == {
         "'=1+1", "'+1", "'-1", "'@x", "' =1", "⟨U+001B⟩[2J", "a⟨U+202E⟩b", "plain",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.records.errors import DuplicateName
 from falter.tasks import Template, tasks
 from falter.tasks.items import items_from_rows
@@ -72,9 +72,9 @@ def test_how_many_were_dropped_is_said(
     written(tmp_path / "d.jsonl", "".join(json.dumps(row) + "\n" for row in [*ROWS, ROWS[0]]))
     written(tmp_path / "p.txt", "{q}")
     command = "plan --data d.jsonl --template p.txt --target t -m simulated -r typos"
-    assert _run(command.split()) == 2
+    assert invoke(command.split()) == 2
     assert "--drop-duplicates keeps the first" in capsys.readouterr().err
-    assert _run([*command.split(), "--drop-duplicates"]) == 0
+    assert invoke([*command.split(), "--drop-duplicates"]) == 0
     shown = capsys.readouterr()
     assert "2 items × 2 conditions" in shown.out
     assert "1 of 3 rows of d were there before and are dropped" in shown.err
@@ -84,7 +84,7 @@ def test_how_many_were_dropped_is_said(
 def test_a_command_alone_shows_its_help(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _run(arguments) == 0
+    assert invoke(arguments) == 0
     shown = capsys.readouterr()
     assert shown.out.startswith("Usage: falter") and not shown.err
 
@@ -96,7 +96,7 @@ def test_an_error_in_a_file_names_its_setting(
     (tmp_path / "good.jsonl").write_text(json.dumps(ROWS[0]))
     file = tmp_path / "e.yaml"
     file.write_text("data: {path: good.jsonl}\ntemplate: '{q}'\nmodels: [simulated]\n")
-    assert _run(["plan", str(file)]) == 2
+    assert invoke(["plan", str(file)]) == 2
     assert "error: data.target is missing" in capsys.readouterr().err
 
 
@@ -131,17 +131,17 @@ def test_an_interrupted_run_counts_its_whole_plan(
         "    return 'A'\n"
     )
     command = "run --task basics -m function:stopping_app:answer -r typos -r casing -r persona"
-    assert _run([*command.split(), "--concurrency", "1", "--store", "s.db"]) == 1
+    assert invoke([*command.split(), "--concurrency", "1", "--store", "s.db"]) == 1
     said = capsys.readouterr().err
     assert "of 1,056 cells are answered" in said
     assert "The run was interrupted: 2" in said
-    assert _run(["report", "--store", "s.db"]) != 0
+    assert invoke(["report", "--store", "s.db"]) != 0
     assert "of 1,056 planned cells so far" in capsys.readouterr().err
 
 
 def test_the_demo_shows_nothing_that_cannot_be_shown() -> None:
     """Its questions may be anybody's first: none is about a tyrant, killing, or a crime."""
-    from falter.cli._demo import ITEMS, RECIPES, SEED
+    from falter.cli.run import ITEMS, RECIPES, SEED
 
     shown = pick(tasks.get("basics")(None).items, ITEMS, SEED)
     unfit = re.compile(r"hitler|nazi|stalin|kill|murder|slave|bomb|weapon|suicide|genocide", re.I)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import falter
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.engine.config import ModelSpec
 from falter.engine.connections import connect
 from falter.records.errors import InvalidValue, PreflightError, UsageError
@@ -145,7 +145,7 @@ def test_a_function_is_named_on_the_command_line(
 ) -> None:
     """By module and name, from the working directory."""
     command = ["run", "--task", "basics", "-m", "function:their_app:Bot.say", *OPTIONS]
-    assert _run(command) == 0
+    assert invoke(command) == 0
     assert "their_app:Bot.say" in capsys.readouterr().out
 
 
@@ -155,10 +155,10 @@ def test_a_file_imports_code_only_where_that_is_allowed(
 ) -> None:
     """Whoever got the file from somewhere else is asked first, and nothing is imported."""
     (app / "e.yaml").write_text(f"task: basics\nlimit: 2\nmodels: {models}\n")
-    assert _run(["plan", "e.yaml", "--store", "f.db"]) == 2
+    assert invoke(["plan", "e.yaml", "--store", "f.db"]) == 2
     assert "add --allow-code" in capsys.readouterr().err
     assert "their_app" not in sys.modules
-    assert _run(["plan", "e.yaml", "--allow-code", "--store", "f.db"]) == 0
+    assert invoke(["plan", "e.yaml", "--allow-code", "--store", "f.db"]) == 0
 
 
 def test_a_function_that_is_not_there_is_said_before_the_run(app: Path) -> None:

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.gate.baseline import read_baseline, save_baseline, write_baseline
 from falter.gate.build_servers import junit
 from falter.gate.figures import gate_study
@@ -67,7 +67,7 @@ def changed(folder: Path, name: str, gate: dict[str, Any], **settings: Any) -> s
 
 
 def gate(*arguments: str) -> int:
-    return _run(["gate", *arguments, "--allow-code"])
+    return invoke(["gate", *arguments, "--allow-code"])
 
 
 def cases(path: Path) -> dict[str, str]:
@@ -106,10 +106,10 @@ def test_green_on_a_good_prompt(folder: Path, tmp_path: Path, capsys: Any) -> No
     said = json.loads(capsys.readouterr().out)
     assert (said["verdict"], said["calls_sent"], len(said["lines"])) == ("pass", 0, 7)
     # Saved by hand, it is the baseline that lies there, and nothing writes over one by itself.
-    assert _run(["baseline", "save", "-o", "now.baseline"]) == 0
+    assert invoke(["baseline", "save", "-o", "now.baseline"]) == 0
     kept = (folder / "main.baseline").read_text("utf-8")
     assert (folder / "now.baseline").read_text("utf-8") == kept
-    assert _run(["baseline", "save", "-o", "now.baseline"]) == 2
+    assert invoke(["baseline", "save", "-o", "now.baseline"]) == 2
 
 
 def test_red_on_a_broken_prompt(
@@ -178,7 +178,7 @@ def test_a_baseline_is_text_that_reads_in_a_review(capsys: Any) -> None:
     read = read_baseline(path)
     assert len(read.rows) == 200 and read.rows["ticket-001"] == ("1", "1", "1", "1")
     assert read.flips == (0, 10)
-    assert _run(["baseline", "show", str(path)]) == 0
+    assert invoke(["baseline", "show", str(path)]) == 0
     assert "83.0" in capsys.readouterr().out
 
 

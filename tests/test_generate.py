@@ -13,7 +13,7 @@ import yaml
 
 import falter
 from enterprise_samples import scripted
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.engine.config import ModelSpec
 from falter.engine.generation import apply_sheet, generate_items, items_in, write_sheet
 from falter.records.errors import TaskError
@@ -188,9 +188,9 @@ def test_the_commands(
     scripted(monkeypatch, "clerk", write)
     folder, store = str(tmp_path / "mine"), str(tmp_path / "falter.db")
     arguments = ["generate", "items", folder, "--issues", "hr", "--domain", "hr"]
-    assert _run([*arguments, "--writer", "clerk", "--limit", "3", "--store", store]) == 0
+    assert invoke([*arguments, "--writer", "clerk", "--limit", "3", "--store", store]) == 0
     assert "3 of 3 items are whole, 12 requests" in capsys.readouterr().out
     sheet = str(tmp_path / "sheet.csv")
     for words in (["check", folder], ["sheet", folder, "-o", sheet], ["apply", folder, sheet]):
-        assert not _run(["generate", *words])
+        assert not invoke(["generate", *words])
     assert "0 items rejected" in capsys.readouterr().out

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from falter.cli._env_file import read_env_file
-from falter.cli._main import _run
+from falter.cli.app import invoke
+from falter.cli.options import read_env_file
 from falter.clients import ClientSettings
 from falter.engine.config import ModelSpec, read_experiment
 from falter.engine.connections import connect
@@ -48,7 +48,7 @@ def run_at(arguments: list[str]) -> tuple[int, list[Asked]]:
     async def main() -> tuple[int, list[Asked]]:
         async with LocalServer(answer) as server:
             fill(arguments, server.base_url)
-            return await asyncio.to_thread(_run, arguments), server.posted
+            return await asyncio.to_thread(invoke, arguments), server.posted
 
     return run_async(main)
 
@@ -123,7 +123,7 @@ def test_an_option_without_name_or_value_is_refused(
     written: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["plan", "--task", "basics", "-m", "openai:m", "--option", written]
-    assert _run(command) == 2
+    assert invoke(command) == 2
     assert "NAME=VALUE" in capsys.readouterr().err
 
 
@@ -136,7 +136,7 @@ def test_an_env_file_is_read_line_by_line(here: Path) -> None:
         "A": "1", "B": "two # words", "C": "x", "D": "plain", "E": "", "F": "a=b#c",
     }  # fmt: skip
     os.environ["A"] = "mine"
-    assert _run(["doctor", "--env-file", "keys.env", "--json"]) == 0
+    assert invoke(["doctor", "--env-file", "keys.env", "--json"]) == 0
     assert (os.environ["A"], os.environ["D"]) == ("mine", "plain")
 
 
@@ -146,7 +146,7 @@ def test_a_line_that_is_none_is_named_by_its_number_alone(
     (here / ".env").write_text("A=1\nsk-my-key\n")
     with pytest.raises(UsageError, match=r"Line 2 of \.env is not NAME=value"):
         list(read_env_file(Path(".env")))
-    assert _run(["doctor", "--env-file"]) == 2
+    assert invoke(["doctor", "--env-file"]) == 2
     assert "sk-my-key" not in capsys.readouterr().err
     with pytest.raises(UsageError, match="cannot be read"):
         list(read_env_file(Path("nowhere.env")))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from enterprise_samples import scripted
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.engine.config import ModelSpec
 from falter.engine.ratings import BUNDLED_RATINGS, JudgeCalibration, RatedTexts, calibrate_judge
 from falter.records.errors import TaskError
@@ -105,7 +105,7 @@ def test_the_command_prints_text_and_json(
     scripted(monkeypatch, "umpire", lambda request: '{"rating": 1}')
     arguments = ["judge", "calibrate", "--judge", "umpire", "--limit", "10"]
     arguments += ["--store", str(tmp_path / "falter.db")]
-    assert _run(arguments) == 0
+    assert invoke(arguments) == 0
     assert "the judge against people" in capsys.readouterr().out
-    assert _run([*arguments, "--json"]) == 0
+    assert invoke([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["read"] == 10

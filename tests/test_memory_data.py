@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import falter
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.records.errors import FalterError
 from falter.store.store import Store
 from falter.tasks.rows import offer_rows, rows_at
@@ -75,25 +75,25 @@ def test_a_report_says_where_the_data_came_from(
 ) -> None:
     """From memory with the number of rows; from a file with its name; and what made the run."""
     run({"rows": ROWS, "target": "sum"}, tmp_path)
-    assert _run(["report", "--store", str(tmp_path / "s.db")]) == 0
+    assert invoke(["report", "--store", str(tmp_path / "s.db")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "Data: 6 rows in memory" in shown
     monkeypatch.chdir(tmp_path)
     Path("sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     Path("p.txt").write_text("{text}")
     command = "run --data sums.jsonl --template p.txt --target sum -m simulated -r typos"
-    assert _run([*command.split(), "--store", "f.db"]) == 0
+    assert invoke([*command.split(), "--store", "f.db"]) == 0
     assert "Data: sums.jsonl" in capsys.readouterr().out
     said = f"Data: sums.jsonl · Made by: falter {command} --store f.db"
     for form in ("--json", "--md", "--latex"):
-        assert _run(["report", "--store", "f.db", form]) == 0
+        assert invoke(["report", "--store", "f.db", form]) == 0
         assert "sums.jsonl" in capsys.readouterr().out
     falter.open("f.db").newest.report("r.html")
     assert said in Path("r.html").read_text("utf-8")
 
 
 def test_a_login_in_an_address_is_not_remembered() -> None:
-    from falter.cli._typed import Typed
+    from falter.cli.app import Typed
 
     typed = Typed(["run", "--base-url", "http://me:secret@host/v1"])
     assert typed.command == "falter run --base-url http://…@host/v1"

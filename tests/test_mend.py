@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import falter
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.engine.config import read_experiment
 from falter.engine.experiment_file import read_file
 from falter.engine.resolving import resolve
@@ -196,7 +196,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def mend(folder: Path, capsys: Capture, *arguments: str) -> tuple[int, str, str]:
     options = ("--store", str(folder / "s.db"), *arguments)
-    code = _run(["mend", str(folder / "mine.yaml"), *options])
+    code = invoke(["mend", str(folder / "mine.yaml"), *options])
     out, err = capsys.readouterr()
     return code, out, err
 

@@ -13,7 +13,7 @@ import pytest
 import falter
 from every_estimate import every_estimate
 from falter.analysis.results import PanelResult, RecipeParts
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.clients import clients
 from falter.engine.config import read_experiment
 from falter.engine.results import Result
@@ -233,7 +233,7 @@ def test_the_command_prints_one_figure(
 
     def shown(*figures: str) -> tuple[int, str]:
         named = [part for figure in figures for part in ("--figure", figure)]
-        code = _run(["report", "--store", str(tmp_path / "s.db"), *named])
+        code = invoke(["report", "--store", str(tmp_path / "s.db"), *named])
         return code, "".join(capsys.readouterr())
 
     code, text = shown("parts")

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.perturbations import perturb, perturbations
 
 QUESTION = "Which of the two largest cities in northern Italy is not on a river?"
 
 
 def objects(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
-    assert _run(["perturb", *arguments]) == 0
+    assert invoke(["perturb", *arguments]) == 0
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -33,7 +33,7 @@ def test_the_grid_is_every_ordered_pair(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_the_grid_in_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
     """A line a pair: the pair, a tab, the text."""
-    assert _run(["perturb", "--grid", "-p", "pad_quotes", "-p", "pad_spaces", QUESTION]) == 0
+    assert invoke(["perturb", "--grid", "-p", "pad_quotes", "-p", "pad_spaces", QUESTION]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("\t")[0] for line in lines] == [
         "pad_quotes+pad_spaces",
@@ -44,7 +44,7 @@ def test_the_grid_in_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_step_that_finds_nothing_left_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     """The text stays as it was, and the step is named, on standard error and in the JSON."""
     line = ["-p", "typos:rate=1", "-p", "typos:rate=1", "Rivers"]
-    assert _run(["perturb", *line]) == 0
+    assert invoke(["perturb", *line]) == 0
     said = capsys.readouterr()
     assert said.out == "Rivers\n"
     assert "'typos' has nothing left to change" in said.err
@@ -55,7 +55,7 @@ def test_a_step_that_finds_nothing_left_says_so(capsys: pytest.CaptureFixture[st
 def test_a_check_counts_what_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
     """Changed texts, edits, lost negations by name; the cosine describes."""
     texts = [QUESTION, "It is not here.", "12"]
-    assert _run(["perturb", "--check", "--json", "-p", "typos", *texts]) == 0
+    assert invoke(["perturb", "--check", "--json", "-p", "typos", *texts]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["texts"], row["changed"], row["not_applicable"]) == (3, 2, 1)
     checks = "span number negation quantifier relation symbol word name target"
@@ -67,7 +67,7 @@ def test_a_check_counts_what_is_lost(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_a_check_of_a_task_covers_every_perturbation(capsys: pytest.CaptureFixture[str]) -> None:
     """Without names, each one that needs no model is checked by itself."""
-    assert _run(["perturb", "--check", "--json", "--task", "basics", "--limit", "4"]) == 0
+    assert invoke(["perturb", "--check", "--json", "--task", "basics", "--limit", "4"]) == 0
     rows = json.loads(capsys.readouterr().out)
     wanted = {p.name for p in perturbations if not p.needs_model and p.family != "configuration"}
     assert {row["recipe"] for row in rows} == wanted
@@ -86,16 +86,16 @@ def test_a_check_names_equal_prompts(capsys: pytest.CaptureFixture[str]) -> None
         "pad_quotes",
         "one day",
     ]
-    assert _run([*line, "--json"]) == 0
+    assert invoke([*line, "--json"]) == 0
     first, second = json.loads(capsys.readouterr().out)
     assert first["same"] == {} and list(second["same"].values()) == [1]
-    assert _run(line) == 0
+    assert invoke(line) == 0
     assert "makes the same prompt as" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_check_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     """A table, what its columns mean, and samples of a single recipe."""
-    assert _run(["perturb", "--check", "-p", "typos", QUESTION]) == 0
+    assert invoke(["perturb", "--check", "-p", "typos", QUESTION]) == 0
     said = capsys.readouterr().out
     assert "Is the meaning kept?" in said
     assert "cosine of whole prompts is only a description" in " ".join(said.split())
@@ -127,5 +127,5 @@ def test_bad_usage(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Each gets its message and exit code 2."""
-    assert _run(["perturb", *arguments]) == 2
+    assert invoke(["perturb", *arguments]) == 2
     assert message in capsys.readouterr().err

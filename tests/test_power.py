@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from across_samples import simulated
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.engine.analyze import analyze_files
 from falter.engine.power import Assumptions, assumptions_of, plan_goals
 from falter.records.errors import FalterError, UsageError
@@ -25,7 +25,7 @@ EXPECTED = Assumptions(
 
 
 def falter_cli(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
-    code = _run(arguments)
+    code = invoke(arguments)
     out, err = capsys.readouterr()
     return code, out, err
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.engine.analyze import analyze_files
 from falter.engine.power import components_in, components_of, design_errors
 from falter.records.errors import FalterError, InvalidValue, UnknownName, UsageError
@@ -23,7 +23,7 @@ PARTS = VarianceParts(item=0.12, condition=0.001, interaction=0.05, draw=0.02, r
 
 
 def falter_cli(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
-    code = _run(arguments)
+    code = invoke(arguments)
     out, err = capsys.readouterr()
     return code, out, err
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.engine.budgets import PriceList, price_lists, read_prices, with_prices
 from falter.engine.config import read_experiment
 from falter.records.errors import InvalidValue, UnknownName, UsageError
@@ -112,7 +112,7 @@ def test_a_list_that_is_nowhere_names_those_there_are(source: str) -> None:
 
 
 def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert _run(["plan", "--limit", "4", *arguments]) == 0
+    assert invoke(["plan", "--limit", "4", *arguments]) == 0
     return capsys.readouterr().out
 
 
@@ -165,9 +165,9 @@ def test_shared_beginnings_cost_less_where_the_price_is_known(
         Path("t.txt").write_text(template + "\n{q}")
         command = "plan --data d.jsonl --template t.txt -m openai:m --prices p.yaml -r typos"
         arguments = [*command.split(), "--target", "answer", "--base-url", "http://127.0.0.1:9/v1"]
-        assert _run([*arguments, "--json"]) == 0
+        assert invoke([*arguments, "--json"]) == 0
         (panel,) = json.loads(capsys.readouterr().out)["panels"]
-        assert _run(arguments) == 0
+        assert invoke(arguments) == 0
         return panel, capsys.readouterr().out
 
     panel, shown = planned("Answer with a number, please. " * 200)

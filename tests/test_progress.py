@@ -12,8 +12,7 @@ from rich.console import Console
 
 import falter
 from falter.analysis.analyses import drops_so_far
-from falter.cli._live_drops import LiveDrops, drops_line
-from falter.cli._progress import Meter, clock, describe
+from falter.cli.progress import LiveDrops, Meter, clock, describe, drops_line
 from falter.engine.scoring import run_scorers
 from falter.engine.sending import Progress
 from falter.records.planning import Price

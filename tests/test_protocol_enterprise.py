@@ -16,7 +16,7 @@ import pytest
 import falter
 from enterprise_samples import Parts, answer, rating, scripted
 from every_estimate import every_estimate
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.engine.results import Result, open_result
 from falter.engine.rewriting import prepare
 from falter.engine.study import read_study, rewriting_experiments
@@ -108,7 +108,7 @@ def test_the_plan_counts_the_judge(
     scripted(patch, "umpire", rating)
     arguments = ["plan", "--protocol", "enterprise", "--task", "enterprise_case", "--limit", "1"]
     arguments += ["--model", "writer", "--judge", "umpire", "--json"]
-    assert not _run([*arguments, "--store", str(tmp_path / "falter.db")])
+    assert not invoke([*arguments, "--store", str(tmp_path / "falter.db")])
     planned = json.loads(capsys.readouterr().out)
     cells = sum(row["cells"] for row in planned["panels"])
     calls = planned["judge_calls_at_most"]
@@ -322,7 +322,7 @@ def line_signature(result: Result) -> str:
 def refused(capsys: Any, folder: Path, protocol: str, *judges: str, why: str) -> None:
     arguments = ["run", "--protocol", protocol, "--model", "writer"]
     arguments += [word for judge in judges for word in ("--judge", judge)]
-    assert _run([*arguments, "--store", str(folder / "other.db")]) == 2
+    assert invoke([*arguments, "--store", str(folder / "other.db")]) == 2
     assert why in capsys.readouterr().err
 
 
@@ -496,7 +496,7 @@ def test_published_tables_are_refused_where_there_are_none(
     client = scripted(patch, "writer", writer())
     store = ["--store", str(tmp_path / "falter.db")]
     for what in (["--protocol", "consistency"], ["--task", "basics", "--recipe", "typos"]):
-        assert _run(["run", *what, "--model", "writer", "--published", *store]) == 2
+        assert invoke(["run", *what, "--model", "writer", "--published", *store]) == 2
         error = capsys.readouterr().err
         assert "no published tables" in error
         assert "protocols that have them: enterprise" in error
@@ -505,5 +505,5 @@ def test_published_tables_are_refused_where_there_are_none(
         task="basics", models=["simulated"], recipes=["typos"], limit=2,
         store=tmp_path / "falter.db",
     )  # fmt: skip
-    assert _run(["report", "--published", *store]) == 2
+    assert invoke(["report", "--published", *store]) == 2
     assert "A run without a protocol has no published tables" in capsys.readouterr().err

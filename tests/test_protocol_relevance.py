@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import falter
-from falter.cli._main import cli
+from falter.cli.app import cli
 from falter.clients import clients
 from falter.engine.ratings import summary_ratings, summary_sheet
 from falter.measures.relevance import geval_score

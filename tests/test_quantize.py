@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import falter
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.clients.llama_engine import LlamaEngine
 from falter.clients.quantize import QUANTISATIONS, content_hash, quantised
 from falter.engine.config import ModelSpec
@@ -186,7 +186,7 @@ def test_the_command_prints_the_path_and_says_the_hash(
     cache: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Data on stdout, talk on stderr, nothing of llama.cpp's own."""
-    assert _run(["models", "quantize", "smollm2", "--to", "q4_0"]) == 0
+    assert invoke(["models", "quantize", "smollm2", "--to", "q4_0"]) == 0
     out, err = capfd.readouterr()
     path = cache / "SmolLM2-135M-Instruct.Q4_0.gguf"
     assert out == f"{path}\n"
@@ -194,5 +194,5 @@ def test_the_command_prints_the_path_and_says_the_hash(
         f"Making {path.name} from {SMOLLM2.file}\n"
         f"{path.stat().st_size:,} bytes, {content_hash(path)}\n"
     )
-    assert _run(["models", "list"]) == 0
+    assert invoke(["models", "list"]) == 0
     assert f"smollm2:q4_0 {path}" in capfd.readouterr().out

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.engine.analyze import analyze_files
 from falter.readers.cells import MISSING, SCORED, Scale, scale_of
 from falter.readers.results import read_results
@@ -22,7 +22,7 @@ def write(folder: Path, text: str, name: str = "scores.csv") -> Path:
 
 
 def falter_cli(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
-    code = _run(arguments)
+    code = invoke(arguments)
     out, err = capsys.readouterr()
     return code, out, err
 

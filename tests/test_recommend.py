@@ -9,7 +9,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from falter.analysis.meaning_checks import MEANING_CHECKS, Rewording, meaning
-from falter.cli._main import cli
+from falter.cli.app import cli
 from falter.engine.config import read_experiment
 from falter.engine.variants import proposals
 from falter.perturbations import perturbations

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import falter
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.engine.config import read_experiment
 from falter.engine.resolving import resolve
 from falter.measures.remedies import RemedyScores, confirmed_remedy
@@ -264,7 +264,7 @@ def test_a_vote_that_helps_is_said_and_not_written(
     )
     target = tmp_path / "mended.yaml"
     options = ["--store", str(tmp_path / "s.db"), "--remedies", "vote", "--apply", str(target)]
-    code = _run(["mend", str(tmp_path / "mine.yaml"), "--allow-code", *options])
+    code = invoke(["mend", str(tmp_path / "mine.yaml"), "--allow-code", *options])
     out, err = capsys.readouterr()
     assert code == 0, err
     if "vote helps" in out:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from batch_server import answer, letter, prompt_of
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.clients.request_files import is_named, read_result
 from falter.clients.settings import FORMS
 from falter.records.ids import short
@@ -30,7 +30,7 @@ def line(store: Path, model: str = "openai:m", *more: str) -> list[str]:
 
 
 def export(store: Path, file: Path, model: str = "openai:m", *more: str) -> list[dict[str, Any]]:
-    assert _run(["requests", "export", *line(store, model), "-o", str(file), *more]) == 0
+    assert invoke(["requests", "export", *line(store, model), "-o", str(file), *more]) == 0
     return [json.loads(row) for row in file.read_text("utf-8").splitlines()]
 
 
@@ -40,7 +40,7 @@ def taken_in(store: Path, rows: Sequence[Any], *more: str) -> int:
     file.write_text("".join(r if isinstance(r, str) else json.dumps(r) + "\n" for r in rows))
     with Store(store) as opened:
         run = short(opened.find_run().run.id)
-    return _run(["requests", "import", run, str(file), "--store", str(store), *more])
+    return invoke(["requests", "import", run, str(file), "--store", str(store), *more])
 
 
 def texts(store: Path) -> dict[str, str]:
@@ -102,16 +102,16 @@ def test_many_files_and_none_written_over(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store, output = tmp_path / "a.db", str(tmp_path / "part-%03d.jsonl")
-    assert _run(["requests", "export", *line(store), "-o", output, "--per-file", "7"]) == 0
+    assert invoke(["requests", "export", *line(store), "-o", output, "--per-file", "7"]) == 0
     out, err = capsys.readouterr()
     sizes = [len(Path(name).read_text("utf-8").splitlines()) for name in out.split()]
     assert sizes == [7, 7, 4]
     assert out.split()[0].endswith("part-001.jsonl")
     assert "falter requests import " in err
-    assert _run(["requests", "export", *line(store), "-o", output]) == 2
+    assert invoke(["requests", "export", *line(store), "-o", output]) == 2
     assert "is there already" in capsys.readouterr().err
     two = [*line(store, "openai:m", "-m", "openai:n"), "-o", str(tmp_path / "one.jsonl")]
-    assert _run(["requests", "export", *two]) == 2
+    assert invoke(["requests", "export", *two]) == 2
     assert "several models do not fit" in capsys.readouterr().err
 
 
@@ -119,7 +119,7 @@ def test_a_form_is_for_those_who_are_asked_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     common = [*line(tmp_path / "a.db", "simulated"), "-o", str(tmp_path / "x.jsonl")]
-    assert _run(["requests", "export", *common, "--format", "openai"]) == 2
+    assert invoke(["requests", "export", *common, "--format", "openai"]) == 2
     said = capsys.readouterr().err
     assert "simulated is not asked in the form 'openai'" in said
     assert "--format jsonl" in said
@@ -130,7 +130,7 @@ def test_log_probabilities_go_out_and_come_back(tmp_path: Path) -> None:
     store = tmp_path / "a.db"
     arguments = [*line(store, "simulated"), "-o", str(tmp_path / "x.jsonl")]
     arguments[arguments.index("choice_letter")] = "choice_likelihood"
-    assert _run(["requests", "export", *arguments]) == 0
+    assert invoke(["requests", "export", *arguments]) == 0
     rows = [json.loads(row) for row in (tmp_path / "x.jsonl").read_text("utf-8").splitlines()]
     assert all(row["continuations"] and row["prompt"] for row in rows)
 

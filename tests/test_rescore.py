@@ -12,7 +12,7 @@ import falter
 from every_estimate import every_estimate
 from falter.analysis.rescore import rescored_panels
 from falter.analysis.results import Settings
-from falter.cli._main import cli
+from falter.cli.app import cli
 from falter.engine.answers import rescored_study
 from falter.records.errors import StoreError, UnknownName, UsageError
 from falter.records.figures import estimates

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import falter
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.clients import clients
 from falter.engine.config import ModelSpec
 from falter.engine.resolving import resolve
@@ -345,7 +345,7 @@ def test_the_commands_from_preparing_to_the_report(
     )
 
     def cli(*arguments: str) -> tuple[int, str, str]:
-        code = _run(arguments)
+        code = invoke(arguments)
         return code, *capsys.readouterr()
 
     code, out, err = cli("plan", "e.yaml", "--json")

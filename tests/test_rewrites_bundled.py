@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import falter
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.engine.config import Experiment, read_experiment
 from falter.engine.resolving import resolve
 from falter.engine.results import open_result
@@ -156,7 +156,7 @@ def test_basics_core_lacks_nothing(store: Path) -> None:
 
 def test_a_real_model_runs_with_it(tmp_path: Path, capsys: Capture) -> None:
     """The command of the documents, on ten items of which one has a rewrite."""
-    code = _run([
+    code = invoke([
         "run", "--task", "basics", "--model", "smollm2", "-r", "paraphrase_free", "--limit", "10",
         "--store", str(tmp_path / "falter.db"),
     ])  # fmt: skip
@@ -263,7 +263,7 @@ def test_a_models_unfinished_rewrites_are_not_filled_in_silently(store: Path) ->
 def test_a_review_counts_and_makes_another_run(store: Path) -> None:
     """Taken into the store, a rejected text leaves both arms; the others stay as they are."""
     before = falter.run(basics("paraphrase_free"), store=store)
-    assert _run(["rewrites", "import", "--bundled", "--store", str(store)]) == 0
+    assert invoke(["rewrites", "import", "--bundled", "--store", str(store)]) == 0
     assert falter.run(basics("paraphrase_free"), store=store).run.id == before.run.id
     with Store(store) as opened:
         sample = sample_of(bundled_rewrites()[0])
@@ -282,14 +282,14 @@ def test_plan_counts_what_is_left_out(tmp_path: Path, capsys: Capture) -> None:
     """In words and as JSON; recipes with all their rewrites, or with none, say nothing here."""
     arguments = ["plan", "--task", "basics", "--model", "simulated", "-r", "paraphrase_free",
                  "-r", "typos", "--store", str(tmp_path / "none.db")]  # fmt: skip
-    assert _run(arguments) == 0
+    assert invoke(arguments) == 0
     out = capsys.readouterr().out
     assert "paraphrase_free: 60 of 264 texts have a bundled rewrite" in out
     assert "missing" not in out
-    assert _run([*arguments, "--json"]) == 0
+    assert invoke([*arguments, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["missing_rewrites"], found["texts_left_out"]) == (0, ITEMS - BUNDLED)
-    assert _run([*arguments, "--rewriter", "simulated"]) == 0
+    assert invoke([*arguments, "--rewriter", "simulated"]) == 0
     out = capsys.readouterr().out
     assert "bundled" not in out and "missing: 264 of 264" in out
 
@@ -312,16 +312,16 @@ def test_a_manifest_is_made_and_verified_with_it(tmp_path: Path, capsys: Capture
     """The same on any machine; what nothing is bundled for is an error before a line is written."""
     path = tmp_path / "manifest.jsonl"
     base = ["--task", "basics", "--store", str(tmp_path / "none.db")]
-    assert _run(["variants", "export", *base, "-r", THREE[0], "-o", str(path), "--prompts"]) == 0
+    assert invoke(["variants", "export", *base, "-r", THREE[0], "-o", str(path), "--prompts"]) == 0
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()[1:-1]]
     assert Counter(row["status"] for row in rows) == {
         "baseline": ITEMS, "changed": BUNDLED, "no_rewrite": ITEMS - BUNDLED,
     }  # fmt: skip
-    assert _run(["variants", "verify", str(path), *base, "-r", THREE[0]]) == 0
-    assert _run(["variants", "verify", str(path), *base, "-r", THREE[1]]) == 1
+    assert invoke(["variants", "verify", str(path), *base, "-r", THREE[0]]) == 0
+    assert invoke(["variants", "verify", str(path), *base, "-r", THREE[1]]) == 1
     other = tmp_path / "other.jsonl"
     capsys.readouterr()
-    assert _run(["variants", "export", *base, "-r", "tone", "-o", str(other)]) == 2
+    assert invoke(["variants", "export", *base, "-r", "tone", "-o", str(other)]) == 2
     assert "264 of 264 rewrites for tone(formal) are missing" in capsys.readouterr().err
     assert not other.exists()
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.clients import clients
 from falter.engine.config import ModelSpec
 from falter.engine.rewriting import judge_rewrites, rating_in_reply
@@ -418,7 +418,7 @@ def test_the_commands_of_a_review(
     monkeypatch.chdir(tmp_path)
 
     def cli(*arguments: str) -> tuple[int, str, str]:
-        code = _run(("rewrites", *arguments))
+        code = invoke(("rewrites", *arguments))
         return code, *capsys.readouterr()
 
     code, _, err = cli("export", "-o", "sheet.csv")

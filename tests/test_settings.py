@@ -14,8 +14,7 @@ import yaml
 
 from experiment_page import KEYWORDS, PAGE, SECTIONS, keywords, page
 from experiment_schema import experiment_schema
-from falter.cli._late import LateCommand
-from falter.cli._main import cli
+from falter.cli.app import LateCommand, cli
 from falter.clients import ClientSettings
 from falter.engine.config import (
     DATA,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.records.errors import StoreError, UnknownName, UsageError
 from falter.records.planning import Shard
 from falter.store import opening
@@ -22,13 +22,13 @@ EXPERIMENT = ["--task", "basics:core", "--limit", "12", "-r", "typos", "-r", "ca
 
 
 def run(folder: Path, store: str, *more: str, model: str = "simulated") -> int:
-    return _run(["run", *EXPERIMENT, "-m", model, "--store", str(folder / store), *more])
+    return invoke(["run", *EXPERIMENT, "-m", model, "--store", str(folder / store), *more])
 
 
 def as_json(folder: Path, store: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     """The report, without the moment at which the run began and the command that began it."""
     capsys.readouterr()
-    assert _run(["report", "--store", str(folder / store), "--json"]) == 0
+    assert invoke(["report", "--store", str(folder / store), "--json"]) == 0
     shown: dict[str, Any] = json.loads(capsys.readouterr().out)
     return {name: value for name, value in shown.items() if name not in ("created_at", "origin")}
 
@@ -53,11 +53,11 @@ def test_eight_shards_merged_report_what_one_process_reports(
     for number in range(1, 9):
         assert run(tmp_path, f"{number}.db", "--shard", f"{number}/8") == 0
     parts = [str(tmp_path / f"{number}.db") for number in (3, 1, 2, 8, 7, 6, 5, 4)]
-    assert _run(["store", "merge", *parts, "--store", str(tmp_path / "merged.db")]) == 0
+    assert invoke(["store", "merge", *parts, "--store", str(tmp_path / "merged.db")]) == 0
     assert as_json(tmp_path, "merged.db", capsys) == as_json(tmp_path, "whole.db", capsys)
     forms = []
     for name in ("whole.db", "merged.db"):
-        assert _run(["report", "--csv", "--store", str(tmp_path / name)]) == 0
+        assert invoke(["report", "--csv", "--store", str(tmp_path / name)]) == 0
         forms.append(capsys.readouterr().out)
     assert forms[0] == forms[1]
     with Store(tmp_path / "merged.db") as store:
@@ -82,7 +82,7 @@ def test_a_shard_sends_its_share_and_no_request_is_sent_twice(tmp_path: Path) ->
         assert run(tmp_path, f"{number}.db", "--shard", f"{number}/2", model=model) == 0
     assert len(SENT) == 36
     parts = [str(tmp_path / "1.db"), str(tmp_path / "2.db")]
-    assert _run(["store", "merge", *parts, "--store", str(tmp_path / "all.db")]) == 0
+    assert invoke(["store", "merge", *parts, "--store", str(tmp_path / "all.db")]) == 0
     assert run(tmp_path, "all.db", model=model) == 0
     assert len(SENT) == 36
 
@@ -93,7 +93,7 @@ def test_a_shard_has_no_report_and_no_judge(
     assert run(tmp_path, "a.db", "--shard", "1/2", "--html", str(tmp_path / "a.html")) == 2
     assert "would report on that share" in capsys.readouterr().err
     line = ["run", "--protocol", "brittlebench", "-m", "simulated", "--judge", "simulated:judge"]
-    assert _run([*line, "--shard", "1/2", "--store", str(tmp_path / "b.db")]) == 2
+    assert invoke([*line, "--shard", "1/2", "--store", str(tmp_path / "b.db")]) == 2
     assert "a judge needs the answers of all shards" in capsys.readouterr().err
 
 
@@ -144,7 +144,7 @@ def test_a_run_is_copied_with_what_it_needs_and_nothing_else(
     before = as_json(tmp_path, "a.db", capsys)
     assert run(tmp_path, "a.db", "-r", "persona") == 0
     line = ["store", "copy", first[7:17], "--store", str(tmp_path / "a.db")]
-    assert _run([*line, "--to", str(tmp_path / "b.db")]) == 0
+    assert invoke([*line, "--to", str(tmp_path / "b.db")]) == 0
     assert as_json(tmp_path, "b.db", capsys) == before
     with Store(tmp_path / "b.db") as store:
         assert len(store.runs()) == 1

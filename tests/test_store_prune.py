@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.records.errors import StoreError, UnknownName, UsageError
 from falter.records.ids import short
 from falter.store.batches import Batches
@@ -22,14 +22,14 @@ LINE = ["--task", "basics:core", "--limit", "10", "-m", "simulated"]
 def run(store: Path, *recipes: str) -> str:
     """A run with these recipes, by its id."""
     named = [part for recipe in recipes for part in ("-r", recipe)]
-    assert _run(["run", *LINE, *named, "--store", str(store)]) == 0
+    assert invoke(["run", *LINE, *named, "--store", str(store)]) == 0
     with Store(store) as opened:
         return opened.find_run().run.id
 
 
 def shown(store: Path, name: str, capsys: pytest.CaptureFixture[str]) -> str:
     capsys.readouterr()
-    assert _run(["report", short(name), "--csv", "--store", str(store)]) == 0
+    assert invoke(["report", short(name), "--csv", "--store", str(store)]) == 0
     return capsys.readouterr().out
 
 
@@ -54,20 +54,20 @@ def test_a_run_goes_with_what_no_other_run_needs(
     report = shown(store, kept, capsys)
     line = ["store", "prune", short(going), "--store", str(store)]
 
-    assert _run(line) == 0
+    assert invoke(line) == 0
     said = capsys.readouterr()
     assert "1 run, 40 cells, 20 responses, 20 variants, 2 recipes to remove" in said.out
     assert "--yes" in said.err
     assert held(store) == before
 
-    assert _run([*line, "--yes"]) == 0
+    assert invoke([*line, "--yes"]) == 0
     assert "20 responses, 20 variants, 2 recipes removed" in capsys.readouterr().out
     assert held(store) == held(alone)
     assert shown(store, kept, capsys) == report
     with pytest.raises(UnknownName):
         prune(store, [short(going)], apply=True)
 
-    assert _run(["store", "prune", "--store", str(store)]) == 0
+    assert invoke(["store", "prune", "--store", str(store)]) == 0
     assert "nothing to remove" in capsys.readouterr().out
     assert run(store, "typos", "casing", "persona") == going  # and is asked again
     assert held(store) == before
@@ -87,7 +87,7 @@ def test_answers_stay_for_a_run_that_was_interrupted_before_its_plan_was_whole(
     answers = held(path)["responses"]
     line = ["store", "prune", short(going), "--yes", "--store", str(path)]
     capsys.readouterr()
-    assert _run(line) == 0
+    assert invoke(line) == 0
     said = capsys.readouterr()
     assert f"run {short(begun)} was interrupted before its plan was whole" in said.err
     assert held(path)["responses"] == answers and held(path)["runs"] == 1
@@ -111,11 +111,11 @@ def test_what_was_asked_beside_runs_stays(tmp_path: Path) -> None:
 def test_a_study_goes_as_a_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "falter.db"
     line = ["run", "--protocol", "consistency", "-m", "simulated", "--task", "basics:core"]
-    assert _run([*line, "--limit", "4", "--store", str(path)]) == 0
+    assert invoke([*line, "--limit", "4", "--store", str(path)]) == 0
     with Store(path) as store:
         (study,) = studies(store)
     capsys.readouterr()
-    assert _run(["store", "prune", short(study.parts[0].run), "--store", str(path)]) == 2
+    assert invoke(["store", "prune", short(study.parts[0].run), "--store", str(path)]) == 2
     assert f"store prune {short(study.id)}" in capsys.readouterr().err
     prune(path, [short(study.id)], apply=True)
     assert set(held(path).values()) == {0}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.records.errors import FalterError, StoreError
 from falter.store.encoding import cell_mark
 from falter.store.maintenance import repair, verify
@@ -168,7 +168,7 @@ def test_a_store_of_no_bytes_is_no_sound_store(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path.write_bytes(b"")
-    assert _run(["store", "verify", "--store", str(path)]) == 2
+    assert invoke(["store", "verify", "--store", str(path)]) == 2
     assert "is empty: all that it held is gone" in capsys.readouterr().err
     assert path.read_bytes() == b""
 
@@ -177,14 +177,14 @@ def test_a_whole_store_is_kept_whole(path: Path, capsys: pytest.CaptureFixture[s
     """From the command line: everything is in the new file, and the old one is as it was."""
     change(path, "PRAGMA journal_mode = DELETE")  # so that one file is all of it
     before = path.read_bytes()
-    assert _run(["store", "repair", "--store", str(path)]) == 0
+    assert invoke(["store", "repair", "--store", str(path)]) == 0
     assert path.read_bytes() == before
     new = path.with_name("falter.repaired.db")
     assert "0 left out" in capsys.readouterr().err
     with Store(path) as old, Store(new) as copy:
         assert list(copy.cells(RUN)) == list(old.cells(RUN))
         assert copy.runs() == old.runs()
-    assert _run(["store", "repair", "--store", str(path)]) == 2
+    assert invoke(["store", "repair", "--store", str(path)]) == 2
     assert "is there already" in capsys.readouterr().err
 
 

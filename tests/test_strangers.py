@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.engine.config import read_experiment
 from falter.engine.experiment_file import check_permits, read_settings
 from falter.records.errors import FalterError, TaskError, UsageError, printable
@@ -45,7 +45,7 @@ def test_yaml_that_means_harm_is_refused(
     text, message = YAML[name]
     path = tmp_path / "e.yaml"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert _run(["plan", str(path)]) == 2
+    assert invoke(["plan", str(path)]) == 2
     said = capsys.readouterr().err
     assert message in said
     assert printable(said) == said
@@ -173,12 +173,12 @@ def test_the_command_line_asks_for_permits(
         "task: basics\nmodels: [{name: 'openai:x', base_url: 'https://models.example.org/v1', "
         "api_key_env: GITHUB_TOKEN}]\nrecipes: [typos]\nlimit: 2\n"
     )
-    assert _run(["plan", str(path)]) == 2
+    assert invoke(["plan", str(path)]) == 2
     assert "GITHUB_TOKEN" in capsys.readouterr().err
-    assert _run(["plan", str(path), "--allow-env", "GITHUB_TOKEN"]) == 0
+    assert invoke(["plan", str(path), "--allow-env", "GITHUB_TOKEN"]) == 0
     shown = capsys.readouterr().out
     assert "to https://models.example.org/v1, with the key in GITHUB_TOKEN" in shown
-    assert _run(["plan", "--task", "basics", "--model", "simulated", "--allow-code"]) == 0
+    assert invoke(["plan", "--task", "basics", "--model", "simulated", "--allow-code"]) == 0
 
 
 # A friend's file
@@ -208,7 +208,7 @@ def test_messages_hold_no_control_sequences(
         ["plan", "--task", "\x1b[31mbasics", "--model", "simulated"],
         ["run", "--task", "basics", "--model", "\x1b[31m", "--recipe", "typos"],
     ):
-        assert _run(line) == 2
+        assert invoke(line) == 2
         out, err = capsys.readouterr()
         assert "\x1b" not in out + err
         assert "\x07" not in out + err
@@ -234,7 +234,7 @@ def test_data_move_no_cursor(
     line: list[str], hostile_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Keys and texts of data with escape sequences, and marks that reorder what is read."""
-    assert _run(line) == 0
+    assert invoke(line) == 0
     out, err = capsys.readouterr()
     assert out
     assert not set("\x1b\x07\x9b\u202e") & set(out + err)
@@ -250,5 +250,5 @@ def hostile_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
     (tmp_path / "t.txt").write_text("{q}", "utf-8")
-    assert _run(["run", *DATA, "-r", "typos"]) == 0
+    assert invoke(["run", *DATA, "-r", "typos"]) == 0
     return tmp_path

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from falter.cli._main import _run
+from falter.cli.app import invoke
 from falter.engine import results
 
 Capture = pytest.CaptureFixture[str]
@@ -21,7 +21,7 @@ MODELS = ("-m", "simulated:a", "-m", "simulated:b")
 
 
 def falter_cli(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
-    code = _run(arguments)
+    code = invoke(arguments)
     out, err = capsys.readouterr()
     return code, out, err
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from falter.cli._main import cli
+from falter.cli.app import cli
 from falter.records.errors import FalterError, TaskError
 from falter.tasks import data_sets, sizes, tasks
 from falter.tasks.sizes import sized_by_description

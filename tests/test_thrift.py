@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import falter
 from every_estimate import every_estimate
-from falter.cli._main import main
+from falter.cli.app import main
 from falter.measures.averages import micro_average
 from falter.measures.flips import flip_rate
 from falter.measures.variance import prompt_share

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from falter.cli._main import _run
+from falter.cli.app import invoke
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
@@ -43,7 +43,7 @@ def test_the_commands_print_what_the_page_shows(
     """In the order of the page, in one folder; a line may be the beginning of what is printed."""
     assert len(BLOCKS) >= 6
     for command, expected in BLOCKS:
-        code = _run(shlex.split(command))
+        code = invoke(shlex.split(command))
         shown = capsys.readouterr()
         assert code == 0, f"{command}\n{shown.err}"
         for line in expected.splitlines():
@@ -57,5 +57,5 @@ def test_the_commands_with_a_language_model_can_be_planned(
 ) -> None:
     """Their answers take minutes or a server, so their plan is what is run here."""
     assert command.startswith("run ")
-    assert _run(["plan", *shlex.split(command)[1:]]) == 0
+    assert invoke(["plan", *shlex.split(command)[1:]]) == 0
     assert "42 items × " in capsys.readouterr().out

@@ -22,7 +22,7 @@ import pytest
 from click.testing import CliRunner
 
 from browser_page import NAMES, BrowserPage, opened_page
-from falter.cli._main import cli
+from falter.cli.app import cli
 from falter.engine.answers import PickedAnswers, pick_answers
 from falter.store.store import Store
 from falter.store.studies import find_study

@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Run the command line; a Ctrl-C while it is still being loaded ends in words too."""
     try:
-        from falter.cli._main import main
+        from falter.cli.app import main
     except KeyboardInterrupt:
         sys.exit("error: Interrupted")
     main()

@@ -9,8 +9,8 @@ from typing import Any
 import click
 from rich.console import Console
 
-from falter.cli._options import connection_options, store_option
-from falter.cli._progress import Meter
+from falter.cli.options import connection_options, store_option
+from falter.cli.progress import Meter
 from falter.records.codec import to_json
 from falter.store.store import Store
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from falter.cli._options import connection_options, store_option
-from falter.cli._progress import Meter
+from falter.cli.options import connection_options, store_option
+from falter.cli.progress import Meter
 from falter.measures.relevance import HumanEvaluation
 from falter.records import numbers as n
 from falter.records.codec import to_json

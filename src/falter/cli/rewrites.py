@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 
-from falter.cli._options import (
+from falter.cli.options import (
     connection_options,
     experiment_from,
     experiment_options,
@@ -19,7 +19,7 @@ from falter.cli._options import (
     settings_from,
     store_option,
 )
-from falter.cli._progress import Meter
+from falter.cli.progress import Meter
 from falter.engine.config import ModelSpec
 from falter.engine.rewriting import StatusRow, judge_rewrites, prepare, rewrite_status
 from falter.engine.study import read_study, rewriting_experiments

@@ -1,8 +1,4 @@
-"""Two or more sides on the same items: paired differences, and who is better under what.
-
-A side is a model, or a prompt. Every difference is taken item by item, so that what the sides have
-in common cancels.
-"""
+"""Paired differences of sides (models or prompts) on the same items, and who is better where."""
 
 from __future__ import annotations
 

@@ -179,8 +179,7 @@ def _share(
     return replace(estimate, measure=f"content_delta.{scoring}", estimand=estimand, conditions=2)
 
 
-# The enterprise protocol's robustness: 1 - content delta x quality delta, and what to average.
-
+# The robustness score: 1 - content delta x quality delta.
 
 Scoring = Literal["strict", "valid"]
 
@@ -351,7 +350,6 @@ def _robustness(sums: Floats) -> Floats:
 
 
 # Summaries of tables of scores: over runs, over models, over languages.
-
 
 Scores = Mapping[str, float | None]
 

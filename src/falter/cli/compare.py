@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from falter.cli._forms import form_options, show
-from falter.cli._options import store_option
+from falter.cli.options import form_options, show, store_option
 
 
 @click.command()

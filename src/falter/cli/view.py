@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from falter.cli._options import STORE_PATH, store_option
+from falter.cli.options import STORE_PATH, store_option
 from falter.records.errors import UsageError
 
 if TYPE_CHECKING:

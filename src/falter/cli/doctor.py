@@ -6,17 +6,18 @@ import importlib.metadata
 import importlib.util
 import json
 import platform
+from pathlib import Path
 from typing import Any
 
 import click
 
 from falter import __version__
-from falter.cli._env_file import env_file_option
-from falter.cli._inspect import EMBEDDED, not_downloaded, weights_here
+from falter.cli.listing import EMBEDDED, not_downloaded, weights_here
+from falter.cli.options import env_file_option
 from falter.engine.config import ModelSpec
 from falter.engine.connections import connect, probe_text, probed
 from falter.engine.execution import run_async
-from falter.records.errors import FalterError
+from falter.records.errors import FalterError, UsageError
 
 EXTRAS = {
     "local": "cyllama",
@@ -124,3 +125,24 @@ def _print_findings(findings: dict[str, Any]) -> None:
             click.echo(f"{model['name']}: {model['problem']}")
             if model["hint"]:
                 click.echo(f"  hint: {model['hint']}")
+
+
+# `falter init`: a commented experiment file, and the schema that lets editors complete it.
+
+
+@click.command()
+@click.argument(
+    "path", type=click.Path(dir_okay=False, path_type=Path), default=Path("experiment.yaml")
+)
+@click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
+def init(path: Path, force: bool) -> None:
+    """Write a commented experiment file to PATH, with its JSON Schema beside it."""
+    from falter.engine.file_schema import EXAMPLE, SCHEMA_FILE, schema
+
+    schema_path = path.with_name(SCHEMA_FILE)
+    if path.exists() and not force:
+        raise UsageError(f"{path} exists already", hint="give another name, or --force")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(EXAMPLE, "utf-8")
+    schema_path.write_text(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n", "utf-8")
+    click.echo(f"wrote {path} and {schema_path}; next: falter plan {path}", err=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from falter.cli._options import store_option
+from falter.cli.options import store_option
 from falter.engine.config import read_experiment
 from falter.engine.experiment_file import read_file
 from falter.engine.recipes import recipe_from

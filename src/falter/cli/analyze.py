@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from falter.cli._forms import FORM_NAMES, form_options, show
+from falter.cli.options import FORM_NAMES, form_options, show
 from falter.readers.results import CONDITION_FROM
 from falter.records.errors import InvalidValue, UsageError
 

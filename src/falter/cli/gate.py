@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from falter.cli._forms import FILE, FORM_NAMES, form_options, show
-from falter.cli._options import file_options, settings_from, store_option
-from falter.cli._progress import Meter
+from falter.cli.options import (
+    FILE,
+    FORM_NAMES,
+    file_options,
+    form_options,
+    settings_from,
+    show,
+    store_option,
+)
+from falter.cli.progress import Meter
 from falter.records.errors import UsageError, printable
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from falter.cli._options import store_option
+from falter.cli.options import store_option
 from falter.records.errors import StoreError, printable
 from falter.records.ids import short
 from falter.store.maintenance import prune, repair, verify

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from falter.analysis.analyses import PanelSoFar, drops_so_far
-from falter.cli._options import store_option
+from falter.cli.options import store_option
 from falter.engine.scoring import run_scorers
 from falter.records.errors import UsageError
 from falter.records.figures import Column, Grid

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from falter.cli._forms import FORM_NAMES, form_options, show
-from falter.cli._options import experiment_options, settings_from, store_option
-from falter.cli._progress import Meter
-from falter.cli._typed import typed_command
+from falter.cli.app import typed_command
+from falter.cli.options import (
+    FORM_NAMES,
+    experiment_options,
+    form_options,
+    settings_from,
+    show,
+    store_option,
+)
+from falter.cli.progress import Meter
 from falter.records.errors import UsageError, printable
 from falter.store.store import Store
 

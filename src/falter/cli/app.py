@@ -1,0 +1,242 @@
+"""The command group, and the one place where errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from falter import __version__
+from falter.records.errors import FalterError, printable
+
+# A group of commands that are imported when they are used, so that help and errors are quick.
+
+
+class LateCommand(click.Command):
+    """Stands for a command in the list of commands; its home is `module:attribute` of this room."""
+
+    def __init__(self, name: str, home: str, summary: str) -> None:
+        super().__init__(name, short_help=summary)
+        self._home = home
+
+    def load(self) -> click.Command:
+        """The command itself."""
+        module, _, attribute = self._home.partition(":")
+        command = getattr(import_module(f"{__package__}.{module}"), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+
+class LateGroup(click.Group):
+    """Knows its commands by name and summary, and imports the one that is called."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command.load() if isinstance(command, LateCommand) else command, rest
+
+
+# What options are called elsewhere, so that an error can name ours.
+
+
+_OURS = {
+    "--perturb": "--recipe",
+    "--perturbation": "--recipe",
+    "--perturbations": "--recipe",
+    "--recipes": "--recipe",
+    "--models": "--model",
+    "--tasks": "--task",
+    "--dataset": "--data",
+    "--prompt": "--template",
+    "--prompts": "--template",
+    "--num_fewshot": "--demonstrations",
+    "--num-fewshot": "--demonstrations",
+    "--fewshot": "--demonstrations",
+    "--shots": "--demonstrations",
+    "--samples": "--limit",
+    "--num-samples": "--limit",
+    "--max-samples": "--limit",
+    "--epochs": "--repeats",
+    "--repeat": "--repeats",
+    "--max-connections": "--concurrency",
+    "--num_concurrent": "--concurrency",
+    "--max_tokens": "--max-tokens",
+    "--max_gen_toks": "--max-tokens",
+    "--model-base-url": "--base-url",
+    "--base_url": "--base-url",
+    "--api-base": "--base-url",
+    "--metric": "--scorer",
+    "--output": "--html",
+    "--output_path": "--html",
+    "--system-prompt": "--template",
+    "--grader": "--judge",
+}
+"""By their names in lm-evaluation-harness, Inspect and promptfoo, or as one might guess them."""
+
+
+def usage_message(error: click.UsageError) -> str:
+    """What was wrong; of an unknown option our name for it, where this command has it."""
+    name = error.option_name if isinstance(error, click.NoSuchOption) else ""
+    if name in ("--decide", "--looks", "--precision"):
+        from falter.engine.settings import removed  # costs what a help page need not
+
+        return removed(name.removeprefix("--")).message
+    ours = _OURS.get(name)
+    if error.ctx is None or ours is None:
+        return error.format_message()
+    if not any(ours in parameter.opts for parameter in error.ctx.command.params):
+        return error.format_message()
+    return f"No such option '{name}'. Did you mean '{ours}'?"
+
+
+# The command as the user typed it: to be remembered with what it made, and in its errors.
+
+
+_LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+_SETTING = re.compile(r"^[a-z_]+(?:\[\d+\])?(?:\.[a-z_]+)?(?= is )|'[a-z_]+'")
+
+
+class Typed:
+    """The arguments of the process, and whether an experiment file is one of them."""
+
+    file = False
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        typed = shlex.join(["falter", *arguments]).replace(f"{Path.home()}{os.sep}", f"~{os.sep}")
+        self.command = _LOGIN.sub("…@", typed)
+
+
+def typed_command() -> str:
+    """What was typed, as it may be shown to others; empty where nobody typed.
+
+    Without what stands before an @ in an address, and with the home folder as `~`.
+    """
+    typed = click.get_current_context().obj
+    return typed.command if isinstance(typed, Typed) else ""
+
+
+def in_flags(message: str, typed: object) -> str:
+    """A message with settings called by their options, where all of them were typed."""
+    if not isinstance(typed, Typed) or typed.file:
+        return message
+    from falter.engine.config import EXPERIMENT, STUDY
+    from falter.engine.settings import options_of
+
+    flags: dict[str, str] = {}
+    for option in (*options_of(EXPERIMENT), *options_of(STUDY)):
+        names = {option.setting.name, option.setting.field}
+        above = f"{option.parent.name}." if option.parent else ""
+        flags |= {f"{above}{name}": option.setting.flag for name in names}
+
+    def called(match: re.Match[str]) -> str:
+        name = re.sub(r"\[\d+\]", "", match[0].strip("'"))
+        return flags.get(name, match[0])
+
+    return _SETTING.sub(called, message)
+
+
+INTERRUPTED = 1
+
+COMMANDS = {
+    "analyze": ("analyze:analyze", "Analyse results from elsewhere."),
+    "answers": ("report:answers", "Show what was asked, answered and read."),
+    "baseline": ("gate:baseline", "Keep the outcomes of a version, for 'falter gate'."),
+    "batch": ("requests:batch", "Batches that were handed in to providers."),
+    "compare": ("compare:compare", "Compare runs, models or prompts, paired by item."),
+    "demo": ("run:demo", "See a real language model falter, on this machine."),
+    "doctor": ("doctor:doctor", "Say what is installed and which models answer."),
+    "gate": ("gate:gate", "Hold a model or an application to margins."),
+    "generate": ("generate:generate", "Have a model write the items of enterprise tasks."),
+    "init": ("doctor:init", "Write an experiment file with comments."),
+    "judge": ("ratings:judge", "How far a judge agrees with people."),
+    "list": ("listing:list_names", "List what is registered: perturbations, tasks, ..."),
+    "mend": ("mend:mend", "Try remedies, and say which one helps."),
+    "models": ("listing:models", "List, download or quantise the embedded models."),
+    "perturb": ("perturb:perturb", "Perturb a text, or every line of standard input."),
+    "plan": ("run:plan", "Show the calls, tokens and cost of a run."),
+    "power": ("power:power", "Say how many items and calls a goal needs."),
+    "ratings": ("ratings:ratings", "Summaries that people rate, out and in."),
+    "recommend": ("variants:recommend", "Propose recipes for a task, and say why."),
+    "report": ("report:report", "Report a run or a study, in any form."),
+    "requests": ("requests:requests", "Requests as files, for what answers elsewhere."),
+    "rescore": ("report:rescore", "Read stored answers with another scorer."),
+    "rewrites": ("rewrites:rewrites", "Rewrites that a model makes beforehand."),
+    "run": ("run:run", "Run an experiment, or go on with one."),
+    "store": ("store:store", "List, verify, merge and repair stores."),
+    "variants": ("variants:variants", "Publish the perturbed prompts, or check them."),
+    "view": ("view:view", "Look at the answers in a browser."),
+    "watch": ("watch:watch", "Follow a run that another process makes."),
+}
+"""Each command: where it is, which is imported when it is used, and what the list says of it."""
+
+
+@click.group(
+    cls=LateGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, message="falter %(version)s")
+def cli() -> None:
+    """How far a language model falters when its prompt changes and its meaning does not.
+
+    Start with 'falter demo'. Data goes to stdout, messages to stderr. Exit codes: 0 success; 1 the
+    run is incomplete, some requests were sent; 2 wrong usage or a failed check, nothing was sent;
+    of 'falter gate' also 3 fail and 4 undecided.
+    """
+
+
+for _name, (_home, _summary) in COMMANDS.items():
+    cli.add_command(LateCommand(_name, _home, _summary))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    sys.exit(invoke(arguments))
+
+
+def invoke(arguments: Sequence[str] | None) -> int:
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    typed, stdout = Typed(given), sys.stdout
+    try:
+        result = cli.main(given, prog_name="falter", standalone_mode=False, obj=typed)
+        sys.stdout.flush()
+    except FalterError as error:
+        _say_error(in_flags(error.message, typed), error.hint)
+        return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 0
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "falter"
+        _say_error(usage_message(error), f"'{path} --help' lists its arguments and options")
+        return 2
+    except click.ClickException as error:
+        _say_error(error.format_message(), None)
+        return 2
+    except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
+        _say_error("Interrupted", "all answers so far are stored; run the same command to resume")
+        return INTERRUPTED
+    except (BrokenPipeError, SystemExit) as error:
+        # The reader of our output has closed it; stay silent, as other filters do. Rich makes an
+        # exit of it, and so does Click, which then puts another stream in the place of stdout.
+        closed = any(isinstance(each, BrokenPipeError) for each in (error, error.__context__))
+        if not closed and sys.stdout is stdout:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return result if isinstance(result, int) else 0
+
+
+def _say_error(message: str, hint: str | None) -> None:
+    click.echo(f"error: {printable(message)}", err=True)
+    if hint:
+        click.echo(f"\nhint: {printable(hint)}", err=True)

