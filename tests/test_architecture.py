@@ -285,6 +285,7 @@ NAMED: dict[str, set[str]] = {
     "protocols/enterprise/scores.py": {"rougeL"},
     "protocols/judging.py": {"similarity"},
     "protocols/protocol.py": {"numeric"},
+    "rewrites/agreement.py": {"exact"},
     "scorers/judging.py": {"relevance"},
     "stats/resampling.py": {"identity"},
     "tasks/enterprise_data.py": {"enterprise"},
