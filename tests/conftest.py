@@ -24,7 +24,7 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # The same examples on every machine, so that a release never depends on luck. To search further:
-#     FALTER_EXPLORE=1 python -m pytest tests/test_text_relevance.py
+#     FALTER_EXPLORE=1 python -m pytest tests/text/test_text_relevance.py
 # How long an example takes is the machine's business: neither a deadline nor the health check that
 # is about time. Those about too much data and too many rejected examples stay.
 timeless = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
@@ -37,7 +37,7 @@ else:
     settings.load_profile("fixed")
     # Hypothesis also tries the numbers and words that it reads in the modules imported so far: with
     # two workers these differ from run to run, and from one checkout's path to another's.
-    # tests/test_examples.py holds that none of them is used.
+    # tests/documents/test_examples.py holds that none of them is used.
     providers._get_local_constants = lambda: providers._local_constants
 
 
@@ -45,7 +45,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """What thousands of collected tests hold stays to the end: the garbage collector skips it.
 
     A run of falter collects, freezes and unfreezes: it would walk all of this, half of its time.
-    The processes that tests/test_engine.py starts really freeze.
+    The processes that tests/engine/test_engine.py starts really freeze.
     """
     gc.collect()
     gc.freeze()

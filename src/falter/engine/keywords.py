@@ -1,6 +1,6 @@
 """The settings of an experiment file as types, for `falter.run(**settings)`.
 
-Made from the table of settings by `python tests/experiment_page.py`.
+Made from the table of settings by `python tests/support/experiment_page.py`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,129 @@
+"""A store that an earlier version wrote: it opens, goes on, and says the same.
+
+`data/earlier_store.db.gz` was written with schema 3, before recipes said that they ask for
+reasoning and models that they are simulated; `data/earlier_store.json` is what that version made of
+it. Two runs of the simulated model: a written letter, asked twice with noise, and sums.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from falter.engine.config import read_experiment
+from falter.engine.resolving import resolve
+from falter.engine.results import open_result
+from falter.engine.study import carry_out_study, study_in, study_of
+from falter.perturbations import perturbations
+from falter.records.codec import to_json
+from falter.records.types import Estimate
+from falter.store.maintenance import verify
+from falter.store.store import Store
+
+DATA = Path(__file__).parents[1] / "data"
+EARLIER: dict[str, dict[str, Any]] = json.loads((DATA / "earlier_store.json").read_text("utf-8"))
+RECIPES = ["typos", "chain_of_thought", "chain_of_thought+typos", "identity"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "earlier.db"
+    file.write_bytes(gzip.decompress((DATA / "earlier_store.db.gz").read_bytes()))
+    return file
+
+
+def test_it_is_of_an_earlier_schema(path: Path) -> None:
+    """Else it proves nothing."""
+    db = sqlite3.connect(path)
+    assert db.execute("PRAGMA user_version").fetchone() == (3,)
+    for (body,) in db.execute("SELECT body FROM runs"):
+        assert b"reasons" not in body and b'"simulated":' not in body
+    db.close()
+
+
+def test_it_opens_and_every_hash_still_fits(path: Path) -> None:
+    with Store(path) as store:
+        report = verify(store)
+        assert [stored.run.id for stored in store.runs()] == list(EARLIER)
+    assert (report.problems, report.checked > 100) == ((), True)
+
+
+def test_its_recipes_and_models_say_what_they_are(path: Path) -> None:
+    """What was known by a name is there, and nothing else has changed."""
+    with Store(path) as store:
+        for stored in store.runs():
+            says = {recipe.label: recipe.reasons for recipe in stored.run.recipes}
+            assert says == {
+                "baseline": False, "typos": False, "chain_of_thought": True,
+                "chain_of_thought+typos": True, "identity": False,
+            }  # fmt: skip
+            steps = stored.run.recipes[3].steps
+            assert [(step.name, step.reasons) for step in steps] == [
+                ("chain_of_thought", True),
+                ("typos", False),
+            ]
+            assert all(panel.model.simulated for panel in stored.run.panels)
+
+
+@pytest.mark.parametrize("identity", EARLIER)
+def test_it_gives_the_same_estimates(identity: str, path: Path) -> None:
+    """Every drop, count and component to twelve digits; adjusted p-values have a new rule."""
+    (panel,) = open_result(path, identity).analysis.panels
+    earlier = EARLIER[identity]
+    assert set(earlier) == {"drops", "counts", "components"}
+    for row, recipe in zip(earlier["drops"], panel.recipes, strict=True):
+        assert row["recipe"] == recipe.label
+        assert _same(row, recipe.drop)
+        assert row["accuracy"] == recipe.accuracy.value
+    for row, recipe in zip(earlier["counts"], panel.recipes, strict=True):
+        counts = to_json(recipe.counts)
+        assert counts.pop("truncated") == 0  # which was counted as unparsed then
+        assert {name: row[name] for name in counts} == counts
+    for row in earlier["components"]:
+        assert _same(row, panel.components[row["method"]][row["component"]])
+
+
+def _same(row: dict[str, Any], estimate: Estimate) -> bool:
+    names = ("value", "low", "high", "p_value", "status", "items")
+    return all(_equal(row[name], getattr(estimate, name)) for name in names)
+
+
+def _equal(before: Any, now: Any) -> bool:
+    if isinstance(before, float) and isinstance(now, float):
+        return math.isclose(before, now, rel_tol=1e-12, abs_tol=1e-15)
+    return bool(before == now)
+
+
+def _unwatched(_: object) -> None:
+    raise AssertionError("something was asked")
+
+
+def test_the_same_experiments_are_the_same_runs(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for versions, falter's and those of recipes, their ids are what they were."""
+    monkeypatch.setattr("falter.engine.resolving.__version__", "0.1.0")
+    monkeypatch.setattr(perturbations.get("typos"), "version", 1)
+    noisy = {"name": "simulated", "options": {"noise_sd": 0.7, "unparsed": 0.1}}
+    shared: dict[str, Any] = {"recipes": RECIPES, "limit": 6, "seed": 3}
+    experiments = (
+        {**shared, "task": "basics:core", "scorer": "choice_letter", "repeats": 2,
+         "models": [noisy]},
+        {**shared, "task": "sums", "models": ["simulated"]},
+    )  # fmt: skip
+    with Store(path) as store:
+        for experiment, identity in zip(experiments, EARLIER, strict=True):
+            resolved = resolve(read_experiment(experiment))
+            assert resolved.run.id == identity
+            with study_in(study_of(read_experiment(experiment)), path) as study:
+                assert carry_out_study(study, store, _unwatched).id == identity
+            stored = to_json(store.find_run(identity).run)
+            assert stored.pop("origin") == {"cells": str(store.counts(resolved.run)[0])}
+            now = json.loads(json.dumps(to_json(resolved.run)))
+            assert stored | {"origin": {}} == now
