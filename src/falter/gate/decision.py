@@ -204,8 +204,8 @@ def decide(
     """Return the verdict of every criterion at a look, counted from 1.
 
     `pass`: the one-sided upper limit of the mean loss, at the look's error, is below the margin; of
-    0/1 outcomes by an exact test (`falter.stats.noninferiority_p`). `fail`: it does not pass, and
-    the lower limit that holds for all criteria at once (`falter.stats.max_t`) is above 0, or above
+    0/1 outcomes by an exact test (`noninferiority_p`). `fail`: it does not pass, and
+    the lower limit that holds for all criteria at once (`max_t`) is above 0, or above
     the margin with `fail_above="margin"`. Before the last look it fails only if the loss seen is
     above the margin too, since more items could still show that it is not. `before` are the results
     of the look before: what passed or failed then stays. `last` says that no look will follow

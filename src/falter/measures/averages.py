@@ -81,7 +81,7 @@ def mean_score(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0
     """The mean of scores, or shares, over all conditions, each counting the same.
 
     `scores` is items x conditions, NaN where missing. Between 0 and 1 the interval is that of
-    `falter.stats.mean_rate`, which stays there; of other scores that of `micro_average`.
+    `falter.stats.rates.mean_rate`, which stays there; of other scores that of `micro_average`.
     """
     table = _drops(scores)
     known = table[~np.isnan(table)]

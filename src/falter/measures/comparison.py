@@ -91,7 +91,7 @@ def compare_pair(
     conditions, from the cells that both have. Whole items, or `clusters`, are drawn again with all
     their cells of both, so that what items have in common cancels. BCa intervals, their tails set
     for few units by Student's t (Hesterberg 2015). Those of accuracy, drop and flip rate hold that
-    of `falter.stats.Between`, too: a sample in which by luck all clean answers of a side are right
+    of `Between`, too: a sample in which by luck all clean answers of a side are right
     says less than its draws do. The p-value is the level at which the interval ends at 0. Accuracy
     outside 0.02 to 0.98 on either side: the prompt share is not_informative. Fewer than two items:
     insufficient_data; fewer than six clusters: too_few_clusters.

@@ -30,7 +30,7 @@ def contrast(
 
     u_i is the linear influence of an item on v, n_j the items with condition j. With no cell
     missing this is the one-sample t interval of Σ_j c_j y_ij. With `clusters` se and t are those of
-    `falter.stats.item_mean`: CR2 with Satterthwaite's degrees of freedom; fewer than 6:
+    `falter.stats.mean.item_mean`: CR2 with Satterthwaite's degrees of freedom; fewer than 6:
     too_few_clusters.
     """
     from scipy.special import stdtr, stdtrit

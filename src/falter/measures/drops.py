@@ -67,7 +67,7 @@ def accuracy_drop(
 ) -> Estimate:
     """Mean of baseline - perturbed over the items that have both: positive when something is lost.
 
-    Interval and p-value are `falter.stats.paired_difference`'s: t over items or clusters, Tango's
+    Interval and p-value are `paired_difference`'s: t over items or clusters, Tango's
     with Bonett and Price's for 0/1 scores, of the effective number of pairs where these are
     clustered; McNemar's mid-p for 0/1 scores without clusters. Fewer than two items in common:
     insufficient_data; fewer than 6 clusters: too_few_clusters.
@@ -130,7 +130,7 @@ def paired_drops(
     `outcomes` is items x conditions, the baseline first, NaN where missing. The intervals are
     simultaneous, so the worst drop's holds too, however many conditions it was chosen from.
     `p_value` is adjusted for all conditions, and below 1 - level just where the interval leaves
-    out 0: see `falter.stats.max_t`. Fewer than two items in common: insufficient_data; fewer than 6
+    out 0: see `max_t`. Fewer than two items in common: insufficient_data; fewer than 6
     clusters: too_few_clusters.
     Source: Westfall and Young (1993); Romano and Wolf (2005).
     """

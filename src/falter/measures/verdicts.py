@@ -78,7 +78,7 @@ def recipe_verdicts(
     `perturbed` is items x recipes, `baseline` a score per item, or one for every recipe too, NaN
     where missing.
 
-    `degraded`, `improved`: the simultaneous interval (`falter.stats.max_t`) of baseline - perturbed
+    `degraded`, `improved`: the simultaneous interval (`max_t`) of baseline - perturbed
     lies above, below 0, which is so just when the adjusted p-value is below 1 - level; else
     `equivalent`: Holm's p-value of the two one-sided tests of |drop| >= margin is below 1 - level;
     else `undecided`, as is a recipe with fewer than 6 clusters, fewer than two items, or the same

@@ -402,7 +402,7 @@ def _answers_in(prompt: Prompt, text: str) -> Sequence[Span]:
 def locked_spans(section: Section, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
     """The section's own protected spans, earlier edits, and what the user's patterns match.
 
-    Code and arithmetic are not among them, as they are in `falter.text.blocked`.
+    Code and arithmetic are not among them, as they are in `falter.text.protection.blocked`.
     """
     if not patterns and not section.protected and not section.edits:
         return ()
