@@ -27,7 +27,7 @@ from falter.report.forms.latex import as_latex
 from falter.report.forms.markdown import as_markdown
 from falter.report.page import html
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "router"
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "router"
 LENIENT = "People type in a hurry: read a misspelled word as the word it looks like.\n"
 
 

@@ -91,7 +91,7 @@ def test_what_tests_say(project: pytest.Pytester) -> None:
     So does the fixture's verdict, what cannot be shown, and what is no function of a case. The
     example's router is green.
     """
-    source = Path(__file__).parents[2] / "examples" / "router"
+    source = Path(__file__).parents[2] / "docs" / "examples" / "router"
     for path in source.iterdir():
         if path.is_file() and ".db" not in path.name:
             (project.path / path.name).write_bytes(path.read_bytes())

@@ -1,6 +1,6 @@
 """The router as a test: pytest runs one test for each recipe, and the router once for each prompt.
 
-pytest examples/router                      the first time it asks, the second time it remembers
+pytest docs/examples/router                 the first time it asks, the second time it remembers
 """
 
 from __future__ import annotations
