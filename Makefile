@@ -11,7 +11,7 @@ help:
 	@echo "make demo   see a language model falter (fetches what it needs, then about a minute)"
 	@echo "make test   run the tests"
 	@echo "make test-heavy  the tests of clients and tasks that need large libraries (hf, lm-eval, inspect, ray)"
-	@echo "make check  what CI runs: lint, types, tests (the documents are tested too)"
+	@echo "make check  lint, types, tests (the documents are tested too); .ci/run adds a build without sources and test-heavy"
 
 demo: $(VENV)/.ready
 	$(BIN)/falter models pull smollm2

@@ -3,7 +3,7 @@
     python bench/mend.py [--studies 200] [--seed 1]
 
 Each row is `--studies` simulated studies of 0/1 scores under two recipes, decided by the rule that
-the command uses (`falter.measures.confirmed_remedy`). An item is answered rightly when its
+the command uses (`confirmed_remedy`). An item is answered rightly when its
 difficulty, the condition's cost, what the pair of item and condition adds, and what the wording of
 a request adds is above zero. The last of these is drawn anew for every remedy, since another
 wording flips answers by itself: so a useless remedy turns answers both ways. In the rows that have

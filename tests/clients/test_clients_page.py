@@ -216,14 +216,6 @@ def test_every_client_reads_its_options_from_its_table(table: OptionTable) -> No
         assert caught.value.hint == f"did you mean '{last}'?"
 
 
-def test_the_other_rooms_use_what_is_exported() -> None:
-    """No module outside the room imports one of its underscored modules."""
-    source = Path(falter.__file__).parent
-    for path in source.rglob("*.py"):
-        if path.parent.name != "clients":
-            assert "falter.clients._" not in path.read_text("utf-8"), path
-
-
 def test_plugins_can_be_type_checked() -> None:
     """Type checkers read the annotations of a package that has this marker."""
     assert (Path(falter.__file__).parent / "py.typed").exists()

@@ -107,7 +107,7 @@ def test_nobody_else_is_answered(source: StoredSource) -> None:
             for where, headers in refused:
                 status, _, body = await asked(viewer, where, **headers)
                 assert (status, b"item-" in body) == (403, False), (where, headers)
-            for where in ("/../pyproject.toml", "/_page.py", "/api/cells/9", "/api/item/0/99"):
+            for where in ("/../pyproject.toml", "/page.py", "/api/cells/9", "/api/item/0/99"):
                 assert (await asked(viewer, where, **own))[0] == 404, where
             local = own | {"Host": f"localhost:{viewer.port}"}
             assert (await asked(viewer, "/api/panels", **local))[0] == 200

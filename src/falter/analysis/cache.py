@@ -19,13 +19,13 @@ from typing import Any, Protocol, get_args
 
 import orjson
 
-from falter.records import codec, interfaces, types
+from falter.records import types
 from falter.records.interfaces import PreparedScorer, Scorer
 from falter.records.types import Outcome, Score
 from falter.store.store import StoredCell
 from falter.weights.downloads import cache_dir
 
-_ROOMS = ("scorers", "text", "weights")
+_PACKAGES = ("records", "sandbox", "scorers", "text", "weights")
 _AT_ONCE = 500
 _LARGEST = 512 * 1024 * 1024
 """Bytes; a file that has grown beyond it is emptied and begins anew."""
@@ -39,10 +39,9 @@ def code_mark() -> bytes:
     """
     hashed = blake2b(".".join(map(str, sys.version_info[:2])).encode(), digest_size=16)
     home = Path(types.__file__).parents[1]
-    files = [Path(module.__file__) for module in (types, interfaces, codec) if module.__file__]
-    files += (home / "analysis").glob("meaning_checks.py*")
-    for room in _ROOMS:
-        files += sorted(p for p in (home / room).rglob("*") if "__pycache__" not in p.parts)
+    files = sorted((home / "analysis").glob("meaning_checks.py*"))
+    for package in _PACKAGES:
+        files += sorted(p for p in (home / package).rglob("*") if "__pycache__" not in p.parts)
     for path in files:
         if path.is_file():
             hashed.update(path.relative_to(home).as_posix().encode() + path.read_bytes())

@@ -84,11 +84,11 @@ def variance_components(
 
     plugin: data = Var_i(mean_j), pert = mean_i Var_j, ddof 0; brittleness = pert/total.
     crossed: item = (MS_item − MS_rest)/J, condition = (MS_condition − MS_rest)/I, interaction =
-    MS_rest; a share of their sum each. The mean squares are those of `falter.stats.components`.
+    MS_rest; a share of their sum each. The mean squares are those of `components`.
     Components are reported as they come out, also below 0, and cut at 0 only inside ratios.
 
     NaN is a missing cell: all cells that are there count, by pairs of conditions (see
-    `falter.stats.components`). Items without any cell are `excluded`; a condition without any is
+    `components`). Items without any cell are `excluded`; a condition without any is
     left out and named in the estimand. One condition: not_identified; fewer than two items:
     insufficient_data; nothing varies at all: the ratios are undefined_zero_variance. One run: the
     variance between runs is not identified and is part of pert or interaction. Intervals are over
