@@ -223,7 +223,14 @@ def _is_short(cell: StoredCell) -> bool:
 def _body(score: Score) -> bytes | None:
     try:
         return orjson.dumps(
-            [score.scorer, score.outcome, score.value, score.extracted, score.reason]
+            [
+                score.scorer,
+                score.outcome,
+                score.value,
+                score.extracted,
+                score.reason,
+                score.tier,
+            ]
         )
     except TypeError:
         return None
@@ -232,14 +239,23 @@ def _body(score: Score) -> bytes | None:
 def _score(body: object) -> Score | None:
     """A stored score; None where it makes no sense."""
     try:
-        scorer, outcome, value, extracted, reason = orjson.loads(body)  # type: ignore[arg-type]
+        scorer, outcome, value, extracted, reason, tier = orjson.loads(body)  # type: ignore[arg-type]
     except (ValueError, TypeError):
         return None
     if not isinstance(scorer, str) or outcome not in _OUTCOMES:
         return None
     if (outcome == "scored") != isinstance(value, float):
         return None
-    return Score(scorer=scorer, outcome=outcome, value=value, extracted=extracted, reason=reason)
+    if tier not in (None, "stated", "inferred"):
+        return None
+    return Score(
+        scorer=scorer,
+        outcome=outcome,
+        value=value,
+        extracted=extracted,
+        reason=reason,
+        tier=tier,
+    )
 
 
 # Cosines of texts that were compared before: an encoder takes longer than the rest of a report.

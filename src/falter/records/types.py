@@ -19,7 +19,10 @@ SectionKind = Literal[
 ]  # fmt: skip
 VariantStatus = Literal["baseline", "changed", "unchanged", "not_applicable", "no_rewrite"]
 RewriteStatus = Literal["ok", "refused", "empty", "identical", "cut", "broken", "rejected"]
+Tier = Literal["stated", "inferred"]
+
 Outcome = Literal["scored", "unparsed", "truncated", "refused", "failed"]
+Tier = Literal["stated", "inferred"]
 EstimateStatus = Literal[
     "ok",
     "undefined_zero_denominator",
@@ -385,13 +388,18 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """A scorer's judgement of one response; `value` only when the outcome is `scored`."""
+    """A scorer's judgement of one response; `value` only when the outcome is `scored`.
+
+    `tier` says how the answer was found: `stated` where the reply is the answer or marks it,
+    `inferred` where it was taken from prose. None where the scorer reads no answer out of a reply.
+    """
 
     scorer: str
     outcome: Outcome
     value: float | None = None
     extracted: str | None = None
     reason: str | None = None
+    tier: Tier | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from copy import copy
 
 from falter.records.interfaces import AnswerKind, Case, Scorer, Style
 from falter.records.registry import Registry
-from falter.records.types import CUT, Item, Outcome, Response, Score
+from falter.records.types import CUT, Item, Outcome, Response, Score, Tier
 from falter.scorers.answer_parts import answer_parts, parts_as_json
 from falter.scorers.reading import declines
 from falter.scorers.replies import in_form, without_sequel
@@ -148,13 +148,14 @@ class TextScorer(ABC):
     def read(self, text: str, case: Case) -> Score:
         """The score of the text of a reply."""
 
-    def scored(self, value: float, extracted: str) -> Score:
+    def scored(self, value: float, extracted: str, tier: Tier | None = None) -> Score:
         """A score with the answer read; replies with equal `extracted` count as the same answer."""
         return Score(
             scorer=self.name,
             outcome="scored",
             value=float(value),
             extracted=extracted[:_LONGEST_EXTRACT],
+            tier=tier,
         )
 
     def unparsed(self, reason: str) -> Score:
