@@ -94,7 +94,9 @@ def test_every_second_reader_exists_and_reads_what_the_first_reads() -> None:
     named = {s.name: second_reader(s) for s in map(scorers.get, scorers.names())}
     readers = {name: reader.name for name, reader in named.items() if reader is not None}
     assert readers.pop("exact_letter") == "choice_letter"
-    assert readers == dict.fromkeys(("choice_letter", "exact", "includes"), "named_answer")
+    assert readers == dict.fromkeys(
+        ("choice_letter", "exact", "exact_word", "includes"), "named_answer"
+    )
     for text in ("Billing", "billing.", "A", "A. billing", "the answer is (a)"):
         for name in readers:
             if score(text, name=name).value == 1.0:

@@ -48,6 +48,22 @@ class Exact(TextScorer):
         return self.scored(_folded(text) == _folded(_expected(case)), text.strip())
 
 
+class ExactWord(Exact):
+    """The reply, lower-cased and stripped, is the expected text.
+
+    Nothing else is read: "positive." is wrong. `exact` folds quotes and full stops.
+    """
+
+    name = "exact_word"
+    summary = "the reply, lower-cased and stripped, is the expected text and nothing else"
+
+    def read(self, text: str, case: Case) -> Score:
+        given = text.strip().lower()
+        if not given:
+            return self.unparsed("the reply is empty")
+        return self.scored(given == _expected(case).strip().lower(), given)
+
+
 class Includes(TextScorer):
     """The reply contains the target as whole words."""
 
@@ -232,7 +248,7 @@ class NamedAnswer(TextScorer):
         return self.scored(named[0] == target, choices[named[0]])
 
 
-for _scorer in (Exact(), Includes(), Label(), Numeric(), NamedAnswer()):
+for _scorer in (Exact(), ExactWord(), Includes(), Label(), Numeric(), NamedAnswer()):
     scorers.register(_scorer.name, _scorer)
 
 
