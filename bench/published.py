@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """What the four papers print, recomputed from what else they print; and where they disagree.
 
 python bench/published.py
