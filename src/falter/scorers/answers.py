@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 
 from falter.records.interfaces import AnswerKind, Case
 from falter.records.types import CUT, Score
 from falter.scorers.base import TextScorer, clean_question, scorers
-from falter.scorers.reading import read_label, read_letter, read_number, read_yes_no
+from falter.scorers.reading.labels import read_label, read_yes_no
+from falter.scorers.reading.letters import read_letter
+from falter.scorers.reading.numbers import read_number
+from falter.scorers.reading.reading import Reading
 from falter.scorers.replies import final_answer
 from falter.scorers.structured import entity_match
 
@@ -108,10 +112,11 @@ class Numeric(TextScorer):
         if fault is not None:
             return self.failed(fault)
         cut = case.response.finish_reason in CUT
-        number = read_number(text, clean_question(case.variant.item), cut=cut)
+        found = read_number(text, clean_question(case.variant.item), cut=cut)
+        number = found.answer
         if number is None:
             return self.unread(text, "the reply does not settle on one number")
-        return self.scored(number == last_number(target), format(number, "f"))
+        return self.scored(number == last_number(target), format(number, "f"), found.tier)
 
 
 class Label(TextScorer):
@@ -143,18 +148,20 @@ class Label(TextScorer):
             found = _yes_or_no(text, labels, question)
         else:
             found = read_label(text, labels, question)
-        if found is None:
+        if found.answer is None:
             return self.unread(text, "the reply does not settle on one label")
-        return self.scored(_folded(found) == _folded(_expected(case)), found)
+        right = _folded(found.answer) == _folded(_expected(case))
+        return self.scored(right, found.answer, found.tier)
 
 
 def _are_yes_no(labels: Sequence[str]) -> bool:
     return sorted(label.strip().casefold() for label in labels) == ["no", "yes"]
 
 
-def _yes_or_no(text: str, labels: Sequence[str], question: str) -> str | None:
+def _yes_or_no(text: str, labels: Sequence[str], question: str) -> Reading[str]:
     found = read_yes_no(text, question)
-    return next((label for label in labels if label.strip().casefold() == found), None)
+    label = next((x for x in labels if x.strip().casefold() == found.answer), None)
+    return replace(found, answer=label)
 
 
 def named_choices(text: str, choices: Sequence[str]) -> tuple[int, ...]:
@@ -225,7 +232,7 @@ class NamedAnswer(TextScorer):
         choices: Sequence[str],
         question: str,
     ) -> Score:
-        found = read_letter(text, labels, choices, question) if labels else None
+        found = read_letter(text, labels, choices, question).answer if labels else None
         named = named_choices(text, choices) if found is None else (found,)
         if len(named) != 1:
             return self.unparsed(f"the reply names {len(named)} of the options, not one")

@@ -9,7 +9,7 @@ from falter.records.interfaces import AnswerKind, Case, Scorer, Style
 from falter.records.registry import Registry
 from falter.records.types import CUT, Item, Outcome, Response, Score, Tier
 from falter.scorers.answer_parts import answer_parts, parts_as_json
-from falter.scorers.reading import declines
+from falter.scorers.reading.phrases import declines
 from falter.scorers.replies import in_form, without_sequel
 
 scorers: Registry[Scorer] = Registry("scorer", "falter.scorers")

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from falter.records.interfaces import AnswerKind, Case, Style
-from falter.records.types import Score
+from falter.records.types import CUT, Score
 from falter.scorers.base import TextScorer, clean_question, scorers
-from falter.scorers.reading import read_letter
+from falter.scorers.reading.letters import read_letter
 from falter.scorers.replies import Unreadable, json_value
 
 
@@ -109,13 +109,16 @@ class ChoiceLetter(TextScorer):
         prompt = case.variant.prompt
         labelled = "{label}" in prompt.choice_format
         question = clean_question(case.variant.item)
-        choice = read_letter(text, prompt.labels if labelled else (), prompt.choices, question)
+        cut = case.response.finish_reason in CUT
+        labels = prompt.labels if labelled else ()
+        found = read_letter(text, labels, prompt.choices, question, cut=cut)
+        choice = found.answer
         if choice is None and not labelled and case.response.finish_reason == "length":
             choice = begun_text(text, prompt.choices)
         if choice is None:
             return self.unread(text, "the reply does not settle on one option")
         extracted = prompt.labels[choice] if labelled else prompt.choices[choice]
-        return self.scored(choice == prompt.target, extracted)
+        return self.scored(choice == prompt.target, extracted, found.tier)
 
 
 class ChoiceConstrained(TextScorer):
