@@ -188,7 +188,7 @@ def _round(
     requests = []
     texts_of: dict[str, list[Wanted]] = {}
     for wanted in missing:
-        request = _request(wanted, target)
+        request = rewriting_request(wanted, target)
         requests.append(request)
         texts_of.setdefault(request.key, []).append(wanted)
     statuses: Counter[str] = Counter()
@@ -207,7 +207,7 @@ def _round(
     return statuses
 
 
-def _request(wanted: Wanted, target: Target) -> Request:
+def rewriting_request(wanted: Wanted, target: Target) -> Request:
     """The request for one text: at most two tokens per byte, and at random for a second draw."""
     size = len(wanted.text.encode("utf-8", "surrogatepass"))
     sampling: dict[str, float] = {"max_tokens": STEP * (2 + 2 * size // STEP)}
