@@ -306,6 +306,8 @@ class StudySettings:
         above="… or, instead of task and recipes, a whole protocol:")
     preset: str | None = setting("the size of a protocol, such as quick or paper", "--preset",
         without="the protocol's first", off="quick")
+    parts: tuple[str, ...] = setting("the parts of a protocol to run, by name", "--part",
+        default=(), metavar="NAME", without="all of them", off="[zero-shot, pairs]")
     remedies: tuple[str, ...] = setting("the remedies to compare, if a protocol does so",
         "--remedies", default=(), shape=Columns(tuple), metavar="A,B,C", without="all of them",
         off="[tidy_lines, restate]")

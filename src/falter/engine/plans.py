@@ -183,10 +183,10 @@ def _costs(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return sums
 
 
-def _together(rows: Sequence[Mapping[str, Any]]) -> str:
+def _sums(rows: Sequence[Mapping[str, Any]]) -> str:
     """The sums; an amount in each currency, and how many panels have no price."""
     text = (
-        f"together: {sum(r['calls'] for r in rows):,} calls, "
+        f"{sum(r['calls'] for r in rows):,} calls, "
         f"{sum(r['prompt_tokens'] for r in rows):,} tokens in, "
         f"at most {sum(r['completion_tokens_at_most'] for r in rows):,} out"
     )
@@ -225,8 +225,13 @@ def plan_lines(planned: Mapping[str, Any]) -> Iterator[str]:
     yield from map(panel_text, planned["panels"])
     yield from map(_other_text, planned["others"])
     rows = [*planned["panels"], *planned["others"]]
+    parts = list(dict.fromkeys(row["part"] for row in planned["panels"] if "part" in row))
+    if len(parts) > 1:
+        for part in parts:
+            own = [row for row in planned["panels"] if row["part"] == part]
+            yield f"--part {part}: {_sums(own)}"
     if len(rows) > 1:
-        yield _together(rows)
+        yield f"together: {_sums(rows)}"
     yield from map(_prompt_text, planned["prompts"])
     for change in planned["demonstrations"]:
         yield (

@@ -141,7 +141,8 @@ def parts_of(settings: UserSettings) -> Iterator[Part]:
     tasks = [f"{name}:it,translated" for name in TASKS]
     yield _part("languages", "Languages", tasks, recipes, preset.translated, runs)
     if settings.judge:
-        yield from _judging()
+        alone = settings.parts and "main" not in settings.parts and "languages" in settings.parts
+        yield from _judging("languages" if alone else "main")
 
 
 def _part(
@@ -158,13 +159,16 @@ def _part(
     return Part(name=name, title=title, experiment=experiment, takes=("open",), needs=("text",))
 
 
-def _judging() -> Iterator[Part]:
-    """Each stage, and those of its verdicts that could not be read asked for once more."""
+def _judging(first: str) -> Iterator[Part]:
+    """Each stage, and those of its verdicts that could not be read asked for once more.
+
+    They judge every part that was run; `first` is one of these.
+    """
     again = "those that could not be read, once more"
     for name, judges, title in (
-        (COMPARING, "main", "Do two replies say the same?"),
+        (COMPARING, first, "Do two replies say the same?"),
         (COMPARING + AGAIN, COMPARING, f"Do two replies say the same: {again}"),
-        (RATING, "main", "The quality of replies that differ"),
+        (RATING, first, "The quality of replies that differ"),
         (RATING + AGAIN, RATING, f"The quality of replies that differ: {again}"),
     ):
         experiment = {"scorer": "rating_of_three", "repeats": 1}
