@@ -163,7 +163,7 @@ def resolve(
             (p.panel.task, p.panel.scorer): (p.items, p.conditions, experiment.draws)
             for p in panels
         }
-        needs = needs_from(ledger, sets.values())
+        needs = needs_from(ledger, sets.values(), asks=experiment.rewriter is not None)
     with_labels_of = {p.panel.task for p in panels if reads_labels(by_name[p.panel.scorer])}
     run = Run(
         experiment=identity_settings(experiment)

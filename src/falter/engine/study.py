@@ -37,7 +37,14 @@ from falter.engine.rewriting import bank_in
 from falter.engine.scoring import RemedyUnfit
 from falter.engine.task_loading import TaskCache
 from falter.protocols import Part, Protocol, protocols
-from falter.protocols.protocol import SINGLE_RUN, PartResult, TaskKind, UserSettings, placed_parts
+from falter.protocols.protocol import (
+    SINGLE_RUN,
+    PartResult,
+    TaskKind,
+    UserSettings,
+    chosen_parts,
+    placed_parts,
+)
 from falter.records.errors import InvalidValue, TaskError, UnknownName, UsageError
 from falter.records.interfaces import AnswerKind, Client
 from falter.records.planning import Shard
@@ -67,6 +74,7 @@ class StudySpec:
     settings: Mapping[str, Any]
     folder: Path
     gate: GateSpec | None = None
+    parts: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
 
     def names_remedy(self, remedy: str) -> bool:
@@ -117,7 +125,7 @@ def read_study(
         )
     study, rest = read_study_settings(settings)
     if study.protocol is None:
-        for key in ("preset", "judge", "remedies"):
+        for key in ("preset", "judge", "parts", "remedies"):
             if settings.get(key) is not None:
                 raise UsageError(
                     f"'{key}' needs a protocol, and none is named",
@@ -154,6 +162,7 @@ def read_study(
         settings=dict(settings),
         folder=folder,
         gate=study.gate,
+        parts=study.parts,
         remedies=study.remedies,
     )
 
@@ -164,7 +173,7 @@ def rewriting_experiments(spec: StudySpec) -> list[Experiment]:
         return [spec.experiment]
     shelf = TaskCache(spec.experiment, spec.protocol.name)
     settings = _user_settings(spec, (), shelf)
-    parts, _ = placed_parts(spec.protocol.parts(settings), settings)
+    parts, _ = placed_parts(chosen_parts(spec.protocol, settings), settings)
     experiments = [_experiment(spec, part, shelf) for part in parts if part.judges is None]
     return [replace(e, models=()) for e in experiments if any(map(model_made, recipes_of(e)))]
 
@@ -196,7 +205,7 @@ class _Resolver:
     def study(self) -> ResolvedStudy:
         spec = self.spec
         settings = _user_settings(spec, self.clients, self.shelf, self.judges)
-        parts, unavailable = placed_parts(spec.protocol.parts(settings), settings)
+        parts, unavailable = placed_parts(chosen_parts(spec.protocol, settings), settings)
         if not parts:
             raise UsageError(
                 f"No part of {spec.protocol.name} fits these tasks and models: "
@@ -287,6 +296,7 @@ def _user_settings(
     sets_demonstrations = "demonstrations" in spec.settings
     return UserSettings(
         preset=spec.preset,
+        parts=spec.parts,
         tasks=tuple((name, _kind(task)) for name, task in shelf.own.items()),
         limit=experiment.limit,
         demonstrations=experiment.demonstrations if sets_demonstrations else None,
@@ -401,7 +411,8 @@ async def _carry_out(
             if on_part is not None and part.title:
                 on_part(len(done) + 1, count, part.title)
             if not record_run(resolved, store, command):
-                for client in clients:
+                # A judge without a key must not be found out after the models have been paid.
+                for client in (*clients, *(study.judges if study.judging else ())):
                     if id(client) not in ready:
                         await stack.enter_async_context(opened([client]))
                         ready.add(id(client))
