@@ -107,7 +107,9 @@ class Transport:
             raise InvalidValue("base_url", None, "the URL of a server")
         self.base_url = normal_url(settings.base_url or default_url or "", endpoints)
         host, home = URL(self.base_url).host or "", URL(default_url or "")
-        self.is_home = host == home.host and not is_loopback(host)
+        # The scheme and the port too: a key never goes to the provider's host in plain text.
+        same = bool(home.host) and URL(self.base_url).origin() == home.origin()
+        self.is_home = same and not is_loopback(host)
         self.limiter = Limiter(
             concurrency=settings.concurrency,
             requests_per_minute=settings.requests_per_minute,

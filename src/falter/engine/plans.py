@@ -34,10 +34,9 @@ def panel_row(
     `of_all` multiplies everything that grows with items, where `p` holds some of them only.
     """
     cost = cost.times(of_all)
-    transport = getattr(p.client, "transport", None)
     return {
-        "address": p.panel.model.base_url,
-        "key_variable": getattr(transport, "key_variable", None),
+        "address": getattr(p.client, "address", p.panel.model.base_url),
+        "key_variable": getattr(p.client, "key_variable", None),
         "task": p.panel.task,
         "model": p.panel.model.label,
         "scorer": p.panel.scorer,
