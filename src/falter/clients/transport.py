@@ -13,7 +13,15 @@ from typing import Any
 import orjson
 from yarl import URL
 
-from falter.clients.answers import Answer, RequestRefused, UnusableAnswer, failed, refused_key
+from falter.clients.answers import (
+    Answer,
+    RequestRefused,
+    TooLargeJson,
+    UnusableAnswer,
+    failed,
+    read_json,
+    refused_key,
+)
 from falter.clients.connection import (
     ENDPOINTS,
     JSON,
@@ -56,7 +64,7 @@ LARGEST_CALL = 256 * 2**20
 QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_error"})
 FILTERED = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 """Codes of an error that is the provider's refusal of this prompt."""
-ODD_JSON = (LookupError, TypeError, AttributeError, ValueError)
+ODD_JSON = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
 """What reading JSON of an unexpected form raises."""
 
 
@@ -317,8 +325,10 @@ class Transport:
         if reply[0] >= 300:
             return self._refused(*reply)
         try:
-            return self._connection.masked(orjson.loads(reply[2]))
-        except orjson.JSONDecodeError as error:
+            return self._connection.masked(read_json(reply[2]))
+        except TooLargeJson as error:
+            return Outcome(what="unusable answer", message=str(error), final=True)
+        except ValueError as error:
             return Outcome(what="unusable answer", message=f"not JSON: {error}")
 
     def _read(self, reply: Reply | Outcome, read: Read) -> Answer | Outcome:
@@ -338,8 +348,8 @@ class Transport:
 
     def _line(self, line: bytes) -> Any:
         try:
-            return self._connection.masked(orjson.loads(line))
-        except orjson.JSONDecodeError:
+            return self._connection.masked(read_json(line))
+        except ValueError:
             return None
 
     def _refused(self, status: int, headers: Mapping[str, str], raw: bytes) -> Outcome:
@@ -406,7 +416,7 @@ class Transport:
 
     def _check_listed(self, model: str, raw: bytes) -> None:
         try:
-            listed = list(self._models_of(orjson.loads(raw)))
+            listed = list(self._models_of(read_json(raw)))
         except ODD_JSON:
             return
         # Some servers list a name with a tag or a folder that they do not ask for in requests.
