@@ -15,7 +15,14 @@ import pytest
 
 from falter.records.errors import WeightsError
 from falter.weights import downloads as _weights
-from falter.weights.downloads import SMOLLM2, Weights, cache_dir, content_hash, find_weights, pull_weights
+from falter.weights.downloads import (
+    SMOLLM2,
+    Weights,
+    cache_dir,
+    content_hash,
+    find_weights,
+    pull_weights,
+)
 
 CONTENT = b"GGUF tiny weights" * 100
 

@@ -162,8 +162,9 @@ THROUGH_A_LIBRARY = {
 def test_a_key_does_not_travel_through_a_library(name: str) -> None:
     """The variable that Inspect or lm-eval reads by itself needs the same permit; at home, none."""
     model = {"name": name, **THROUGH_A_LIBRARY[name]}
-    with pytest.raises(UsageError, match="API_KEY to models.example.org") as caught:
+    with pytest.raises(UsageError, match="would send the key in") as caught:
         check_permits({"models": model}, Path("e.yaml"))
+    assert "to models.example.org" in str(caught.value)
     variable = str(caught.value.hint).split()[-1]
     check_permits({"models": model}, Path("e.yaml"), env=[variable])
     near = {"name": name.replace(ELSEWHERE, "http://localhost:8000/v1")}

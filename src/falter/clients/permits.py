@@ -25,7 +25,9 @@ _SAFE_OPTIONS: Mapping[str, frozenset[str] | None] = {
     # Their options are fields of a request's body, or checked one by one.
     "anthropic": None, "gemini": None, "gguf": None, "openai": None, "responses": None,
     "simulated": None, "smollm2": None,
-    "hf": frozenset("dtype device batch_tokens cache_mb threads revision system".split()),
+    "hf": frozenset({
+        "dtype", "device", "batch_tokens", "cache_mb", "threads", "revision", "system",
+    }),
     "vllm": frozenset(_ENGINE.split()),
     "inspect": frozenset(f"{_DECODING} reasoning_effort reasoning_tokens".split()),
     "lm-eval": frozenset({"apply_chat_template"}),
@@ -39,7 +41,9 @@ _INSPECT = {
     r"groq/.+": "GROQ_API_KEY", r"together/.+": "TOGETHER_API_KEY",
     r"fireworks/.+": "FIREWORKS_API_KEY", r"openrouter/.+": "OPENROUTER_API_KEY",
 }
-_SERVED = "model base_url num_concurrent max_retries max_length max_gen_toks timeout seed batch_size"
+_SERVED = (
+    "model base_url num_concurrent max_retries max_length max_gen_toks timeout seed batch_size"
+)
 # Model types of lm-evaluation-harness: the variable with the key, and safe arguments.
 _LM_EVAL = {
     "dummy": (None, ""),

@@ -68,6 +68,15 @@ ODD_JSON = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError,
 """What reading JSON of an unexpected form raises."""
 
 
+def _trouble(result: Answer | Outcome) -> str | None:
+    """How an attempt failed if the server is away or broken; a refusal shows that it is not."""
+    if isinstance(result, Answer) or result.final:
+        return None
+    if result.status is not None and result.status < 500:
+        return None
+    return f"{result.what}: {result.message}" if result.message else result.what
+
+
 def listed_models(data: Any) -> list[str]:
     """The models of a list: `id` or `name` in `data` or `models`; none when it is no list."""
     rows = data
@@ -92,6 +101,8 @@ class Transport:
     - `models_path`, where the list of models is (None: there is none), and `models_of`, which
       reads their names from it.
     - `renames` and `may_drop`: fields of the body that dialects differ in, see `Dialect`.
+
+    `on_attempt` is told of every attempt: None if the server answered, else what went wrong.
 
     Redirects are not followed, bodies and messages are bounded, and the key is in no message,
     record or log.
@@ -124,6 +135,7 @@ class Transport:
             tokens_per_minute=settings.tokens_per_minute,
         )
         self.dialect = Dialect(renames, may_drop)
+        self.on_attempt: Callable[[str | None], None] = lambda trouble: None
         self._policy = RetryPolicy(settings.max_attempts, cap=settings.max_wait)
         self._models_path, self._models_of = models_path, models_of
         self._check_seconds = min(CHECK_SECONDS, settings.timeout)
@@ -211,6 +223,7 @@ class Transport:
                 result = self._read(await self._connection.post(url, body), read)
             finally:
                 self.limiter.release()
+            self.on_attempt(_trouble(result))
             if isinstance(result, Answer):
                 seconds = time.perf_counter() - started
                 used = result.usage.prompt_tokens + result.usage.completion_tokens

