@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from falter.analysis.cache import KnownScores
 from falter.records.interfaces import Case, PreparedScorer, Scorer
 from falter.records.types import BASELINE, Panel, Recipe, Response, Run, Score
+from falter.scorers.base import safe_score
 from falter.store.cells import CellRange
 from falter.store.store import PromptSize, Store, StoredCell
 
@@ -180,7 +181,7 @@ def score_cell(cell: StoredCell, scorer: Scorer, baseline: Response | None = Non
         if cell.failure is None:
             return None
         response = Response(key=cell.key, failure=cell.failure)
-    return scorer.score(Case(variant=cell.variant, response=response, baseline=baseline))
+    return safe_score(scorer, Case(variant=cell.variant, response=response, baseline=baseline))
 
 
 def scored_cells(
@@ -244,7 +245,7 @@ def judged_cells(
                 if score is None and scorer is not None:
                     response = None if before is None else before.response
                     score = score_cell(cell, scorer, response)
-                    if key is not None and score is not None:
+                    if key is not None and score is not None and score.outcome != "failed":
                         fresh[key] = score
                 yield cell, score
             if fresh:

@@ -69,8 +69,8 @@ def _asked(
     price, amount = target.price, cost.amount
     return {
         "model": client.model.label,
-        "address": client.model.base_url,
-        "key_variable": getattr(getattr(client, "transport", None), "key_variable", None),
+        "address": getattr(client, "address", client.model.base_url),
+        "key_variable": getattr(client, "key_variable", None),
         "calls": cost.calls,
         "prompt_tokens": cost.prompt_tokens,
         "completion_tokens_at_most": cost.completion_tokens,

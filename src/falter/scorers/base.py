@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 
+from falter.records.errors import FalterError, printable
 from falter.records.interfaces import AnswerKind, Case, Scorer, Style
 from falter.records.registry import Registry
 from falter.records.types import CUT, Item, Outcome, Response, Score, Tier
@@ -22,6 +23,20 @@ _REFUSALS = frozenset(
 )  # fmt: skip
 CUT_REASON = "the limit of tokens was reached before a whole answer"
 _LONGEST_EXTRACT = 1000  # characters
+
+
+def safe_score(scorer: Scorer, case: Case) -> Score:
+    """Return the scorer's score, or `failed` with what it raised: a reply never ends a run.
+
+    An error of falter's own, such as a missing sandbox, is raised.
+    """
+    try:
+        return scorer.score(case)
+    except FalterError:
+        raise
+    except Exception as error:
+        reason = f"the scorer raised {type(error).__name__}: {printable(str(error))[:300]}"
+        return Score(scorer=scorer.name, outcome="failed", reason=reason)
 
 
 def second_reader(scorer: Scorer) -> Scorer | None:
