@@ -10,10 +10,12 @@ from typing import Self
 
 from falter.records.interfaces import AnswerKind, Case
 from falter.records.types import CUT, Score
-from falter.scorers._reads import read_answer, read_label, read_number, read_yes_no
 from falter.scorers.base import TextScorer, clean_question, declined, scorers
 from falter.scorers.choices import letter_of
 from falter.scorers.json_fields import Fields, object_values
+from falter.scorers.reading.answers import read_answer
+from falter.scorers.reading.labels import read_label, read_yes_no
+from falter.scorers.reading.numbers import read_number
 from falter.scorers.replies import final_answer
 from falter.scorers.short_answers import accepted, is_named, same_answer
 from falter.scorers.structured import entity_match

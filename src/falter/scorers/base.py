@@ -10,7 +10,7 @@ from falter.records.interfaces import AnswerKind, Case, Scorer, Style
 from falter.records.registry import Registry
 from falter.records.types import CUT, Item, Outcome, Response, Score, Tier
 from falter.scorers.answer_parts import answer_parts, parts_as_json
-from falter.scorers.reading import declines
+from falter.scorers.reading.phrases import declines
 from falter.scorers.replies import in_form, without_sequel
 
 scorers: Registry[Scorer] = Registry("scorer", "falter.scorers")
@@ -62,9 +62,9 @@ class TextScorer(ABC):
                 return self.scored(word == case.variant.prompt.target, word)
 
     `read` only gets actual replies: failed requests, empty replies and those in the wrong form
-    are dealt with before. If the recipe asks for a form, `read` gets the answer inside it, and where
-    the answer has several parts, these as one JSON object of texts; if it asks
-    for reasoning first, what `final` extracts from the reply. It returns
+    are dealt with before. If the recipe asks for a form, `read` gets the answer inside it, and
+    where the answer has several parts, these as one JSON object of texts; if it asks for reasoning
+    first, what `final` extracts from the reply. It returns
     `self.scored(value, extracted)` with a value from 0 to 1 (or True and False);
     `self.unparsed(reason)` if the reply holds no answer; or `self.failed(reason)` if the item
     itself cannot be scored. Replies without a score are counted and left out, never taken as zero.

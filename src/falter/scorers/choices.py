@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from falter.records.interfaces import AnswerKind, Case, Style
 from falter.records.types import CUT, Item, Score
-from falter.scorers._reads import read_letter
 from falter.scorers.base import TextScorer, clean_question, scorers
+from falter.scorers.reading.letters import read_letter
 from falter.scorers.reading.reading import Reading
 from falter.scorers.replies import Unreadable, json_value
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from falter.records.interfaces import Case
 from falter.records.types import Score
-from falter.scorers._reads import read_fields
 from falter.scorers.base import TextScorer
+from falter.scorers.reading.fields import read_fields
 from falter.scorers.short_answers import same_answer
 
 _DEEPEST = 20

@@ -1,4 +1,4 @@
-"""Short answers compared as question answering compares them, and accepted spellings of a target."""
+"""Short answers compared as question answering compares them, and targets with aliases."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _folded(text: str) -> str:
     text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text)).casefold().strip()
     text = unicodedata.normalize("NFKC", text)
     numbers = _SIGN.sub(r" \g<0> ", _NUMBER.sub(_canonical, text)).replace("&", " and ")
-    bare = _ARTICLE.sub("", _DROPPED.sub("", numbers).strip("\"“”„«»*`_ "), count=1)
+    bare = _ARTICLE.sub("", _DROPPED.sub("", numbers).strip('"“”„«»*`_ '), count=1)
     return " ".join(filter(None, _APART.split(bare))) or " ".join(text.split())
 
 
