@@ -277,8 +277,7 @@ def _write(job: Job, folder: Path) -> Path:
 
 
 async def contact(job: Job, folder: Path, recipes: Sequence[str]) -> list[Line]:
-    """Run one job by the README's command, and hold its numbers beside the truth."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Run one job by the README's command in a folder, and hold its numbers beside the truth."""
     data, store = _write(job, folder), folder / "falter.db"
     async with LocalServer(lambda asked: truth.answer(asked)) as server:
         command = (
@@ -339,6 +338,7 @@ async def main(items: int, recipes: Sequence[str], folder: Path) -> None:
     """Run all four, print the table and what is off."""
     lines: list[Line] = []
     for n, job in enumerate(jobs(items)):
+        (folder / str(n)).mkdir()
         lines += await contact(job, folder / str(n), recipes)
     print(table(lines))
     off = misses(lines)
