@@ -18,8 +18,17 @@ from numpy.typing import NDArray
 from falter.analysis.cache import Known, code_mark, key_of
 from falter.analysis.meaning_checks import loses_meaning
 from falter.analysis.panel import Signer
-from falter.analysis.results import RecipeParts, Settings, map_estimates
-from falter.analysis.table import Table, TableBuilder, judged_cells, scored_cells
+from falter.analysis.results import RecipeParts, SecondReading, Settings, map_estimates
+from falter.analysis.table import (
+    FAILED,
+    MISSING,
+    SCORED,
+    UNPARSED,
+    Table,
+    TableBuilder,
+    judged_cells,
+    scored_cells,
+)
 from falter.measures.drop_decomposition import drop_parts
 from falter.measures.flips import churn
 from falter.records.ids import canonical
@@ -48,6 +57,28 @@ class Evidence:
     served_differently: Mask
     checked: frozenset[int]
     reader: str | None
+
+    def as_read(self, table: Table) -> Table:
+        """Return a table as the second reader reads its answers; what it cannot read is unparsed.
+
+        Requests that failed and cells that are missing stay so.
+        """
+        came = ~np.isin(table.outcome, (FAILED, MISSING))
+        unread = np.isnan(self.reread)
+        outcome = np.where(came, np.where(unread, UNPARSED, SCORED), table.outcome)
+        value = np.where(came, self.reread, np.nan)
+        return replace(table, value=value, outcome=outcome.astype(np.uint8), tier=None)
+
+
+def second_reading(table: Table, evidence: Evidence) -> SecondReading | None:
+    """Count the answers of a table that the second reader judges otherwise."""
+    if evidence.reader is None:
+        return None
+    came = ~np.isin(table.outcome, (FAILED, MISSING))
+    apart = np.abs(table.scores(strict=True) - evidence.reread) >= 0.5  # False where unread
+    return SecondReading(
+        reader=evidence.reader, answers=int(came.sum()), different=int((apart & came).sum())
+    )
 
 
 def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[RecipeParts, ...]:

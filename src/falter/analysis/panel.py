@@ -20,7 +20,7 @@ from falter.analysis.results import (
     Worst,
     map_estimates,
 )
-from falter.analysis.table import CHANGED, OUTCOMES, SAME_PROMPT, STATUSES, Table
+from falter.analysis.table import CHANGED, OUTCOMES, SAME_PROMPT, STATUSES, TIERS, Table
 from falter.measures.averages import (
     family_mean,
     group_average,
@@ -372,9 +372,14 @@ def _counts(table: Table, columns: Sequence[int] | range) -> Counts:
     outcome = table.outcome[:, list(columns)][planned]
     status = table.status[:, list(columns)][planned]
     by_outcome = [int((outcome == n).sum()) for n in range(len(OUTCOMES))]
+    inferred = 0
+    if table.tier is not None:
+        tier = table.tier[:, list(columns)][planned]
+        inferred = int((tier == TIERS.index("inferred")).sum())
     by_status = [int((status == n).sum()) for n in range(len(STATUSES))]
     return Counts(
         cells=int(planned.sum()),
+        inferred=inferred,
         **dict(zip(OUTCOMES, by_outcome, strict=True)),
         **dict(zip(STATUSES[1:], by_status[1:], strict=True)),
     )

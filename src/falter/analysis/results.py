@@ -127,6 +127,7 @@ class Counts:
 
     So do the five kinds of variant, together with the cells of the clean prompt, which has none.
     `same_prompt` are changed prompts that an earlier recipe makes too: asked once, for that one.
+    Of the scored answers, `inferred` were taken from prose and not stated.
     """
 
     cells: int
@@ -141,11 +142,17 @@ class Counts:
     not_applicable: int
     no_rewrite: int = 0
     same_prompt: int = 0
+    inferred: int = 0
 
     @property
     def answers(self) -> int:
         """Replies that came."""
         return self.cells - self.failed - self.missing
+
+    @property
+    def hold_no_answer(self) -> bool:
+        """Return True if replies came and none of them holds an answer."""
+        return self.answers > 0 and self.scored == 0
 
     @property
     def unread(self) -> int:
@@ -214,6 +221,24 @@ class RecipeParts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SecondReading:
+    """Replies of a panel that its second reader would judge otherwise.
+
+    `different` of the `answers` that came have a score there that is a half or more away from
+    their own, unread ones being 0; one that the second reader cannot read is not among them.
+    """
+
+    reader: str
+    answers: int
+    different: int
+
+    @property
+    def share(self) -> float:
+        """The share of replies that are judged otherwise."""
+        return self.different / self.answers if self.answers else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Worst:
     """The recipe with the largest drop, as it is likely to be for new items, and as it was seen."""
 
@@ -273,7 +298,7 @@ class PanelResult:
     `subjects` is the baseline with every subject counting the same, where items have several.
     `parts` split the recipes' drops; they take a store, so results of others have none. `margin` is
     that of the verdicts. `at_chance`: the baseline cannot be told from guessing. `not_asked` is
-    what a budget left out.
+    what a budget left out. `second_reading` is None where no second reader is named.
     """
 
     panel: Panel
@@ -304,6 +329,7 @@ class PanelResult:
     parts: tuple[RecipeParts, ...] = ()
     at_chance: bool = False
     not_asked: NotAsked | None = None
+    second_reading: SecondReading | None = None
 
     @property
     def verdicts(self) -> Mapping[Verdict, int]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from falter.analysis.cache import KnownScores
 from falter.records.interfaces import Case, PreparedScorer, Scorer
-from falter.records.types import BASELINE, Panel, Recipe, Response, Run, Score
+from falter.records.types import BASELINE, Panel, Recipe, Response, Run, Score, Tier
 from falter.store.cells import CellRange
 from falter.store.store import PromptSize, Store, StoredCell
 
@@ -59,6 +59,7 @@ Floats = NDArray[np.float64]
 STATUSES = ("baseline", "changed", "unchanged", "not_applicable", "no_rewrite", "same_prompt")
 CHANGED, SAME_PROMPT = STATUSES.index("changed"), STATUSES.index("same_prompt")
 STRETCH = 256
+TIERS: tuple[Tier | None, ...] = (None, "stated", "inferred")
 OUTCOMES = ("scored", "unparsed", "truncated", "refused", "failed", "missing")
 SCORED, UNPARSED, TRUNCATED, REFUSED, FAILED, MISSING = range(6)
 UNREADABLE = (UNPARSED, TRUNCATED, REFUSED)
@@ -84,6 +85,7 @@ class Table:
     `place` is the panel's among those of the run. A model that is scored in several ways on a task
     has several tables. All but the first are `rescored` and have the scorer in the task's name;
     what is said over tasks and models leaves them out, since they are about the same items.
+    `tier` says how an answer was found, as its place in `TIERS`; None where nothing was read.
     `layout` is what a budget left of the plan: the `items` there are, those `asked`, and the
     `requests` for them `of` all.
     """
@@ -112,6 +114,7 @@ class Table:
     merged: Mapping[tuple[str, str], int] = field(default_factory=dict)
     doubles: Mapping[int, int] = field(default_factory=dict)
     layout: Mapping[str, Any] | None = None
+    tier: NDArray[np.uint8] | None = None
 
     @property
     def columns(self) -> list[int]:
@@ -156,6 +159,15 @@ class Table:
         total = np.where(scored, value, 0.0).sum(axis=2)
         mean: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
         return mean
+
+    def stated(self) -> Table:
+        """Return the same table with answers that were inferred from prose as unparsed."""
+        if self.tier is None:
+            return self
+        inferred = self.tier == TIERS.index("inferred")
+        value = np.where(inferred, np.nan, self.value)
+        outcome = np.where(inferred, np.uint8(UNPARSED), self.outcome)
+        return replace(self, value=value, outcome=outcome)
 
     def changed(self) -> NDArray[np.bool_]:
         """Items × recipes: whether the recipe really changed the prompt (in any draw)."""
@@ -336,7 +348,7 @@ class TableBuilder:
     def __init__(self, run: Run, place: int) -> None:
         self.run, self.place, self.panel = run, place, run.panels[place]
         self.column = {recipe.id: n for n, recipe in enumerate(run.recipes)}
-        self.rows: dict[tuple[str, int, int], tuple[float, int, int, int, float, int]] = {}
+        self.rows: dict[tuple[str, int, int], tuple[float, int, int, int, float, int, int]] = {}
         self.served_by: dict[str, None] = {}
         self.failures: dict[str, int] = {}
         self.ids: dict[str, str] = {}
@@ -374,6 +386,7 @@ class TableBuilder:
             cell.edits,
             _margin(cell),
             self._output(cell, score),
+            0 if score is None else TIERS.index(score.tier),
         )
 
     def _output(self, cell: StoredCell, score: Score | None) -> int:
@@ -399,10 +412,11 @@ class TableBuilder:
         edits = np.zeros(shape, np.int64)
         margin = np.full(shape, np.nan)
         output = np.full(shape, -1, np.int32)
+        tier = np.zeros(shape, np.uint8)
         in_plan = np.zeros(shape, np.bool_)
         for (key, column, place), row in self.rows.items():
             at = (position[key], column, place)
-            value[at], outcome[at], status[at], edits[at], margin[at], output[at] = row
+            value[at], outcome[at], status[at], edits[at], margin[at], output[at], tier[at] = row
             in_plan[at] = True
         merged, doubles = self._merge(status, position)
         rescored = any(
@@ -432,6 +446,7 @@ class TableBuilder:
             served_by=tuple(self.served_by),
             failures=self.failures,
             output=None if self.lacks_answers or not self.outputs else output,
+            tier=tier if tier.any() else None,
             families=tuple(self.families[key] for key in items)
             if items and len(self.families) == len(items)
             else None,

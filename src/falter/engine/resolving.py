@@ -40,6 +40,7 @@ from falter.records.types import (
     Sampling,
 )
 from falter.rewrites.bank import Needs, ledger_for, needs_from
+from falter.scorers.reading.reading import READER_VERSION
 from falter.tasks.rows import source_name
 from falter.tasks.task import Task
 
@@ -169,7 +170,9 @@ def resolve(
         experiment=identity_settings(experiment)
         | ({"rewrites": needs.fingerprint} if needs else {})
         | ({"labels": {task: list(labels[task]) for task in sorted(with_labels_of)}}
-           if with_labels_of else {}),
+           if with_labels_of else {})
+        | ({} if all(scorer.needs_scores for scorer in by_name.values())
+           else {"reader": READER_VERSION}),
         version=__version__,
         seed=experiment.seed,
         recipes=recipes,
