@@ -169,7 +169,7 @@ def _differences(
     """Accuracy, average drop and every drop: the second reading's less the first's, by item."""
     scores = [table.matrix(strict=settings.strict) for table in (first, second)]
     drops = [
-        np.where(first.changed(), each[:, :1] - each, np.nan)[:, first.columns] for each in scores
+        np.where(first.changed(), each[:, :1] - each, np.nan)[:, first.distinct] for each in scores
     ]
     more = drops[1] - drops[0]
     sign = Signer(second, settings)
@@ -190,7 +190,7 @@ def _differences(
             "drop",
             recipe=first.recipes[column].label,
         )
-        for n, column in enumerate(first.columns)
+        for n, column in enumerate(first.distinct)
     )
     absent = Estimate(
         measure="micro_average", value=None, status="insufficient_data", level=settings.level
