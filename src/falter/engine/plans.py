@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Unpack
 
-from falter.engine.budgets import budget_forecast, read_prices, with_prices
 from falter.engine.asking import connect_writer, writing_target
+from falter.engine.budgets import budget_forecast, read_prices, with_prices
 from falter.engine.config import Experiment, ModelSpec
 from falter.engine.execution import planned_cost
 from falter.engine.keywords import ExperimentSettings
@@ -466,14 +466,10 @@ def _judging(
         item = Item(task=part.name, key="filler", fields={"shown": text}, choices=RATINGS)
         template = Template.parse("{shown}")
         task = Task(name=part.name, items=(item,), templates={"open": template, "cloze": template})
-        one = resolve(
-            judging.experiment, loaded=[task], clients=study.judges, recipes=(BASELINE,)
-        )
+        one = resolve(judging.experiment, loaded=[task], clients=study.judges, recipes=(BASELINE,))
         for panel in one.panels:
             cost = estimate_cost(panel.requests(1), panel.target, set).times(calls)
-            asked = _asked(
-                cost, panel.client, panel.target, price_list, judging.experiment.batch
-            )
+            asked = _asked(cost, panel.client, panel.target, price_list, judging.experiment.batch)
             yield {"part": part.name, "role": "judge", **asked}
 
 

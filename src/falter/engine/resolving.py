@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -179,12 +180,19 @@ def resolve(
         panels=tuple(p.panel for p in panels),
         draws=experiment.draws,
         repeats=experiment.repeats,
-        origin={} if experiment.data is None else {"data": source_name(experiment.data.path)},
+        origin=_origin(experiment),
         ways=tuple(p.target.way for p in panels),
     )  # fmt: skip
     return Resolved(
         experiment=experiment, run=run, panels=tuple(panels), scorers=by_name, rewrites=needs
     )
+
+
+def _origin(experiment: Experiment) -> dict[str, str]:
+    """The name of the run's data, and the levels of its grid: what reports need to know."""
+    data, grid = experiment.data, experiment.grid
+    named = {} if data is None else {"data": source_name(data.path)}
+    return named if grid is None else {**named, "grid": json.dumps(dict(grid))}
 
 
 def distinct(ids: Sequence[str], names: Sequence[str], what: str = "model") -> None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import pytest
 
-from falter.gate.robust import CASE, MARK, Robust, CaseFunction, keyword_result, outcome_of
+from falter.gate.robust import CASE, MARK, CaseFunction, Robust, keyword_result, outcome_of
 
 FOLDER = "falter_folder"
 MAX_WAIT_SECONDS = 24 * 3600.0
