@@ -80,18 +80,20 @@ def rescored_panels(
     store: Store,
     run: Run,
     scorers: Mapping[str, Scorer],
-    other: Scorer,
+    others: Mapping[str, Scorer],
     places: Collection[int],
     settings: Settings,
 ) -> tuple[ReadTwice, ...]:
     """The panels at these places of a run, read by their own scorer and by another one.
 
-    One pass over the stored answers; calls no model.
+    `others` are by the name of the own. One pass over the stored answers; calls no model.
     """
-    readers = {place: _TwoReadings(run, place, other) for place in places}
+    readers = {
+        place: _TwoReadings(run, place, others[run.panels[place].scorer]) for place in places
+    }
     pairs = zip(
         scored_cells(store, run, scorers, sections=True),
-        scored_cells(store, run, dict.fromkeys(scorers, other), sections=True),
+        scored_cells(store, run, others, sections=True),
         strict=True,
     )
     for (cell, first), (_, second) in pairs:

@@ -133,7 +133,7 @@ def _whole(text: str) -> bool:
 # The names that keys of model providers have; anything else may hold any secret.
 _MODEL_KEY = re.compile(r"[A-Z0-9_]*API_KEY|HF_TOKEN|HUGGING_FACE_HUB_TOKEN")
 _LOCAL = re.compile(r"localhost|127\.\d+\.\d+\.\d+|\[?::1\]?|0\.0\.0\.0")
-_MODELS = ("models", "model", "rewriter", "judge")
+_MODELS = ("models", "model", "rewriter", "reader", "judge")
 _DEEPEST = 20
 
 

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 from falter.engine.budgets import budget_forecast, read_prices, with_prices
 from falter.engine.config import Experiment
 from falter.engine.execution import planned_cost
+from falter.engine.extraction import MAX_STATED, calls_at_most
 from falter.engine.keywords import ExperimentSettings
 from falter.engine.remarks import demonstration_changes
 from falter.engine.resolving import PanelPlan
@@ -203,6 +204,11 @@ def plan_lines(planned: Mapping[str, Any]) -> Iterator[str]:
     judges = "the judge" if planned["judges"] == 1 else f"{planned['judges']} judges together"
     for name, calls in planned["judge_calls_at_most"].items():
         yield f"{name}: at most {calls:,} calls of {judges}"
+    for name, calls in planned["reader_calls_at_most"].items():
+        yield (
+            f"{name} reads replies that are inferred or unparsed, and {MAX_STATED} stated ones to "
+            f"compare: at most {calls:,} calls, one a reply; how many is known with the replies"
+        )
     if len(rows) > 1:
         yield _together(rows)
     yield from map(_prompt_text, planned["prompts"])
@@ -401,6 +407,7 @@ def _planned(
             judging.part.name: len(study.judges) * protocol.judge_calls(judging.part, cells)
             for judging in study.judging
         },
+        "reader_calls_at_most": _reader_calls(study),
         "missing_rewrites": sum(len(need.missing) for need in needs),
         "missing": list(dict.fromkeys(line for need in needs for line in need.shortfall())),
         "texts_left_out": sum(len(need.left_out) for need in needs),
@@ -412,6 +419,14 @@ def _planned(
         ],
         "notes": [*study.notes, *protocol.notes(study.spec.preset)],
     }
+
+
+def _reader_calls(study: ResolvedStudy) -> dict[str, int]:
+    """The most calls of the model that reads replies, by its name; empty without one."""
+    reader = study.spec.experiment.reader
+    if reader is None:
+        return {}
+    return {reader.name: sum(calls_at_most(resolved) for _, resolved in study.parts)}
 
 
 def _of_all(panel: PanelPlan, limit: int | None, described: Described) -> float:

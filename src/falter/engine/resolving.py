@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from falter import __version__
 from falter.engine.conditions import conditions, hold_out
 from falter.engine.config import Experiment, ModelSpec, identity_settings
-from falter.engine.connections import connect_all, require_batches
+from falter.engine.connections import connect_all, connect_judge, require_batches
 from falter.engine.recipes import recipes_of
 from falter.engine.scoring import (
     constrains,
@@ -27,6 +28,7 @@ from falter.engine.scoring import (
     with_reasoning,
 )
 from falter.engine.task_loading import load_tasks
+from falter.records.codec import to_json
 from falter.records.errors import DuplicateName, UsageError
 from falter.records.interfaces import Client, RewriteBank, Scorer
 from falter.records.planning import Asked, Condition, Target, count_cells, plan
@@ -38,6 +40,7 @@ from falter.records.types import (
     Request,
     Run,
     Sampling,
+    Way,
 )
 from falter.rewrites.bank import Needs, ledger_for, needs_from
 from falter.tasks.rows import source_name
@@ -169,7 +172,9 @@ def resolve(
         experiment=identity_settings(experiment)
         | ({"rewrites": needs.fingerprint} if needs else {})
         | ({"labels": {task: list(labels[task]) for task in sorted(with_labels_of)}}
-           if with_labels_of else {}),
+           if with_labels_of else {})
+        | ({} if experiment.reader is None else
+           {"reader": reader_settings(connect_judge(experiment.reader, batch=False))}),
         version=__version__,
         seed=experiment.seed,
         recipes=recipes,
@@ -182,6 +187,17 @@ def resolve(
     return Resolved(
         experiment=experiment, run=run, panels=tuple(panels), scorers=by_name, rewrites=needs
     )
+
+
+EXTRACTION_TOKENS = 256
+
+
+def reader_settings(client: Client) -> dict[str, Any]:
+    """How a model that reads replies is asked: enough to find its own replies without a client."""
+    able = client.capabilities
+    sampling = Sampling(max_tokens=REASONING_LIMIT if able.reasons else EXTRACTION_TOKENS)
+    way = Way(asking="chat" if able.chats else "plain", sampling=sampling)
+    return {"model": to_json(client.model), "way": to_json(way)}
 
 
 def distinct(ids: Sequence[str], names: Sequence[str], what: str = "model") -> None:
