@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from falter.analysis.results import Analysis
 from falter.analysis.table import Table
-from falter.records.errors import TaskError
+from falter.records.errors import TaskError, UnknownName
 from falter.records.figures import Figure
 from falter.records.registry import Registry
 from falter.records.types import Panel, Rewrite, Run, Score
@@ -27,7 +27,7 @@ Need = Literal["text", "listed options"]
 class UserSettings:
     """What a user sets instead of the preset's own settings.
 
-    `tasks` are the user's own, by name and kind; empty to use the preset's. `generates` and
+    `parts` are the names of those to run, empty for all. `tasks` are the user's own, by name and kind; empty to use the preset's. `generates` and
     `scores` say what every model can do, `lists` whether every task with options has a template
     that lists them. A protocol needs these only where its parts depend on them: tasks, data and
     limits are put in place for it. `judge_scores` says whether the judge gives likelihoods.
@@ -35,6 +35,7 @@ class UserSettings:
     """
 
     preset: str
+    parts: tuple[str, ...] = ()
     tasks: tuple[tuple[str, TaskKind], ...] = ()
     limit: int | None = None
     demonstrations: int | None = None
@@ -168,6 +169,21 @@ _KINDS: dict[TaskKind, str] = {
     "code": "code as its answer",
     "open": "an open answer",
 }
+
+
+def chosen_parts(protocol: Protocol, settings: UserSettings) -> tuple[Part, ...]:
+    """The parts that the user named, or all; with each the part that it judges, and its judges."""
+    parts = protocol.parts(settings)
+    names = [part.name for part in parts]
+    for name in settings.parts:
+        if name not in names:
+            raise UnknownName(f"part of {protocol.name}", name, names)
+    chosen = set(settings.parts or names)
+    for part in reversed(parts):
+        chosen |= {part.judges} if part.name in chosen and part.judges is not None else set()
+    for part in parts:
+        chosen |= {part.name} if part.judges in chosen else set()
+    return tuple(part for part in parts if part.name in chosen)
 
 
 def placed_parts(

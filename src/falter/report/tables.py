@@ -383,8 +383,9 @@ def _example_rows(figure: Examples) -> Iterator[Row]:
             yield _cell(label, f"prompt {name}", "text", prompt)
             yield _cell(label, f"answer {name}", "text", side.answer)
             yield _cell(label, f"outcome {name}", "text", side.word)
-            if side.read:
-                yield _cell(label, f"read {name}", "text", side.read)
+            for what, text in (("read", side.read), ("tier", side.tier), ("second", side.second)):
+                if text:
+                    yield _cell(label, f"{what} {name}", "text", text)
 
 
 def _cell(row: str, column: str, unit: Unit, value: Value) -> Row:
