@@ -407,7 +407,7 @@ def best_tally(ratings: Mapping[str, Mapping[str, ArrayLike]]) -> dict[str, int]
     items = max((len(v) for of in columns.values() for v in of.values()), default=0)
     for item in range(items):
         rated = {
-            arm: {c: float(v[item]) for c, v in of.items() if not np.isnan(v[item])}
+            arm: {c: float(v[item]) for c, v in of.items() if item < len(v) and v[item] == v[item]}
             for arm, of in columns.items()
         }
         for arm in best_arms({arm: of for arm, of in rated.items() if of}):

@@ -27,9 +27,10 @@ Need = Literal["text", "listed options"]
 class UserSettings:
     """What a user sets instead of the preset's own settings.
 
-    `parts` are the names of those to run, empty for all. `tasks` are the user's own, by name and kind; empty to use the preset's. `generates` and
-    `scores` say what every model can do, `lists` whether every task with options has a template
-    that lists them. A protocol needs these only where its parts depend on them: tasks, data and
+    `parts` are the names of those to run, empty for all. `tasks` are the user's own, by name and
+    kind; empty to use the preset's. `generates` and `scores` say what every model can do, `lists`
+    whether every task with options has a template that lists them. A protocol needs these only
+    where its parts depend on them: tasks, data and
     limits are put in place for it. `judge_scores` says whether the judge gives likelihoods.
     `recipes`, `grid` and `remedies` are for a protocol that takes them.
     """

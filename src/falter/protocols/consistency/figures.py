@@ -47,7 +47,8 @@ from falter.stats.factorial import Anova
 declared = figures_of("consistency")
 Floats = NDArray[np.float64]
 PAPER = "as in the paper"
-PAPERS_SCORERS = ("exact_word", "exact_letter")
+PAPERS_SCORERS = "exact_"
+"""What the names of scorers begin with that compare the whole reply, as the paper does."""
 MIN_POINTS = 3
 """Fewest model–data set pairs through which a line is drawn."""
 
@@ -201,7 +202,7 @@ def _curve(m: Measured) -> Curve:
 
 def _of_paper(found: Sequence[Measured]) -> list[Measured]:
     """The panels read as the paper reads; those of the last scorer where there are none."""
-    read = [m for m in found if set(m.panel.scorers) & set(PAPERS_SCORERS)]
+    read = [m for m in found if any(s.startswith(PAPERS_SCORERS) for s in m.panel.scorers)]
     last = {m.panel.labels[:2]: m for m in found}
     return read or list(last.values())
 
@@ -229,7 +230,7 @@ def paper_figures(found: Sequence[Measured], level: float) -> Iterator[Figure]:
 def _regression(found: Sequence[Measured], level: float) -> Iterator[Figure]:
     """The scatter with its line and luck, and a line for each way of reading."""
     ways = {PAPER: _of_paper(found)}
-    own = [m for m in found if not set(m.panel.scorers) <= set(PAPERS_SCORERS)]
+    own = [m for m in found if not all(s.startswith(PAPERS_SCORERS) for s in m.panel.scorers)]
     if own != ways[PAPER]:
         ways["as falter reads"] = own
     rows: list[tuple[Value, ...]] = []
