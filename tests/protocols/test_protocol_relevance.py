@@ -235,11 +235,11 @@ def test_ways_of_choosing_sentences_can_be_named(tmp_path: Path) -> None:
     settings["recipes"] = [f"paraphrase_relevant:{way}", f"paraphrase_irrelevant:{way}"]
     result = falter.run(**settings)
     assert [row[3] for row in result.figure("relative-change").rows] == [
-        "relevant sentences, top 2, by ROUGE-1", "irrelevant sentences, top 2, by ROUGE-1",
+        "relevant sentences, top 2, by rouge1", "irrelevant sentences, top 2, by rouge1",
         "same article again",
     ]  # fmt: skip
     assert [row[4] for row in result.figure("controls").rows] == [
-        "irrelevant sentences, top 2, by ROUGE-1"
+        "irrelevant sentences, top 2, by rouge1"
     ]
     assert "nothing is claimed" in result.figure("answer").text[0]
 

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from falter.analysis.sentences import noun
 from falter.measures.consistency import (
     OutputConsistency,
     Steadiness,
@@ -111,16 +112,6 @@ class Measured:
     @property
     def index(self) -> Estimate | None:
         return None if self.steadiness is None else self.steadiness.index
-
-    @cached_property
-    def same_items(self) -> Floats:
-        """1 for an item with the same answer everywhere, 0 for another, NaN for missing cells."""
-        panel = self.panel
-        if panel.outputs is None:
-            return np.full(len(panel.scores), np.nan)
-        first = panel.outputs[:, :1]
-        same = (panel.outputs >= 0).all(axis=1) & (panel.outputs == first).all(axis=1)
-        return np.where(panel.missing.any(axis=1), np.nan, same.astype(float))
 
 
 def measured_panels(panels: Sequence[GridPanel], level: float) -> list[Measured]:
@@ -238,7 +229,11 @@ def _regression(found: Sequence[Measured], level: float) -> Iterator[Figure]:
     for way, measured in ways.items():
         points = [m for m in measured if m.panel.outputs is not None]
         if len(points) >= MIN_POINTS:
-            line = lines[way] = _line(points, level)
+            line = lines[way] = robustness_regression(
+                [m.capability.value for m in points],
+                [None if m.same is None else m.same.strict.value for m in points],
+                level=level,
+            )
             rows.append((way, len(points), line.slope, line.intercept, line.r_squared))
     if not rows:
         yield Statement(**declared("no-regression", fewest=MIN_POINTS))
@@ -246,18 +241,6 @@ def _regression(found: Sequence[Measured], level: float) -> Iterator[Figure]:
     way, line = next(iter(lines.items()))
     yield Curves(curves=tuple(_scatter(ways[way], line)), **declared("scatter", way=way))
     yield Grid(rows=tuple(rows), **declared("regression"))
-
-
-def _line(points: Sequence[Measured], level: float) -> RobustnessRegression:
-    performance = [m.panel.scores.mean(axis=1) for m in points]
-    line = robustness_regression(performance, [m.same_items for m in points], level=level)
-    return replace(
-        line,
-        **{
-            part: replace(getattr(line, part), signature="")
-            for part in ("slope", "intercept", "r_squared")
-        },
-    )
 
 
 LUCK_STEPS = 20
@@ -471,12 +454,14 @@ def _pair_sentences(readings: Sequence[Measured]) -> Iterator[str]:
         return
     text = (
         f"Asked in {width} ways, {model} gives the same answer to "
-        f"{n.shown(m.same.strict, 'percent').with_unit(' %')} of {items} items of {task}"
+        f"{n.shown(m.same.strict, 'percent').with_unit(' %')} of {noun(items, 'item')} of {task}"
     )
     if m.same.correct is not None and m.same.wrong is not None:
         right, wrong = n.percent(m.same.correct.value), n.percent(m.same.wrong.value)
         text += f" ({right} % right, {wrong} % wrong)"
-    text += f"; it is right {n.percent(m.capability.value)} of 100 times."
+    if m.capability.value is not None:
+        text += f"; it is right {n.percent(m.capability.value)} of 100 times"
+    text += "."
     index = m.index
     if index is None or index.value is None:
         reason = index.method.removeprefix("none: ") if index else "scores are graded"

@@ -99,7 +99,7 @@ def _arm_of(recipe: Recipe) -> str:
         return recipe.label
     top, method = int(step.params.get("top", 1)), step.params.get("method", "tfidf")
     how = f", top {top}" if top > 1 else ""
-    return f"{which} sentences{how}" + (", by ROUGE-1" if method == "rouge1" else "")
+    return f"{which} sentences{how}" + (f", by {method}" if method != "tfidf" else "")
 
 
 def arms_of(result: PartResult) -> tuple[str, ...]:
