@@ -43,6 +43,8 @@ from falter.scorers import scorers
 from falter.scorers.summary_rating import ENTAILMENT, RATINGS, option_chances
 from falter.store.rewrites import put_rewrites
 from falter.store.store import Store
+from falter.tasks import tasks
+from falter.tasks.sizes import described_rows, sized_by_description, sizes
 from falter.testing import Scripted
 
 ARTICLES, LENGTH, LOST = 48, 6, 0.4
@@ -475,3 +477,25 @@ def test_a_written_rating_is_one_number(reply: str, value: float | None) -> None
     base = case(RATINGS, [])
     told = replace(base, response=Response(key="r", text=reply))
     assert scorers.get("summary_rating").score(told).value == value
+
+
+def test_planned_data_sets_share_no_prompt() -> None:
+    """So that a plan's calls are its cells; Reddit has as many stories as the paper tests on."""
+    with sized_by_description():
+        xsum, reddit = (described_rows(name) for name in ("xsum", "reddit_tifu"))
+    assert xsum and reddit
+    assert not {row["document"] for row in xsum} & {row["documents"] for row in reddit}
+    assert sizes()["reddit_tifu"]["rows"] == tasks.get("reddit_tifu").test_items == 4214
+
+
+def test_a_test_part_is_drawn_by_the_hash_of_the_text(tmp_path: Path) -> None:
+    """The same stories wherever they stand; a file of one's own is taken whole."""
+    rows = [{"documents": f"Story {n}.", "tldr": f"Short {n}."} for n in range(30)]
+    path = tmp_path / "own.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    task = tasks.get("reddit_tifu")
+    whole = task(str(path)).items
+    part = replace(task, test_items=10)._test_part(whole, None)
+    assert len(whole) == 30 and len(part) == 10
+    assert [item.key for item in part] == [i.key for i in whole if i in part]
+    assert part[::-1] == replace(task, test_items=10)._test_part(whole[::-1], None)

@@ -83,8 +83,9 @@ def _chapters_of(
 ) -> Iterator[tuple[str, Sequence[Figure]]]:
     level, seed = result.analysis.level, result.analysis.seed
     scores = scores_of(result)
-    charts = chart_figures(result, scores, level)
-    yield "What rewording does", (*change_figures(scores, level), *charts)
+    changes, *controls = change_figures(scores, level)
+    charts = chart_figures(result, scores, changes, level)
+    yield "What rewording does", (changes, *controls, *charts)
     yield "Where summaries come from", tuple(source_figures(result, level, seed))
     ratings = [f for part in judged for f in judged_figures(result, part, scores, level)]
     yield "How good the summaries are", ratings

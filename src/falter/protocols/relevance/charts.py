@@ -8,9 +8,7 @@ import numpy as np
 
 from falter.analysis.examples import segments
 from falter.measures.averages import mean_score
-from falter.measures.relevance import score_change
 from falter.protocols.protocol import PartResult
-from falter.protocols.relevance.parts import MEASURES
 from falter.protocols.relevance.summaries import (
     IRRELEVANT,
     ORIGINAL,
@@ -31,14 +29,27 @@ from falter.records.figures import (
     Side,
     Value,
 )
+from falter.records.types import Estimate
 
 declared = figures_of("relevance")
 
 
-def chart_figures(result: PartResult, panels: Sequence[Scores], level: float) -> Iterator[Figure]:
-    """The changes drawn, the paper's layout, how often the length was kept, and an example."""
-    yield Forest(rows=tuple(_change_rows(panels, level)), **declared("changes"))
-    yield _paper_table(panels, level)
+def chart_figures(
+    result: PartResult, panels: Sequence[Scores], changes: Grid, level: float
+) -> Iterator[Figure]:
+    """The `changes` drawn and in the paper's layout, how often the length was kept, an example."""
+    rows = [row for row in changes.rows if row[3] in (RELEVANT, IRRELEVANT)]
+    pairs = {row[:2] for row in rows}
+    drawn = [
+        ForestRow(
+            label=f"{measure}, {arm}" + (f" · {model} · {task}" if len(pairs) > 1 else ""),
+            kind="member",
+            estimate=change if isinstance(change, Estimate) else None,
+        )
+        for model, task, measure, arm, *_, change, _ in rows
+    ]
+    yield Forest(rows=tuple(drawn), **declared("changes"))
+    yield _paper_table([row for row in rows if row[3] == RELEVANT])
     summaries = list(summaries_of(result))
     yield Grid(rows=tuple(_lengths(summaries, level)), **declared("lengths"))
     example = _example(panels, summaries)
@@ -46,33 +57,15 @@ def chart_figures(result: PartResult, panels: Sequence[Scores], level: float) ->
         yield Examples(examples=(example,), **declared("example"))
 
 
-def _change_rows(panels: Sequence[Scores], level: float) -> Iterator[ForestRow]:
-    several = len({(panel.model, panel.task) for panel in panels}) > 1
-    for panel in panels:
-        measure = MEASURES.get(panel.measure, panel.measure)
-        of = f" · {panel.model} · {panel.task}" if several else ""
-        for arm in (RELEVANT, IRRELEVANT):
-            new = panel.of(arm)
-            if new is not None:
-                change = score_change(panel.values[:, 0], new, clusters=panel.clusters, level=level)
-                yield ForestRow(
-                    label=f"{measure}, {arm}{of}", kind="member", estimate=panel.signed(change)
-                )
-
-
-def _paper_table(panels: Sequence[Scores], level: float) -> Grid:
-    """Data set × measure, a column for each model: the change with relevant sentences reworded."""
-    models = list(dict.fromkeys(panel.model for panel in panels))
-    found: dict[tuple[str, str], dict[str, Value]] = {}
-    for panel in panels:
-        new = panel.of(RELEVANT)
-        if new is not None:
-            change = score_change(panel.values[:, 0], new, clusters=panel.clusters, level=level)
-            row = panel.task, MEASURES.get(panel.measure, panel.measure)
-            found.setdefault(row, {})[panel.model] = panel.signed(change)
-    rows = tuple((*row, *(cells.get(model) for model in models)) for row, cells in found.items())
+def _paper_table(rows: Sequence[tuple[Value, ...]]) -> Grid:
+    """Data set × measure, a column for each model."""
+    models = list(dict.fromkeys(str(row[0]) for row in rows))
+    found: dict[tuple[Value, ...], dict[Value, Value]] = {}
+    for row in rows:
+        found.setdefault(row[1:3], {})[row[0]] = row[-2]
+    cells = tuple((*names, *(of.get(model) for model in models)) for names, of in found.items())
     columns = (Column(name=model, unit="percent", over="Change, %") for model in models)
-    return Grid(rows=rows, **declared("table-1", columns))
+    return Grid(rows=cells, **declared("table-1", columns))
 
 
 def _lengths(summaries: Sequence[Summary], level: float) -> Iterator[tuple[Value, ...]]:

@@ -321,7 +321,7 @@ def _sentences(text: str) -> list[str]:
 RELEVANT, IRRELEVANT = "relevant sentences", "irrelevant sentences"
 
 
-def change_figures(panels: Sequence[Scores], level: float) -> tuple[Figure, ...]:
+def change_figures(panels: Sequence[Scores], level: float) -> tuple[Grid, ...]:
     """The change of every corpus mean, and what the controls leave of it."""
     rows = tuple(row for panel in panels for row in _changes(panel, level))
     controls = tuple(row for panel in panels for row in _controls(panel, level))
