@@ -124,7 +124,14 @@ def test_a_judge_has_its_own_address_and_price_and_is_checked_first(
     client = scripted(patch, "writer", writer())
     patch.delenv("JUDGE_API_KEY", raising=False)
     arguments = ["--protocol", "enterprise", "--task", "enterprise_case", "--limit", "1"]
-    arguments += ["--model", "writer", "--judge", "openai:gpt-4.1", "--store", str(tmp_path / "f.db")]
+    arguments += [
+        "--model",
+        "writer",
+        "--judge",
+        "openai:gpt-4.1",
+        "--store",
+        str(tmp_path / "f.db"),
+    ]
     arguments += ["--judge-base-url", "https://judge.example/v1"]
     arguments += ["--judge-api-key-env", "JUDGE_API_KEY"]
     assert not invoke(["plan", *arguments, "--prices", "2025-11", "--rewriter", "openai:gpt-4.1"])

@@ -466,14 +466,10 @@ def _judging(
         item = Item(task=part.name, key="filler", fields={"shown": text}, choices=RATINGS)
         template = Template.parse("{shown}")
         task = Task(name=part.name, items=(item,), templates={"open": template, "cloze": template})
-        one = resolve(
-            judging.experiment, loaded=[task], clients=study.judges, recipes=(BASELINE,)
-        )
+        one = resolve(judging.experiment, loaded=[task], clients=study.judges, recipes=(BASELINE,))
         for panel in one.panels:
             cost = estimate_cost(panel.requests(1), panel.target, set).times(calls)
-            asked = _asked(
-                cost, panel.client, panel.target, price_list, judging.experiment.batch
-            )
+            asked = _asked(cost, panel.client, panel.target, price_list, judging.experiment.batch)
             yield {"part": part.name, "role": "judge", **asked}
 
 

@@ -168,7 +168,9 @@ def _texts(
     experiments: Sequence[Experiment], store: Store
 ) -> tuple[dict[str, Wanted], dict[str, Wanted]]:
     """What is wanted, and what of it is missing; texts that experiments share count once."""
-    by_experiment = [needs_of(experiment, bank_for(experiment, store)) for experiment in experiments]
+    by_experiment = [
+        needs_of(experiment, bank_for(experiment, store)) for experiment in experiments
+    ]
     return (
         {text.key: text for needs in by_experiment for text in needs.wanted},
         {text.key: text for needs in by_experiment for text in needs.missing},

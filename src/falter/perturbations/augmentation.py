@@ -50,9 +50,7 @@ def _with_persona(prompt: Prompt, rng: Rng, file: str | None, language: str) -> 
     return framed(prompt, "persona", before=f"{chosen}\n")
 
 
-def _with_emotion(
-    prompt: Prompt, rng: Rng, place: str, file: str | None, language: str
-) -> Prompt:
+def _with_emotion(prompt: Prompt, rng: Rng, place: str, file: str | None, language: str) -> Prompt:
     chosen = rng.choice(_lines("emotion", file, language))
     if place == "cue":
         return with_sentence(prompt, "emotion", chosen)
@@ -67,7 +65,10 @@ _WHERE = choice(
     "cue: behind the last prose, before the answer cue; end: behind the whole prompt, cue included",
 )  # fmt: skip
 _augmentation = partial(
-    PromptPerturbation, family="augmentation", group="prompt augmentation", languages=("en",),
+    PromptPerturbation,
+    family="augmentation",
+    group="prompt augmentation",
+    languages=("en",),
 )
 register_all((
     _augmentation(
