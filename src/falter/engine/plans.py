@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Unpack
 
-from falter.engine.budgets import budget_forecast, read_prices, with_prices
 from falter.engine.asking import connect_writer, writing_target
+from falter.engine.budgets import budget_forecast, read_prices, with_prices
 from falter.engine.config import Experiment, ModelSpec
 from falter.engine.execution import planned_cost
 from falter.engine.keywords import ExperimentSettings
@@ -69,8 +69,8 @@ def _asked(
     price, amount = target.price, cost.amount
     return {
         "model": client.model.label,
-        "address": client.model.base_url,
-        "key_variable": getattr(getattr(client, "transport", None), "key_variable", None),
+        "address": getattr(client, "address", client.model.base_url),
+        "key_variable": getattr(client, "key_variable", None),
         "calls": cost.calls,
         "prompt_tokens": cost.prompt_tokens,
         "completion_tokens_at_most": cost.completion_tokens,

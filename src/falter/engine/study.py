@@ -38,13 +38,13 @@ from falter.engine.scoring import RemedyUnfit
 from falter.engine.task_loading import TaskCache
 from falter.protocols import Part, Protocol, protocols
 from falter.protocols.protocol import (
-    SINGLE_RUN,
     PartResult,
     TaskKind,
     UserSettings,
     chosen_parts,
     placed_parts,
 )
+from falter.protocols.single_run import SINGLE_RUN
 from falter.records.errors import InvalidValue, TaskError, UnknownName, UsageError
 from falter.records.interfaces import AnswerKind, Client
 from falter.records.planning import Shard
@@ -146,6 +146,11 @@ def read_study(
         raise UsageError(
             f"The protocol {protocol.name} has its own recipes",
             hint="leave 'recipes' out, or run an experiment without a protocol",
+        )
+    if rest.get("grid") and not protocol.takes_grid:
+        raise UsageError(
+            f"The protocol {protocol.name} has its own recipes, so it takes no grid",
+            hint="leave 'grid' out, or run --protocol consistency",
         )
     if len(study.judges) > 1 and not protocol.takes_judges:
         raise UsageError(
@@ -303,6 +308,7 @@ def _user_settings(
         repeats=experiment.repeats if "repeats" in spec.settings else None,
         scorer=experiment.scorer,
         recipes=listed(spec.settings.get("recipes")),
+        grid=spec.settings.get("grid"),
         remedies=spec.remedies,
         judge=bool(spec.judges),
         judge_scores=all(judge.capabilities.scores for judge in judges),
