@@ -40,6 +40,7 @@ MODELS = [
     {"name": "simulated:three", "options": {"mean": 0.2, "seed": 3}},
 ]
 FOURTEEN = 14
+LIMIT = 6
 PAIRS = ("typos", "drop_stop_words", "pad_newlines")
 
 
@@ -60,7 +61,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
         protocol="brittlebench",
         models=MODELS,
         judge="simulated:judge",
-        limit=12,
+        limit=LIMIT,
         store=tmp_path_factory.mktemp("study") / "falter.db",
     )
 
@@ -308,7 +309,7 @@ def test_the_study_is_stored_and_read_back(result: Result) -> None:
         (before,) = store.db.execute("SELECT count(*) FROM responses").fetchone()
     assert open_result(result.store).figures == result.figures
     spec = read_study(
-        {"protocol": "brittlebench", "models": MODELS, "judge": "simulated:judge", "limit": 12}
+        {"protocol": "brittlebench", "models": MODELS, "judge": "simulated:judge", "limit": LIMIT}
     )
     with study_in(spec, result.store) as study, Store(result.store) as store:
         for _, costs in planned_study(study, store):
@@ -371,8 +372,9 @@ def test_the_settings_of_an_experiment_hold_for_a_protocol(
 ) -> None:
     """Examples are perturbed where there are some; a second draw has no bundled paraphrase."""
     result = falter.run(
-        protocol="brittlebench", models=["simulated"], limit=4, store=tmp_path / "f.db", **more
-    )
+        protocol="brittlebench", parts=["zero-shot", "few-shot"], models=["simulated"], limit=4,
+        store=tmp_path / "f.db", **more,
+    )  # fmt: skip
     assert any(e.value is not None for e in estimates(figure(result, "drops")))
     with Store(result.store) as store:
         stored = find_study(store)
@@ -392,6 +394,7 @@ def test_a_task_without_rewrites_goes_without_the_paraphrases(tmp_path: Path) ->
     mine = {
         "protocol": "brittlebench",
         "models": ["simulated"],
+        "parts": ["zero-shot"],
         "data": {"path": str(data), "choices": "o", "target": "a"},
         "template": "{q}\nAnswer:",
         "limit": 8,

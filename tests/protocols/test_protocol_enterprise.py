@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from falter.records.types import Estimate, Recipe, Request, Response, Step
 from falter.scorers.rating import read_rating
 from falter.stats.agreement import krippendorff_alpha
 from falter.store.store import Store
+from local_server import LocalServer
 
 CHANGED = "CHANGED beyond all recognition now"
 
@@ -210,6 +212,68 @@ def test_broken_xml_is_not_available_in_one_figure_and_penalised_in_the_other(
     assert [[cell.status for cell in row] for row in heat.cells] == [
         ["ok", "insufficient_data"]
     ] * 2
+
+
+def test_every_rule_on_the_wire_stands_in_a_paragraph_of_its_own(
+    tmp_path: Path, patch: pytest.MonkeyPatch
+) -> None:
+    """What a server receives for every task and format: the clean prompt with another rule."""
+    recipes = (parts.REFERENCE_FORM, *parts.FORMS)
+    patch.setitem(parts.PRESETS, "quick", replace(QUICK, recipes=recipes))  # type: ignore[arg-type]
+    patch.setenv("OPENAI_API_KEY", "none")
+    reply = {"choices": [{"message": {"content": "-"}, "finish_reason": "stop"}]}
+
+    async def received() -> list[str]:
+        async with LocalServer(lambda asked: (200, reply)) as server:
+            model = {"name": "openai:any", "base_url": server.base_url}
+            await asyncio.to_thread(study, tmp_path, models=[model], limit=1, parts=["main"])
+            return [asked.body["messages"][-1]["content"] for asked in server.posted]
+
+    sent = list(dict.fromkeys(asyncio.run(received())))
+    rules = re.compile(r"\n\n(Reply with|Reply in|Write plain|Write one slot|Return plain)[^\n]*")
+    heads: dict[str, list[str]] = {}
+    for text in sent:
+        *_, rule = rules.finditer(text)
+        heads.setdefault(text[: rule.start()], []).append(text[rule.start() :])
+        assert not re.search(r"[.!?](Reply|Write)\b", text), text[-400:]
+        assert text == text.rstrip() and "\n\n\n" not in text and " \n" not in text
+    assert [len(rest) for rest in heads.values()] == [1 + len(recipes)] * 4
+    assert all(len(set(rest)) == len(rest) for rest in heads.values())
+
+
+def test_paired_replies_that_nobody_can_read_count_as_changed(
+    tmp_path: Path, patch: pytest.MonkeyPatch
+) -> None:
+    """Strict: changed, the baseline too. Valid: left out. The first sentence says the same."""
+    scripted(patch, "writer", lambda request: "I would rather chat.")
+    scripted(patch, "umpire", rating)
+    result = study(tmp_path, task="enterprise_case", limit=3, judge="umpire", parts=["main"])
+    for category in ("Baseline", "General", "Format"):
+        found = line(result, "deltas", "scripted:writer", category)
+        assert (found["Content delta, %: Strict"], found["Content delta, %: Valid"]) == (1.0, None)
+        assert (found["Robustness, %: Strict"], found["Robustness, %: Valid"]) == (0.0, None)
+    said = " ".join(figure(result, "answer").text)
+    assert "A pair with a reply that could not be read counts as changed" in said
+
+
+def test_the_same_slot_left_out_is_no_change_in_any_language(
+    tmp_path: Path, patch: pytest.MonkeyPatch
+) -> None:
+    """The F1 of the entities decides; ROUGE-L against a gold of another length would move."""
+
+    def forget(request: Request, parts: Parts) -> Parts:
+        return dict(list(parts.items())[1:])
+
+    scripted(patch, "writer", writer(forget))
+    scripted(patch, "umpire", lambda request: '{"rating": 1}')  # never the same content
+    task = "enterprise_slots:it,translated"
+    result = study(tmp_path, task=task, limit=4, judge="umpire", parts=["main", "languages"])
+    found = line(result, "languages-deltas", "scripted:writer", "es")
+    assert (found["Content delta, %: Strict"], found["Quality delta, %: Strict"]) == (1.0, 0.0)
+    sample = next(row for row in figure(result, "samples").rows if row[1] == "Multilingual")
+    measures = dict(re.findall(r"(\w+) (\S+ → [^\s;]+)", sample[6]))
+    before, after = measures["entity_f1"].split(" → ")
+    assert before == after and "rouge_l" in measures
 
 
 # Languages
