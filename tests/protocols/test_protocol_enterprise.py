@@ -100,6 +100,9 @@ def test_the_presets_have_every_category(patch: pytest.MonkeyPatch) -> None:
     assert (len(pairs), len(languages.experiment["recipes"])) == (81, 89)
     assert (main.experiment["repeats"], "limit" in main.experiment) == (5, False)
     assert placed(preset="paper", repeats=2)[0].experiment["repeats"] == 2
+    assert main.experiment["sampling"] == {"seed": 1, "max_tokens": 6_000}
+    thinking = placed(preset="paper", reasons=True, sampling={"temperature": 0.5})[0]
+    assert thinking.experiment["sampling"] == {"temperature": 0.5, "max_tokens": 12_000}
 
 
 def test_the_plan_counts_the_judge(
@@ -227,6 +230,7 @@ def test_every_rule_on_the_wire_stands_in_a_paragraph_of_its_own(
         async with LocalServer(lambda asked: (200, reply)) as server:
             model = {"name": "openai:any", "base_url": server.base_url}
             await asyncio.to_thread(study, tmp_path, models=[model], limit=1, parts=["main"])
+            assert all(asked.body["seed"] == parts.SEED for asked in server.posted)
             return [asked.body["messages"][-1]["content"] for asked in server.posted]
 
     sent = list(dict.fromkeys(asyncio.run(received())))

@@ -312,7 +312,9 @@ def _user_settings(
         remedies=spec.remedies,
         judge=bool(spec.judges),
         judge_scores=all(judge.capabilities.scores for judge in judges),
+        sampling=spec.settings.get("sampling") or {},
         generates=all(client.capabilities.generates for client in clients),
+        reasons=any(client.capabilities.reasons for client in clients),
         scores=all(client.capabilities.scores for client in clients),
         lists=all(
             any(template.lists_choices for template in task.templates.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -28,7 +28,7 @@ class UserSettings:
     """What a user sets instead of the preset's own settings.
 
     `parts` are the names of those to run, empty for all. `tasks` are the user's own, by name and kind; empty to use the preset's. `generates` and
-    `scores` say what every model can do, `lists` whether every task with options has a template
+    `scores` say what every model can do, `reasons` whether one thinks first, `lists` whether every task with options has a template
     that lists them. A protocol needs these only where its parts depend on them: tasks, data and
     limits are put in place for it. `judge_scores` says whether the judge gives likelihoods.
     `recipes`, `grid` and `remedies` are for a protocol that takes them.
@@ -46,7 +46,9 @@ class UserSettings:
     recipes: tuple[Any, ...] = ()
     grid: Mapping[str, Any] | None = None
     remedies: tuple[str, ...] = ()
+    sampling: Mapping[str, Any] = field(default_factory=dict)
     generates: bool = True
+    reasons: bool = False
     scores: bool = True
     lists: bool = True
 
