@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -31,6 +32,7 @@ from falter.records.types import Estimate, Recipe, Request, Response, Step
 from falter.scorers.rating import read_rating
 from falter.stats.agreement import krippendorff_alpha
 from falter.store.store import Store
+from falter.tasks.enterprise_data import prompt_texts
 from local_server import LocalServer
 
 CHANGED = "CHANGED beyond all recognition now"
@@ -508,6 +510,46 @@ def test_a_judge_with_known_errors_is_corrected() -> None:
     assert covered >= 940
 
 
+# One's own
+
+
+def test_rubrics_prompts_and_items_of_ones_own_come_through_to_a_report(
+    tmp_path: Path, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The judge reads the own rubric, the model the own prompt; the signature names both."""
+    bundled = Path(falter.__file__).parent / "tasks" / "data" / "enterprise" / "hr" / "items"
+    mine = tmp_path / "mine"
+    shutil.copytree(bundled, mine / "items")
+    (mine / "prompts").mkdir()
+    own = {"case_summary": {"rules": "- Be kind to the reader."}}
+    (mine / "prompts" / "en.yaml").write_text(json.dumps(own), "utf-8")
+    rubrics = tmp_path / "rubrics.yaml"
+    rubrics.write_text("similarity: Do both replies name the same cause?", "utf-8")
+    model = scripted(patch, "writer", writer(lambda r, p: dict.fromkeys(p, r.variant.recipe.label)))
+    umpire = scripted(patch, "umpire", lambda request: '{"rating": 1}')
+    task, settings = f"enterprise_case:{mine}", {"judge": "umpire", "parts": ["main"]}
+    result = study(tmp_path, task=task, limit=2, rubrics=str(rubrics), **settings)
+    assert all("- Be kind to the reader." in r.messages[-1][1] for r in model.requests)
+    compared = [r for r in umpire.requests if "The second reply:" in r.messages[0][1]]
+    assert compared and all("name the same cause?" in r.messages[0][1] for r in compared)
+    assert "rubrics 1, own rubrics " in line_signature(result)
+    assert line(result, "deltas", "scripted:writer", "General")["Content delta, %: Strict"] == 1.0
+    assert open_result(tmp_path / "falter.db").figures == result.figures
+    for file, text, why in (
+        (rubrics, "similarty: x", "did you mean 'similarity'"),
+        (rubrics, "similarity: 3", "a text of up to"),
+        (mine / "prompts" / "en.yaml", '{"case_summary": {"context": "Case:"}}', "lacks {case}"),
+    ):
+        before = file.read_text("utf-8")
+        file.write_text(text, "utf-8")
+        prompt_texts.cache_clear()
+        arguments = ["run", "--protocol", "enterprise", "--task", task, "--model", "writer"]
+        arguments += ["--judge", "umpire", "--rubrics", str(rubrics)]
+        assert invoke([*arguments, "--store", str(tmp_path / "other.db")]) == 2
+        assert why in capsys.readouterr().err
+        file.write_text(before, "utf-8")
+
+
 # Runs, and the paper's own tables
 
 
@@ -593,11 +635,11 @@ def test_published_tables_are_refused_where_there_are_none(
     """Before anything is sent, with the names of the protocols that have them."""
     client = scripted(patch, "writer", writer())
     store = ["--store", str(tmp_path / "falter.db")]
-    for what in (["--protocol", "consistency"], ["--task", "basics", "--recipe", "typos"]):
+    for what in (["--protocol", "mend"], ["--task", "basics", "--recipe", "typos"]):
         assert invoke(["run", *what, "--model", "writer", "--published", *store]) == 2
         error = capsys.readouterr().err
         assert "no published tables" in error
-        assert "protocols that have them: enterprise" in error
+        assert "protocols that have them: brittlebench, consistency, enterprise" in error
     assert not client.requests
     falter.run(
         task="basics", models=["simulated"], recipes=["typos"], limit=2,

@@ -51,7 +51,7 @@ _IN_THIS_ORDER = late_regex(
     r"|following steps|one after (?:the other|another))\b",
     re.IGNORECASE,
 )
-# What calls a list a sequence: in the list or the words before it; of a list in the input, anywhere.
+# What calls a list a sequence: in it or in the words before it; of a list in the input, anywhere.
 _ORDER = late_regex(
     r"\b(?:in (?:this|that|the(?: (?:given|following|same|right|correct|exact))?) order"
     r"|in (?:order|sequence|turn)\s*[:.]|steps?\b(?! by)|step by step|sequence|chronological(?:ly)?"

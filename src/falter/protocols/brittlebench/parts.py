@@ -242,7 +242,8 @@ _PAPER = (
     "pairs, typos, dropped stop words and runs of spaces for the chain of thought.",
     "Our choice where the paper does not say: {shots} demonstrations, drawn with the seed and the "
     "same for every item; doses {typos} for typos and {pads} for padding (the paper preset's are "
-    "those of its public code); the strength of each perturbation as on its documentation page; pairs of {pairs} perturbations; options shown "
+    "those of its public code); the strength of each perturbation as on its documentation page; "
+    "pairs of {pairs} perturbations; options shown "
     "under letters for the options table, and answered with a letter for the chain of thought.",
     "Unlike the paper: drops are over the items that a perturbation really changed; answers that "
     "cannot be read are counted in both arms instead of left out of both; every number has an "

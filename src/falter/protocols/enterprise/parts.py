@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from falter.protocols.judging import RUBRICS
 from falter.protocols.protocol import Part, UserSettings
 from falter.records.types import Recipe
 
@@ -54,7 +55,7 @@ ANSWER = Kind(
     ("faithfulness", "completeness", "relevance", "citations", "conciseness"),
     ("facts", "sources", "grounded"),
 )
-# ROUGE-L compares with a gold whose length depends on the language: the same slot left out moves it.
+# ROUGE-L depends on the length of the gold in its language: the same slot left out moves it.
 SLOTS = Kind("slots", (), ("entity_f1",), ("rouge_l",))
 OTHER = Kind("reply", ("faithfulness", "completeness"), ("grounded", "covered"))
 _KINDS = {
@@ -145,7 +146,9 @@ def parts_of(settings: UserSettings) -> Iterator[Part]:
         sampling["max_tokens"] = preset.max_tokens[settings.reasons]
     sampling |= settings.sampling
     recipes = ["identity", *preset.recipes]
-    yield _part("main", "Wording, position and format", TASKS, recipes, preset.items, runs, sampling)
+    yield _part(
+        "main", "Wording, position and format", TASKS, recipes, preset.items, runs, sampling
+    )
     recipes = [f"translate:to={language}" for language in preset.multilingual]
     recipes += [
         f"crosslingual:input={shown},answer={wanted}" for shown, wanted in preset.crosslingual
@@ -154,7 +157,7 @@ def parts_of(settings: UserSettings) -> Iterator[Part]:
     yield _part("languages", "Languages", tasks, recipes, preset.translated, runs, sampling)
     if settings.judge:
         alone = settings.parts and "main" not in settings.parts and "languages" in settings.parts
-        yield from _judging("languages" if alone else "main")
+        yield from _judging("languages" if alone else "main", settings.rubrics)
 
 
 def _part(
@@ -173,7 +176,7 @@ def _part(
     return Part(name=name, title=title, experiment=experiment, takes=("open",), needs=("text",))
 
 
-def _judging(first: str) -> Iterator[Part]:
+def _judging(first: str, rubrics: Mapping[str, str]) -> Iterator[Part]:
     """Each stage, and those of its verdicts that could not be read asked for once more.
 
     They judge every part that was run; `first` is one of these.
@@ -186,4 +189,6 @@ def _judging(first: str) -> Iterator[Part]:
         (RATING + AGAIN, RATING, f"The quality of replies that differ: {again}"),
     ):
         experiment = {"scorer": "rating_of_three", "repeats": 1}
-        yield Part(name=name, title=title, experiment=experiment, judges=judges)
+        yield Part(
+            name=name, title=title, experiment=experiment, judges=judges, rubrics=rubrics or RUBRICS
+        )
