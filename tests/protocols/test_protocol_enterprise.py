@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import shutil
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -183,6 +184,107 @@ def test_the_papers_worked_example(tmp_path: Path, patch: pytest.MonkeyPatch) ->
     for form in ("html", "md", "csv", "json", "tex"):
         result.report(tmp_path / f"report.{form}")
         assert (tmp_path / f"report.{form}").stat().st_size > 1000
+
+
+MADE = re.compile(r"v(\d)q(\d)")
+
+
+def made_up(request: Request) -> str:
+    """Version and quality of a reply by a hash of what was sent; some are in no form at all."""
+    number = zlib.crc32(repr((request.messages, request.repeat)).encode())
+    told = f"v{number % 3}q{1 + number // 3 % 3}"
+    if number % 7 == 0:
+        return told
+    return answer(request, lambda _, parts: dict.fromkeys(parts, told))
+
+
+def test_every_delta_is_that_of_a_computation_by_hand(
+    tmp_path: Path, patch: pytest.MonkeyPatch
+) -> None:
+    """Known prompts and replies: categories, formats, languages, both scorings, the overall."""
+
+    def umpire(request: Request) -> str:
+        found = MADE.findall(request.messages[0][1])
+        if "The second reply:" in request.messages[0][1]:
+            return json.dumps({"rating": 3 - abs(int(found[0][0]) - int(found[-1][0]))})
+        return json.dumps({"rating": int(found[-1][1])})
+
+    writing = scripted(patch, "writer", made_up)
+    scripted(patch, "umpire", umpire)
+    task = "enterprise_case:it,translated"
+    result = study(tmp_path, task=task, limit=6, judge="umpire")
+    planned = falter.plan(
+        protocol="enterprise", models=["writer"], task=task, limit=6, parts=["main"],
+        store=tmp_path / "none.db",
+    )  # fmt: skip
+    (main,) = [part.run for part in result.study.parts if part.name == "main"]
+    with Store(tmp_path / "falter.db") as store:
+        stored = store.find_run(main).run
+        assert planned.calls == len({cell.key for cell in store.cells(stored)})
+        runs = [result.runs[name] for name in ("main", "languages")]
+        cells = [c for run in runs for c in store.cells(run, sections=True)]
+    assert len(writing.requests) == len({cell.key for cell in cells})
+    by_hand = computed_by_hand(cells)
+    for name, pairs in by_hand.items():
+        figure_name, *labels = name
+        found = line(result, figure_name, "scripted:writer", *labels)
+        changed, worse = [p[0] for p in pairs], [p[1] for p in pairs]
+        read = [p for p in pairs if None not in p]
+        valid = 1 - sum(a and b for a, b in read) / len(read) if read else None
+        strict = 1 - sum(a is None or (a and b) for a, b in pairs) / len(pairs)
+        assert found["Robustness, %: Strict"] == pytest.approx(strict), name
+        if figure_name == "formats":
+            continue
+        assert found["Robustness, %: Valid"] == pytest.approx(valid), name
+        assert found["Pairs"] == len(pairs)
+        content = sum(c is not False for c in changed) / len(pairs)
+        assert found["Content delta, %: Strict"] == pytest.approx(content)
+        quality = [w for c, w in zip(changed, worse, strict=True) if c is not False]
+        if len(quality) > 1:
+            expected = sum(w is not False for w in quality) / len(quality)
+            assert found["Quality delta, %: Strict"] == pytest.approx(expected)
+    kinds = [labels[0] for name, *labels in by_hand if name == "deltas"]
+    scores = [line(result, "deltas", "scripted:writer", k)["Robustness, %: Strict"] for k in kinds]
+    overall = [s for k, s in zip(kinds, scores, strict=True) if k != "Baseline"]
+    whole = line(result, "robustness", "scripted:writer")["Overall, strict: Mean of categories"]
+    assert whole == pytest.approx(np.mean(overall))
+    assert {"Baseline", "General", "Positional", "Format", "Multilingual"} <= set(kinds)
+
+
+Changed = tuple[bool | None, bool | None]
+
+
+def computed_by_hand(cells: Any) -> dict[tuple[str, ...], list[Changed]]:
+    """Of every pair whether content and quality changed, None if unread, by figure and line."""
+    replies = {(c.variant.item.key, c.variant.recipe.label): c for c in cells}
+    kinds = {
+        "identity": "Baseline", "whitespace": "General", "spelling": "General",
+        "move_context": "Positional", "format_json": "Format", "format_xml": "Format",
+        "spelling+whitespace": "Compound",
+    }  # fmt: skip
+    found: dict[tuple[str, ...], list[Changed]] = {}
+    for (item, label), cell in replies.items():
+        name = (
+            "Multilingual" if label.startswith("translate") else kinds.get(label, "Cross-lingual")
+        )
+        if label in ("baseline", parts.REFERENCE_FORM) or not (
+            cell.variant.status == "changed" or label == "identity"
+        ):
+            continue
+        clean = replies[item, parts.REFERENCE_FORM if name == "Format" else "baseline"]
+        texts = [c.response.text for c in (clean, cell)]
+        broken = [bool(re.fullmatch(MADE, text)) for text in texts]
+        if broken[1] or (broken[0] and name != "Format"):
+            pair: Changed = (None, None)
+        else:
+            (v1, q1), (v2, q2) = (MADE.findall(text)[0] for text in texts)
+            pair = (v1 != v2, v1 != v2 and q1 != q2)
+        lines = [("deltas", name)]
+        lines += [("formats", label.removeprefix("format_").upper())] if name == "Format" else []
+        lines += [("languages-deltas", "es")] if name == "Multilingual" else []
+        for where in lines:
+            found.setdefault(where, []).append(pair)
+    return found
 
 
 # Formats

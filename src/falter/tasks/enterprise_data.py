@@ -65,7 +65,7 @@ def prompt_texts(language: str, place: str = "it") -> Mapping[str, Mapping[str, 
         raise TaskError(f"{own} is no mapping of tasks to sections", hint=f"tasks: {_names(texts)}")
     for task, sections in found.items():
         _check_prompt(str(own), texts, task, sections)
-    return texts | {task: {**texts[task], **sections} for task, sections in found.items()}
+    return {**texts, **{task: {**texts[task], **found[task]} for task in found}}
 
 
 def _check_prompt(
