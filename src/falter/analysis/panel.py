@@ -55,7 +55,7 @@ class Signer:
                 f"falter {settings.version}",
                 f"{panel.task}@{short(panel.revision, 8)}",
                 panel.model.label + (f"@{short(panel.model.id, 8)}"),
-                panel.scorer,
+                panel.scorer + (f" + {settings.reader}" if settings.reader else ""),
                 f"items {len(table.items)}",
                 f"recipes {len(table.recipes)}",
                 f"draws {table.draws}",

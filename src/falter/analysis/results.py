@@ -418,7 +418,8 @@ class Settings:
 
     `margin` is the drop, as a fraction, inside which a recipe counts as equivalent; choose it
     before you look at the results. `replications` is the number of draws of every bootstrap.
-    `everyday` gives the name of a recipe that people use, where one is known.
+    `everyday` gives the name of a recipe that people use, where one is known. `reader` names who
+    read the replies that the scorer inferred or could not read.
     """
 
     run: str
@@ -431,6 +432,7 @@ class Settings:
     replications: int = 2000
     notes: tuple[str, ...] = ()
     everyday: Callable[[Recipe], str] = lambda recipe: ""
+    reader: str = ""
 
     @property
     def signature(self) -> str:

@@ -149,6 +149,7 @@ class ExperimentSettings(TypedDict, total=False):
     language: str | None
     rewriter: str | ModelSettings | None
     rewrites: str | None
+    reader: str | ModelSettings | None
     unparsed: Literal["wrong", "excluded"] | None
     batch: bool | None
     engine: Literal["ray"] | EngineSettings | None

@@ -11,19 +11,21 @@ from typing import Any, Unpack
 from falter.engine.asking import connect_writer, writing_target
 from falter.engine.budgets import budget_forecast, read_prices, with_prices
 from falter.engine.config import Experiment, ModelSpec
+from falter.engine.connections import connect_judge
 from falter.engine.execution import planned_cost
+from falter.engine.extraction import calls_at_most
 from falter.engine.keywords import ExperimentSettings
 from falter.engine.remarks import demonstration_changes
-from falter.engine.resolving import PanelPlan, resolve
+from falter.engine.resolving import PanelPlan, reader_settings, resolve
 from falter.engine.results import given_study
 from falter.engine.rewriting import rewriting_request
 from falter.engine.study import ResolvedStudy, StudySpec, study_in
 from falter.protocols import Part
-from falter.records.codec import to_json
+from falter.records.codec import from_json, to_json
 from falter.records.errors import InvalidValue, printable
 from falter.records.interfaces import Client
-from falter.records.planning import CHARACTERS_A_TOKEN, Cost, Target, estimate_cost
-from falter.records.types import BASELINE, Item
+from falter.records.planning import CHARACTERS_A_TOKEN, Cost, Target, estimate_cost, request
+from falter.records.types import BASELINE, Item, Prompt, Section, Variant, Way
 from falter.report.escape import line as shown_text
 from falter.rewrites.bank import Needs
 from falter.scorers.rating import RATINGS
@@ -431,6 +433,7 @@ def _planned(
         "others": [
             *_judging(study, cells, price_list),
             *_rewriting(study.spec.experiment.rewriter, needs, price_list),
+            *_reading(study, price_list),
         ],
         "missing_rewrites": sum(len(need.missing) for need in needs),
         "missing": list(dict.fromkeys(line for need in needs for line in need.shortfall())),
@@ -493,6 +496,28 @@ def _rewriting(
     cost = estimate_cost(requests, target, set)
     asked = _asked(cost, client, target, price_list, batch=False)
     yield {"part": "rewrites", "role": "rewriter", **asked}
+
+
+def _reading(study: ResolvedStudy, price_list: str | None) -> Iterator[dict[str, Any]]:
+    """A row for the model that reads replies: at most one call a reply that it may read."""
+    reader = study.spec.experiment.reader
+    if reader is None:
+        return
+    client = connect_judge(reader, batch=False)
+    asking = from_json(Way, reader_settings(client)["way"])
+    target = Target(model=client.model, asking=asking.asking, sampling=asking.sampling)
+    for name, resolved in study.parts:
+        calls = calls_at_most(resolved)
+        shown = "x" * (RUBRIC + max(map(_characters, resolved.panels), default=0) + LONGEST_JUDGED)
+        item = Item(task="extraction", key="filler", fields={"shown": shown})
+        prompt = Prompt(sections=(Section(name="shown", kind="input", text=shown),))
+        variant = Variant(item=item, recipe=BASELINE, draw=0, prompt=prompt, status="unchanged")
+        cost = estimate_cost([request(variant, target, 0)], target, set).times(calls)
+        yield {
+            "part": name or "reading",
+            "role": "reader",
+            **_asked(cost, client, target, price_list, batch=False),
+        }
 
 
 def _of_all(panel: PanelPlan, limit: int | None, described: Described) -> float:

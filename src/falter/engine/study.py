@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from falter import __version__
+from falter.engine.asking import ask_extractor
 from falter.engine.budgets import apply_budget
 from falter.engine.config import (
     Experiment,
@@ -34,7 +35,7 @@ from falter.engine.recipes import recipes_of
 from falter.engine.remarks import copied_answers
 from falter.engine.resolving import Resolved, distinct, resolve
 from falter.engine.rewriting import bank_in
-from falter.engine.scoring import RemedyUnfit
+from falter.engine.scoring import RemedyUnfit, run_scorers
 from falter.engine.task_loading import TaskCache
 from falter.protocols import Part, Protocol, protocols
 from falter.protocols.judging import read_rubrics
@@ -143,6 +144,12 @@ def read_study(
         raise UsageError(
             f"The protocol {protocol.name} cannot be cut to a budget: its figures need every cell",
             hint="leave 'budget' out, and set a 'limit' of items",
+        )
+    if rest.get("reader") is not None:
+        raise UsageError(
+            f"The protocol {protocol.name} takes no reader",
+            hint="leave 'reader' out; 'falter rescore --part NAME --reader MODEL' reads a part of "
+            "it again",
         )
     if rest.get("recipes") and not protocol.takes_recipes:
         raise UsageError(
@@ -387,7 +394,10 @@ def carry_out_study(
         check_scorers(resolved)
     done, left_out = run_async(lambda: _carry_out(study, store, watch, on_part, shard, command))
     if not study.spec.protocol.name:
-        return single_run(store.find_run(done[0][1].id))
+        run, reader = done[0][1], study.spec.experiment.reader
+        if reader is not None and shard is None:
+            ask_extractor(store, run, run_scorers(run), reader, watch)
+        return single_run(store.find_run(run.id))
     stored = StoredStudy(
         protocol=study.spec.protocol.name,
         preset=study.spec.preset,
