@@ -317,6 +317,8 @@ class StudySettings:
     judges: tuple[ModelSpec, ...] = setting("the model that rates replies, or several that each "
         "rate the same", "--judge", name="judge", default=(),
         shape=Judges(Model(), InRole("judge")), metavar="NAME", off="openai:gpt-4o")
+    rubrics: str | None = setting("a file with rubrics of your own for the judge, by name",
+        "--rubrics", shape=File(), metavar="FILE", without="the protocol's", off="rubrics.yaml")
     gate: GateSpec | None = setting("what must hold for 'falter gate', which other commands leave "
         "alone", shape=GATE, above="What must hold, for 'falter gate'.")
 
@@ -340,11 +342,15 @@ def read_experiment(
     return _consistent(experiment)
 
 
-def read_study_settings(data: Mapping[str, Any]) -> tuple[StudySettings, dict[str, Any]]:
+def read_study_settings(
+    data: Mapping[str, Any], folder: Path = Path()
+) -> tuple[StudySettings, dict[str, Any]]:
     """A mapping's settings of a protocol, and the others, which are an experiment's."""
     names = {setting.name for setting in STUDY.settings}
     of_study = {name: value for name, value in data.items() if name in names}
-    return STUDY.read(of_study, Place()), {k: v for k, v in data.items() if k not in names}
+    return STUDY.read(of_study, Place(folder=folder)), {
+        k: v for k, v in data.items() if k not in names
+    }
 
 
 def overlay(data: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
