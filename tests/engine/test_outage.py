@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+import falter
 from falter.cli.progress import describe
 from falter.clients.openai import connect
 from falter.clients.settings import ClientSettings
 from falter.engine import sending
 from falter.engine.sending import ModelQueue, Progress, run_queues
-from falter.records.errors import RunStopped
+from falter.records.errors import PreflightError, RunStopped
 from falter.store.store import Store
 from faulty_server import FaultyServer
 from samples import requests
@@ -62,6 +63,29 @@ async def run_and_die(store: Store, fault: str, *, back: bool) -> tuple[Progress
             dying.cancel()
             await client.close()
     return progress, said
+
+
+def test_a_judge_is_checked_before_the_first_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gets its own address; without its key nothing is asked of the model that is judged."""
+    monkeypatch.delenv("JUDGE_API_KEY", raising=False)
+
+    async def main() -> FaultyServer:
+        async with FaultyServer() as server:
+            address = {"base_url": server.base_url}
+            settings = {
+                "protocol": "brittlebench",
+                "task": "basics",
+                "limit": 6,
+                "models": [{"name": "openai:mock", **address}],
+                "judge": {"name": "openai:mock", **address, "api_key_env": "JUDGE_API_KEY"},
+            }
+            with pytest.raises(PreflightError, match="JUDGE_API_KEY is not set"):
+                await asyncio.to_thread(falter.run, settings, store=tmp_path / "s.db")
+            return server
+
+    assert asyncio.run(main()).requests == 0
 
 
 @pytest.mark.parametrize("fault", DEATHS)

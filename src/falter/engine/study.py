@@ -401,7 +401,8 @@ async def _carry_out(
             if on_part is not None and part.title:
                 on_part(len(done) + 1, count, part.title)
             if not record_run(resolved, store, command):
-                for client in clients:
+                # A judge too is checked before the first answer is paid for.
+                for client in (*clients, *(study.judges if study.judging else ())):
                     if id(client) not in ready:
                         await stack.enter_async_context(opened([client]))
                         ready.add(id(client))
