@@ -441,8 +441,8 @@ def test_a_task_has_one_entry() -> None:
 @pytest.mark.parametrize(
     ("choices", "likelihoods", "name"),
     [
-        (False, False, "exact"),
-        (False, True, "exact"),
+        (False, False, "answer"),
+        (False, True, "answer"),
         (True, True, "choice_likelihood"),
         (True, False, "choice_letter"),
     ],

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 from falter.records.errors import InvalidValue, MissingExtra, TaskError, UsageError, printable
 from falter.records.ids import digest, short
@@ -160,7 +160,9 @@ def read_text(path: Path, longest: int | None = None) -> str:
         raise TaskError(f"The data file {path} cannot be read: {error}") from error
 
 
-def _bounded(file: IO[bytes], path: Path, longest: int | None) -> Iterator[bytes]:
+def _bounded(
+    file: gzip.GzipFile | io.BufferedReader, path: Path, longest: int | None
+) -> Iterator[bytes]:
     """The file in pieces, for as long as it stays within the bounds."""
     size = lines = line = 0
     while piece := file.read(1 << 20):

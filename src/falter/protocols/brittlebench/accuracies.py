@@ -289,7 +289,7 @@ def _summary(curve: IntensityCurve) -> tuple[Value, ...]:
         _lost(curve.slope),
         curve.spearman,
         curve.auc,
-        curve.retained,
+        curve.retained if curve.retained.low is not None else None,
         curve.largest_step,
         between,
     )
