@@ -96,7 +96,7 @@ class _Panel:
         self.columns = table.columns
         self.options: dict[str, Any] = {"clusters": table.clusters, "level": settings.level}
         identity = self._identity()
-        moves = [] if identity is None else self.values[:, identity] - self.values[:, 0]
+        moves = () if identity is None else self.values[:, identity] - self.values[:, 0]
         self.threshold = turn_threshold(self.values, moves)
 
     def result(self) -> PanelResult:
