@@ -10,7 +10,9 @@ from falter.perturbations.template_parts import units
 from falter.records.errors import TaskError
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section
-from falter.scorers.reading import read_key, read_label, read_letter, read_number, read_yes_no
+from falter.scorers.reading.labels import read_label, read_yes_no
+from falter.scorers.reading.letters import read_letter
+from falter.scorers.reading.numbers import read_number
 from falter.tasks.rows import read_rows
 
 
@@ -73,11 +75,10 @@ def test_a_long_line_is_looked_at_once_and_not_once_a_gap(monkeypatch: pytest.Mo
 def test_replies_that_go_round_in_circles_are_read(unit: str) -> None:
     """The words before an answer could be cut up in 2 ** 50 ways: a reply of *a* was never read."""
     for reply in (f"{unit * 60}Answer: B", f"{unit * 4_000}"[:8_000] + "\nAnswer: B"):
-        assert read_letter(reply, "ABC", ["red", "green", "blue"]) in (None, 1)
-        assert read_label(reply, ["A", "B", "C"]) in (None, "B")
-        assert read_number(reply, "How many km in 3 hours?") in (None, 2) or unit == "1) "
-        assert read_yes_no(reply, "Is the museum open?") in (None, "yes")
-        assert read_key(reply, "answer") in (None, "B")
+        assert read_letter(reply, "ABC", ["red", "green", "blue"]).answer in (None, 1)
+        assert read_label(reply, ["A", "B", "C"]).answer in (None, "B")
+        assert read_number(reply, "How many km in 3 hours?").answer in (None, 2) or unit == "1) "
+        assert read_yes_no(reply, "Is the museum open?").answer in (None, "yes")
 
 
 def prompt(text: str) -> Prompt:

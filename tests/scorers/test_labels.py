@@ -15,8 +15,9 @@ from falter.engine.resolving import resolve
 from falter.engine.scoring import run_scorers
 from falter.records.errors import UnknownName, UsageError
 from falter.records.planning import Cost
-from falter.scorers.choosing import are_labels, usual_scorer
-from falter.scorers.reading import REFUSALS, declines, read_label
+from falter.scorers.choosing import are_labels, usual_reason, usual_scorer
+from falter.scorers.reading.labels import read_label
+from falter.scorers.reading.phrases import declines
 
 COST = Cost(
     cells=1, calls=1, stored=0, prompt_tokens=1, completion_tokens=1, amount=None, currency="USD"
@@ -54,7 +55,26 @@ def test_what_looks_like_labels(targets: tuple[str, ...], few: bool) -> None:
     """From 2 to 20 different short texts, twice each on average, and not only numbers."""
     assert are_labels(targets) is few
     name = usual_scorer(choices=False, likelihoods=False, targets=targets)
-    assert name == ("label" if few else "exact")
+    assert (name == "label") is few
+
+
+@pytest.mark.parametrize(
+    ("targets", "scorer"),
+    [
+        (("12", "7", "1,500", "-3.5"), "numeric"),
+        (("12", "7", "twelve"), "answer"),
+        (("Paris", "the Danube", "42"), "answer"),
+        (('{"a": 1}', ' {"a": 2, "b": [1]}'), "fields"),
+        (('{"a": 1}', "{}"), "answer"),
+        (('["Holland", "the Netherlands"]', "Paris"), "answer"),
+        ((".", ","), "answer"),
+        ((), "answer"),
+    ],
+)
+def test_other_targets_name_their_scorer(targets: tuple[str, ...], scorer: str) -> None:
+    """Numbers, JSON objects, and short answers for all else."""
+    assert usual_scorer(choices=False, likelihoods=False, targets=targets) == scorer
+    assert usual_reason(scorer, targets)
 
 
 def test_options_go_before_labels() -> None:
@@ -127,10 +147,6 @@ def test_a_refusal_is_recognised_in_every_bundled_language(text: str) -> None:
     assert declines(text)
 
 
-def test_every_bundled_language_has_its_phrases() -> None:
-    assert list(REFUSALS) == ["en", "de", "es", "fr", "it", "ja", "nl", "pt-BR"]
-
-
 @pytest.mark.parametrize("text", ["billing", "I can't be sure, but billing.", "No.", "", "42"])
 def test_what_answers_declines_nothing(text: str) -> None:
     assert not declines(text)
@@ -149,7 +165,7 @@ def test_what_answers_declines_nothing(text: str) -> None:
     ],
 )  # fmt: skip
 def test_one_label_is_read(text: str, label: str | None) -> None:
-    assert read_label(text, QUEUES) == label
+    assert read_label(text, QUEUES).answer == label
 
 
 @pytest.mark.parametrize(
@@ -157,4 +173,4 @@ def test_one_label_is_read(text: str, label: str | None) -> None:
 )
 def test_hostile_replies_are_read_as_nothing(end: str) -> None:
     """Deep, long or unclosed: nothing is raised."""
-    assert read_label(end, QUEUES) is None
+    assert read_label(end, QUEUES).answer is None

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from falter.scorers.reading import read_number, read_yes_no
+from falter.scorers.reading.labels import read_yes_no
+from falter.scorers.reading.numbers import read_number
 from reply_table import counted
 
 REPLIES = Path(__file__).parents[1] / "data" / "replies"
@@ -91,11 +92,11 @@ def test_reading_gets_no_worse(part: str, kind: str, precision: float, recall: f
 )
 def test_the_questions_words_in_other_roles_are_no_yes(question: str, reply: str) -> None:
     """A statement with the same words says something else, and is not read."""
-    assert read_yes_no(reply, question) is None
+    assert read_yes_no(reply, question).answer is None
 
 
 def test_a_share_of_a_number_is_not_the_result_beside_it() -> None:
     """What is worked out stands right behind its verb."""
     question = "How many of the 12 balls are red?"
     assert read_number("So 3 of 12 are red and 9 are blue.", question) == 3
-    assert read_number("So 15 % of 80 is 12.", "What is 15 % of 80?") == 12
+    assert read_number("So 15 % of 80 is 12.", "What is 15 % of 80?").answer == 12

@@ -24,7 +24,8 @@ from falter.records.types import (
 from falter.scorers import scorers
 from falter.scorers.answers import last_number
 from falter.scorers.choices import begun_text
-from falter.scorers.reading import read_letter, read_number
+from falter.scorers.reading.letters import read_letter
+from falter.scorers.reading.numbers import read_number
 from falter.scorers.replies import final_answer, in_form
 
 LABELS = ("A", "B", "C", "D")
@@ -55,7 +56,7 @@ def case(response: Response, target: int | str = 0, choices: tuple[str, ...] = C
     ],
 )  # fmt: skip
 def test_a_letter_is_read(text: str) -> None:
-    assert read_letter(text, LABELS, CHOICES) == 1
+    assert read_letter(text, LABELS, CHOICES).answer == 1
 
 
 @pytest.mark.parametrize(
@@ -66,14 +67,14 @@ def test_a_letter_is_read(text: str) -> None:
     ],
 )  # fmt: skip
 def test_anything_else_is_unparsed(text: str) -> None:
-    assert read_letter(text, LABELS, CHOICES) is None
+    assert read_letter(text, LABELS, CHOICES).answer is None
     score = scorers.get("choice_letter").score(case(Response(key="k", text=text)))
     assert (score.outcome, score.value) == ("unparsed", None)
 
 
 @given(st.text())
 def test_the_extractor_never_raises_and_names_a_known_label(text: str) -> None:
-    assert read_letter(text, LABELS, CHOICES) in (*range(4), None)
+    assert read_letter(text, LABELS, CHOICES).answer in (*range(4), None)
 
 
 def scored(*logprobs: float) -> Response:

@@ -24,7 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from falter.scorers.answers import last_number
-from falter.scorers.reading import read_key, read_label, read_letter, read_number, read_yes_no
+from falter.scorers.reading import _keys
+from falter.scorers.reading.labels import read_label, read_yes_no
+from falter.scorers.reading.letters import read_letter
+from falter.scorers.reading.numbers import read_number
 
 REPLIES = Path(__file__).parents[1] / "data" / "replies"
 KINDS = ("letters", "labels", "numbers", "yesno", "json")
@@ -157,16 +160,18 @@ def wilson(hits: int, of: int) -> str:
 
 def letter(case: dict[str, Any]) -> str | None:
     names = list(case["options"])
-    found = read_letter(case["reply"], names, list(case["options"].values()), case["question"])
+    found = read_letter(
+        case["reply"], names, list(case["options"].values()), case["question"]
+    ).answer
     return None if found is None else names[found]
 
 
 READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "letters": letter,
-    "labels": lambda case: read_label(case["reply"], case["labels"], case["question"]),
-    "numbers": lambda case: read_number(case["reply"], case["question"]),
-    "yesno": lambda case: read_yes_no(case["reply"], case["question"]),
-    "json": lambda case: read_key(case["reply"], case["key"]),
+    "labels": lambda case: read_label(case["reply"], case["labels"], case["question"]).answer,
+    "numbers": lambda case: read_number(case["reply"], case["question"]).answer,
+    "yesno": lambda case: read_yes_no(case["reply"], case["question"]).answer,
+    "json": lambda case: _keys.read_key(case["reply"], case["key"]),
 }
 EARLIER: dict[str, Callable[[dict[str, Any]], Any]] = {
     "labels": lambda case: case["reply"].strip(),
