@@ -179,6 +179,7 @@ def _say_rest(result: Answers) -> None:
 def _plain(answer: Answer) -> dict[str, Any]:
     """An answer as an object that a script can use."""
     sides = answer.example
+    assert sides is not None
     return {
         **{name: value for name, value in asdict(answer).items() if name != "example"},
         "expected": sides.expected,
@@ -188,6 +189,7 @@ def _plain(answer: Answer) -> dict[str, Any]:
         "answer": sides.perturbed.answer,
         "read_before": sides.baseline.read,
         "read": sides.perturbed.read,
+        "second": sides.perturbed.second,
     }
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from falter.records.interfaces import Scorer
 from falter.records.types import Item, Run
 from falter.scorers import scorers
 from falter.scorers.base import ReadElsewhere, with_readings
+from falter.scorers.choosing import READERS
 from falter.store.store import Store, StoredRun
 from falter.store.studies import find_study
 
@@ -64,7 +64,7 @@ def pick_answers(path: Path, name: str | None, picked: PickedAnswers, *, limit: 
         run = part_of_study(store, name, picked.part).run
         _check(run, picked)
         chosen = stored_scorers(store, run)
-        found = answers(
+        first, count = answers(
             store,
             run,
             chosen,
@@ -73,10 +73,10 @@ def pick_answers(path: Path, name: str | None, picked: PickedAnswers, *, limit: 
             items=picked.items,
             model=picked.model,
             task=picked.task,
+            most=limit,
         )
-        first, count = _counted(found, limit)
         if not set(picked.kinds) & set(UNREAD):
-            return Answers(run=run, answers=first, count=count)
+            return Answers(run=run, answers=tuple(first), count=count)
         cells = (
             (cell, score)
             for cell, score in scored_cells(store, run, chosen, sections=True)
@@ -85,16 +85,11 @@ def pick_answers(path: Path, name: str | None, picked: PickedAnswers, *, limit: 
         unread, readers = unread_replies(cells, _alternatives(run, chosen))
         return Answers(
             run=run,
-            answers=first,
+            answers=tuple(first),
             count=count,
             unread=unread,
             readers=tuple(readers.items()),
         )
-
-
-def _counted(found: Iterator[Answer], limit: int) -> tuple[tuple[Answer, ...], int]:
-    first = tuple(itertools.islice(found, limit))
-    return first, len(first) + sum(1 for _ in found)
 
 
 def part_of_study(store: Store, name: str | None, part: str | None) -> StoredRun:
@@ -124,17 +119,18 @@ def _check(run: Run, picked: PickedAnswers) -> None:
 
 
 def _alternatives(run: Run, chosen: dict[str, Scorer]) -> list[Scorer]:
-    """Other scorers of written replies that need nothing but the reply and read the same kind."""
-    kinds = {scorer.answer_kind for scorer in chosen.values()}
+    """Other scorers that read an answer out of a reply and ask in the same style.
+
+    Not those that grade a reply by its likeness to the target: they give any reply a number.
+    """
     styles = {scorer.style for scorer in chosen.values()}
+    labels = run.experiment.get("labels") or {}
     return [
         scorer
-        for name in scorers.names()
+        for name in READERS
         if name not in chosen
-        for scorer in (with_reasoning(scorers.get(name), run.experiment),)
-        if scorer.answer_kind in kinds
-        and scorer.style in styles
-        and not (scorer.needs_scores or scorer.needs_baseline)
+        for scorer in (with_reasoning(with_labels(scorers.get(name), labels), run.experiment),)
+        if scorer.style in styles
     ]
 
 
@@ -149,7 +145,7 @@ def answers_study(result: Answers, picked: PickedAnswers) -> Study:
         Examples(
             name="answers",
             title=f"{result.count:,} answers: {what}",
-            examples=tuple(answer.example for answer in result.answers),
+            examples=tuple(a.example for a in result.answers if a.example is not None),
         )
     )
     return Study(

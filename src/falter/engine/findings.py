@@ -17,7 +17,8 @@ from falter.engine.extraction import stored_extractions, stored_scorers
 from falter.engine.variants import encoder_if_there
 from falter.perturbations.recipes import everyday_name
 from falter.protocols import Part, protocols
-from falter.protocols.protocol import SINGLE_RUN, PartResult, ScoredCell
+from falter.protocols.protocol import PartResult, ScoredCell
+from falter.protocols.single_run import SINGLE_RUN
 from falter.records.errors import UsageError
 from falter.records.figures import Study, StudyPart
 from falter.records.types import Run

@@ -156,6 +156,7 @@ class ExperimentSettings(TypedDict, total=False):
     level: float | None
     protocol: str | None
     preset: str | None
+    parts: str | Sequence[str] | None
     remedies: str | Sequence[str] | None
     judge: str | ModelSettings | Sequence[str | ModelSettings] | None
     gate: GateSettings | None
