@@ -284,7 +284,8 @@ class Experiment:
     language: str | None = setting("the language of the texts, for word noise", "--language",
         identity="always", without="en", off="de")
     rewriter: ModelSpec | None = setting("the model whose paraphrases, tones or translations "
-        "are used", "--rewriter", shape=Model(InRole("rewriter")), metavar="NAME", off="openai:gpt-4o-mini")
+        "are used", "--rewriter", shape=Model(InRole("rewriter")), metavar="NAME",
+        off="openai:gpt-4o-mini")
     rewrites: str | None = setting("a file of rewrites, which go before those of the store",
         "--rewrites", shape=File(), metavar="FILE", off="bank.jsonl")
     reader: ModelSpec | None = setting("the model that reads replies which are inferred or "
