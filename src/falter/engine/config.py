@@ -87,7 +87,7 @@ REACHED_BY = ("base_url", "api", "api_key_env")
 
 
 class InRole(Block[ModelSpec]):
-    """The settings of a model that judges or rewrites; its options carry the role's name."""
+    """The settings of a model that judges, reads or rewrites; its options carry the role's name."""
 
     def __init__(self, role: str) -> None:
         super().__init__(ModelSpec)
