@@ -48,7 +48,7 @@ def _letter_pattern(letters: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str
 def _letters(text: str, letters: tuple[str, ...]) -> list[Span]:
     """Return the letters of a text that name an option."""
     pattern, numbers = _letter_pattern(letters)
-    whole = len(text) < 12
+    whole = sum(map(str.isalnum, text[:20])) == 1 and len(text) < 20
     return [
         (match.start(), match.end(), numbers[match[0]])
         for match in pattern.finditer(text)
@@ -66,7 +66,7 @@ def _names_option(text: str, match: re.Match[str], as_written: bool) -> bool:
     at_line = not before.rpartition("\n")[2].strip(" \t*-#>\"'(“")
     if at_line and after[:1] in (".", ":", ")", "]"):
         return True
-    if before[-1:] == "(" or (after[:1] == "(" and after[1:2] != "" and before[-1:] == "\\"):
+    if (before[-1:] == "(" and after.strip()) or (after[:1] == "(" and after[1:2] != "" and before[-1:] == "\\"):
         return False  # a function's variable, or more than the letter in the brackets
     named = _NAMES_LETTER.search(before) is not None
     if not as_written:

@@ -19,7 +19,7 @@ LANGUAGES = ("en", "de", "fr", "es", "it", "nl", "pt", "ja")
 TAGS = {
     "answer": "a", "is": "i", "so": "s", "filler": "d", "right": "v", "wrong": "r", "not": "n",
     "or": "o", "if": "f", "but": "b", "correction": "x", "soft": "h", "open": "p", "choose": "m",
-    "check": "k", "would": "j", "refuse": "z", "sure": "u",
+    "check": "k", "would": "j", "and": "e", "refuse": "z", "sure": "u",
 }  # fmt: skip
 """The tag of each kind of phrase; a candidate is `c`, any other word `w`."""
 WILD = "..."
