@@ -366,14 +366,14 @@ def _affirmed(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[i
         clause = set(_CLAUSE.split(part[:at] if part[at - 1] not in ":>-" else "")[-1])
         if clause & {"n", "r"} or _BEHIND.match(after):
             out.add(who)
-        elif clause & {"h", "o", "j", "k"} or ("f" in whole and "s" not in whole) or _WEAKENED.match(after) or _aside(row, n):
+        elif clause & {"h", "o", "j", "k"} or ("f" in whole and "s" not in whole) or _WEAKENED.match(after) or in_brackets(row, n):
             soft.add(who)
         else:
             firm.add(who)
     return firm, soft - firm, out - firm
 
 
-def _aside(row: Row, n: int) -> bool:
+def in_brackets(row: Row, n: int) -> bool:
     """Return True if an item stands in brackets with other words."""
     start, end = row.spans[n]
     opened = row.text.rfind("(", max(0, start - 150), start)
