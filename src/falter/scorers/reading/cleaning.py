@@ -176,7 +176,10 @@ _LATEX_WRAP = late_regex(
 )
 _LATEX_ARROW = late_regex(r"\\(?:Rightarrow|rightarrow|implies|to|therefore|Longrightarrow)\b")
 _ENVIRONMENT = late_regex(r"\\(?:begin|end)\{[\w*]{1,20}\}(?:\{[^{}]{0,20}\})?")
-_LATEX_SPACE = late_regex(r"\\[,;:! ]|\\q?quad\b|\\(?=[%$€£#&])|\\left|\\right|\\[()\[\]]|\$\$?(?=[^\d$])|(?<=[^\s\d$])\$\$?|(?<=\d)\$\$?(?!\d)")  # fmt: skip  # noqa: E501
+_LATEX_SPACE = late_regex(r"\\[,;:! ]|\\q?quad\b|\\left|\\right|\\[()\[\]]|\\\\")
+_DISPLAYED = late_regex(r"\$\$([^$]{1,400})\$\$")
+_IN_LINE = late_regex(r"(?<!\\)\$(?=\S)([^$\n]{1,200}?)(?<=[^\s\\])\$(?!\d)")
+_ESCAPED = late_regex(r"\\([%$€£#&])")
 
 
 def plain(text: str, *, keeps_tags: bool = False) -> str:
@@ -189,7 +192,8 @@ def plain(text: str, *, keeps_tags: bool = False) -> str:
             if not count:
                 break
         text = _ENVIRONMENT.sub("", _LATEX_ARROW.sub(" ⇒ ", text))
-        text = _LATEX_SPACE.sub(" ", text)
+        text = _IN_LINE.sub(r" \1 ", _DISPLAYED.sub(r" \1 ", text))
+        text = _LATEX_SPACE.sub(" ", _ESCAPED.sub(r"\1", text))
     if "~~" in text:
         text = _STRUCK.sub(r"not \1,", text)
     if "*" in text or "__" in text:

@@ -40,7 +40,7 @@ _UNITS = {
 
 def _stem(word: str) -> str:
     word = word.lower()
-    return _SIGNS.get(word) or _UNITS.get(word) or word[:5]
+    return _SIGNS.get(word) or _UNITS.get(word) or word[:5].rstrip("s") or word
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,7 @@ class Asked:
     commas: bool | None = None
     dated: bool = False
     rated: bool = False
+    symbols: frozenset[str] = frozenset()
 
 
 _COUNTED = late_regex(
@@ -101,13 +102,15 @@ def _asked(question: str) -> Asked:
     if re.search(r"\b(?:percent|percentage|prozent|pourcentage|procent)\b", text, re.IGNORECASE):
         counted.add("perce")
     given = frozenset(n.value for n in numbers_in(without_latex(text)))
-    commas = writes_commas(text) or None
+    commas = writes_commas(text, 3) or None
     return Asked(given, words, frozenset(counted), scale, commas, _DATED.search(text) is not None,
-                 _RATED.search(text) is not None)  # fmt: skip
+                 _RATED.search(text) is not None,
+                 frozenset(m.lower() for m in re.findall(r"(?<![^\W_])[b-zB-Z](?![^\W_])", text)))  # fmt: skip
 
 
-_KNOWN_UNITS = frozenset([*_SIGNS.values(), *_UNITS.values(), "minut", "hour", "day", "days", "week", "weeks",
-                          "month", "year", "years", "hours", "euros", "meter", "liter", "feet", "inche"])  # fmt: skip
+_KNOWN_UNITS = frozenset(
+    [*_SIGNS.values(), *_UNITS.values(), "week", "month", "year", "inche", "celsi", "fahre", "foot"]
+)
 
 
 def read_number(reply: str, question: str = "", *, cut: bool = False) -> Reading[Decimal]:
@@ -133,9 +136,17 @@ def _set_off(cleaned: Cleaned, asked: Asked) -> Reading[Decimal] | None:
             return Reading(answer=values[0], tier="stated")
         if len(set(values)) > 1:
             return Reading(reason="two different numbers are marked")
+    if cleaned.boxed:
+        return Reading(reason="the box holds no single number")
     if "{" in cleaned.raw and (found := objects(cleaned.raw)):
         return _in_object(found[-1], asked)
-    return None
+    if cleaned.raw.startswith("{"):
+        return Reading(reason="the object is broken")
+    elements = dict(_ELEMENT.findall(cleaned.raw)) if "</" in cleaned.raw else {}
+    return _in_object(elements, asked) if len(elements) > 1 else None
+
+
+_ELEMENT = late_regex(r"<([a-zA-Z]\w{0,30})>\s{0,9}([^<>]{1,40}?)\s{0,9}</")
 
 
 def _result(text: str, asked: Asked) -> Decimal | None:
@@ -273,9 +284,11 @@ def _places(row: Row, numbers: Sequence[Number], asked: Asked) -> list[Place]:
         lined = before.rpartition("\n")[2].strip(" \t*-#") == "" and re.match(r"[.)]\s", after)
         if lined or _BESIDE.search(before):
             continue
-        if _ORDINAL.match(after) or (not asked.dated and (_DATE.match(after) or (
-            1000 <= value < 2200 and text[start:end].isdigit() and _DATE_BEFORE.search(before)))):  # fmt: skip
+        if _ORDINAL.match(after) or (value < 32 and _DATE.match(after)) or (not asked.dated and (
+            1000 <= value < 2200 and text[start:end].isdigit() and _DATE_BEFORE.search(before))):  # fmt: skip
             continue
+        if before[-1:] in ("{", "_", "^") or after[:1] in ("}", "_"):
+            continue  # an index, or a part of a formula
         operand = _OPERATOR.match(after) or (_AFTER_OPERATOR.search(before) and not after.lstrip(")").startswith("%"))
         if operand and not re.match(r"\s?[%)]*\s?=", after):
             continue
@@ -287,9 +300,11 @@ def _places(row: Row, numbers: Sequence[Number], asked: Asked) -> list[Place]:
         stems = {_stem(w) for w in nouns} | ({_stem(signed)} if signed else set())
         fits = bool(stems & asked.counted) or (asked.dated and 1000 <= value < 2200 and text[start:end].isdigit())
         other = after.lstrip().startswith("%") and "perce" not in asked.counted | asked.words
+        misfit = not fits and bool(stems & _KNOWN_UNITS and asked.counted & _KNOWN_UNITS)
         weak = bool(
-            _LIMIT.search(before) or _RANGE.match(after) or _PAIRED.search(before) or _UNSOLVED.search(before)
-            or _is_doubted(row, n) or other or (in_brackets(row, n) and not text[end:].lstrip().startswith("="))
+            misfit or _joined(row, n, "o") or (n and any(_joined(row, m, "o") for m in range(max(0, n - 4), n) if row.values[m] >= 0))
+            or _LIMIT.search(before) or _RANGE.match(after) or _PAIRED.search(before) or _UNSOLVED.search(before)
+            or _is_doubted(row, n) or other or (not fits and in_brackets(row, n) and not text[end:].lstrip().startswith("="))
         )  # fmt: skip
         found.append(Place(
             value, n, fits, value in asked.given,
@@ -306,11 +321,11 @@ def _is_doubted(row: Row, n: int) -> bool:
     start = max(row.tags.rfind(gap, 0, 2 * n + 1) for gap in "\n.?>")
     part = row.tags[start + 1 : 2 * n + 1]
     clause = set(_CLAUSE.split(part if part[-1:] not in (":", ">", "-") else "")[-1])
-    return bool(clause & set("nrhfjko")) or bool(set(part) & set("fk"))
+    return bool(clause & set("nrhfjko"))
 
 
 def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Reading[Decimal]:
-    text = without_latex(cleaned.text)
+    text = _shortened(without_latex(cleaned.text))
     if asked.rated:
         text = _OUT_OF.sub(r"\1", text)
     numbers = numbers_in(text, commas=asked.commas)
@@ -333,7 +348,7 @@ def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Readi
         return Reading(reason="the reply declines to answer")
     if "p" in row.tags[1::2]:
         return Reading(reason="the reply leaves the answer open")
-    if cut or (is_cut(text) and not (places and _ends(row, places[-1].at))):
+    if cut or (is_cut(text) and not (places and _ends_line(row, places[-1]))):
         return Reading(reason="the reply was cut off before it marked an answer")
     places = _corrected(row, places)
     bold = _bold(cleaned, asked, places)
@@ -346,6 +361,14 @@ def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Readi
 
 
 _NONE = late_regex(r"\W*(none|not one|not a single one|nobody|no one|keine[rsn]?|aucune?|ninguno|nessuno|geen)\b(?= of (?:them|these|the)|\s*[.,—–!]|\s*\Z)", re.I)  # fmt: skip  # noqa: E501
+
+
+def _shortened(text: str) -> str:
+    """Return a text in which the full stops of abbreviations end no sentence."""
+    for short in ("i.e.", "e.g.", "approx.", "d.h.", "p.ex.", "Mt.", "St.", "No.", "ca."):
+        if short in text:
+            text = text.replace(short, short.replace(".", ","))
+    return text
 
 
 def _sentence(row: Row, at: int) -> tuple[int, int]:
@@ -368,7 +391,7 @@ def _short(row: Row, numbers: Sequence[Number], places: list[Place]) -> Decimal 
     value = numbers[values[0]].value
     if alone[-1] == sentences[-1] and (len(sentences) == 1 or row.tags[2 * alone[-1][0]] in "\n>"):
         return value
-    if alone[0] != sentences[0]:
+    if alone[0] != sentences[0] or _CORRECTED.search(row.tags[2 * alone[0][1] :]):
         return None
     later = [p for p in places if p.at >= alone[0][1] and p.result and not p.given and not p.weak]
     return value if all(p.value == value for p in later) else None
@@ -440,11 +463,11 @@ def _chain_end(row: Row, at: int) -> int:
     return at
 
 
-def _joined(row: Row, at: int) -> bool:
+def _joined(row: Row, at: int, by: str = "oe") -> bool:
     """Return True if a second number stands beside one: 3 or 4; 5 minutes and 10 seconds."""
     behind = row.tags[2 * at + 2 : 2 * at + 12]
-    match = re.match(r"(?:[ (][wd]){0,2}[ ,][oe][ (](?:[dwh][ (])?c", behind)
-    return match is not None
+    match = _JOINED.match(behind)
+    return match is not None and match[1] in by
 
 
 def _corrected(row: Row, places: list[Place]) -> list[Place]:
@@ -465,6 +488,7 @@ def _bold(cleaned: Cleaned, asked: Asked, places: list[Place]) -> Decimal | None
     return values.pop() if len(values) == 1 and values <= known else None
 
 
+_JOINED = re.compile(r"(?:[ (][wd]){0,2}[ ,]([oe])[ (](?:[dwh][ (])?c")
 _LED = re.compile(r"[\n.>:,]s")
 
 
@@ -473,12 +497,44 @@ def _concluded(row: Row, places: list[Place], asked: Asked) -> Reading[Decimal]:
     firm = [place for place in places if not place.weak]
     if not firm:
         return Reading(reason="the reply affirms no number")
-    fresh = [place for place in firm if not place.given] or firm
+    if (value := _keyed(row, firm, asked)) is not None:
+        return Reading(answer=value, tier="inferred")
+    fresh = [place for place in firm if not place.given]
+    if not fresh:
+        fresh = [place for place in firm if place.result and place.fits]
+    if not fresh:
+        return Reading(reason="the reply only repeats numbers of the question")
+    if _CJK.search(row.text) and _one(fresh) is None:
+        return Reading(reason="the reply gives several numbers")
     for choose in (_totalled, _last_led, _calculated, _only_fitting, _opening, _only, _by_question):
         value = choose(row, fresh, asked)
         if value is not None:
             return Reading(answer=value, tier="inferred")
     return Reading(reason=f"the reply gives {len({p.value for p in fresh})} numbers")
+
+
+_CJK = late_regex("[\u3040-\u30ff\u4e00-\u9fff]")
+_KEY = late_regex(
+    r"(?:\A|[^\d\s]\s|\n[\W_]*|[.!?:]\s+)([^\W\d_]+)\s(?:of\s[^\n.=:]{1,40}\s)?=\s?[$€£]?\Z"
+    r"|(?<![^\W_])([a-z])\s?=\s?[$€£]?\Z|(?:\A|\n)[\W_]*(?:[^\W\d_]+ )?([^\W\d_]+)[:：]\s?[$€£]?\Z"
+    r"|\b(?:the|der|die|das|la|le|el|il|lo|de|het|o|a) (?:[^\W\d_]+ )?([^\W\d_]+) (?:of [^\n.=:]{1,40} )?"
+    r"(?:is|was|ist|est|es|è|é|lautet|beträgt) (?:about |approximately |roughly |exactly )?[$€£]?\Z",
+    re.IGNORECASE,
+)
+
+
+def _keyed(row: Row, firm: list[Place], asked: Asked) -> Decimal | None:
+    """Return the number that is set equal to a word of the question: "Median = 4", "x = 5"."""
+    values = []
+    for place in firm:
+        start = row.spans[place.at][0]
+        match = _KEY.search(row.text, max(0, start - 80), start)
+        word = match and next(filter(None, match.groups()))
+        if asked.counted and not place.fits and any(p.fits for p in firm):
+            continue
+        if word and (_stem(word) in asked.words or (match and match[2] and word.lower() in asked.symbols)):
+            values.append(place.value)
+    return values[-1] if values and len(set(values)) == 1 else None
 
 
 def _one(places: Sequence[Place]) -> Decimal | None:
@@ -488,7 +544,7 @@ def _one(places: Sequence[Place]) -> Decimal | None:
 
 
 _TOTAL = late_regex(
-    r"^[\W_]*(?:grand |in )?(?:total|sum|altogether|insgesamt|gesamt|summe|au total|en total|totale|totaal)\b"
+    r"(?:^|(?<=[.!?]\s))[^\w\n]*(?:grand |in )?(?:total|sum|altogether|insgesamt|gesamt|summe|au total|en total|totale|totaal)\b"
     r"[^\n\d]{0,40}[:=|][^\n]*",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -553,7 +609,8 @@ def _only(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
         return value
     start, end = _sentence(row, fresh[-1].at)
     words = {_stem(w) for w in re.findall(r"[^\W\d_]{2,}|[€$£%]", row.text[row.spans[start][0] : row.spans[end - 1][1] + 2])}
-    related = words & asked.words or fresh[-1].result or end - start <= _SHORT
+    corrects = "h" in row.part(start, end) and "b" in row.part(start, end)
+    related = words & asked.words or _equation(row, fresh[-1]) or corrects or len(row.values) <= _SHORT
     return value if related else None
 
 
@@ -574,6 +631,14 @@ def _by_question(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     best = max(shares, key=shares.__getitem__)
     rest = max((v for k, v in shares.items() if k != best), default=0)
     return best if shares[best] >= 2 and shares[best] > rest + 1 else None
+
+
+def _ends_line(row: Row, place: Place) -> bool:
+    """Return True if the last line sets a number equal, with at most its unit behind it."""
+    start, end = row.spans[place.at]
+    line = row.text.rstrip().rfind("\n") + 1
+    behind = row.text[end:].strip()
+    return line <= start and "=" in row.text[line:start] and len(behind.split()) <= 3 and behind[-1:] not in "+-=×*/"
 
 
 def _ends(row: Row, at: int) -> bool:

@@ -337,19 +337,19 @@ def without_latex(text: str) -> str:
     """Return a text with LaTeX's fractions, products and group signs as plain ones."""
     if "\\" not in text and "{" not in text:
         return text
-    text = text.replace("{,}", ",").replace("\\times", "×").replace("\\cdot", "·")
+    text = text.replace("{,}", ",").replace("\\times", "×").replace("\\cdot", "·").replace("\\pm", "±")
     text = _MIXED.sub(r"\1 \2/\3", text)
     return _LATEX.sub(r"\1/\2", text)
 
 
-def writes_commas(text: str) -> bool:
-    """Return True if a text is in a language that writes 1.234,56."""
+def writes_commas(text: str, least: int = 1) -> bool:
+    """Return True if a text is in a language that writes 1.234,56, by `least` words of it."""
     words = _WORD.findall(text[:600].lower())
     found = language_of(words)
     if found not in _COMMA_LANGUAGES:
         return False
     own, english = (sum(w in stop_words(name) for w in words) for name in (found, "en"))
-    return own > english + 1 or (own > english and "," in text)
+    return own > english and own >= least
 
 
 def numbers_in(text: str, *, commas: bool | None = None) -> list[Number]:
@@ -406,7 +406,7 @@ def _from_kanji(text: str) -> int:
 
 
 _SCALE_BEHIND = late_regex(r"\s([^\W\d_]{4,})")
-_MINUS = late_regex(r"(?:\A|[\s:=(*>])(?:minus|negative|meno|menos|moins|min)\s\Z")
+_MINUS = late_regex(r"(?:\A|[\s:=(*>])((?:minus|negative|meno|menos|moins|min)\s)\Z")
 _TAKES_AWAY = late_regex(r"[\d)²³%$€]\s*(?:minus|negative|meno|menos|moins|min)\s\Z")
 
 
@@ -420,6 +420,7 @@ def _grown(low: str, number: Number) -> Number:
         if (scale := _SCALE_BEHIND.match(low, end)) and scale[1] in vocabulary().scales:
             value, end = value * vocabulary().scales[scale[1]], scale.end()
     before = low[max(0, start - 14) : start]
-    if value > 0 and before[-1:] == " " and _MINUS.search(before) and not _TAKES_AWAY.search(before):
-        value = -value
+    if value > 0 and before[-1:] == " " and not _TAKES_AWAY.search(before):
+        if minus := _MINUS.search(before):
+            value, start = -value, start - len(minus[1])
     return Number(value, start, end)
