@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from falter.records.lazy_regex import late_regex
-from falter.scorers.reading.cleaning import answer_part
+from falter.scorers.reading.cleaning import LONGEST, answer_part
 from falter.scorers.reading.reading import Reading
 
 MAX_OBJECT = 100_000  # characters
@@ -32,11 +32,12 @@ class _Broken(Exception):
 class _Lenient:
     """A reader of one object that forgives quotes, commas, comments and names of other languages.
 
-    `at` is behind what was read. An object that never closes is broken.
+    `at` is behind what was read. An object that ends with the text behind a whole value is closed,
+    and `whole` is False then; one that ends inside a value, or behind a number, is broken.
     """
 
     def __init__(self, text: str, at: int) -> None:
-        self.text, self.at = text, at
+        self.text, self.at, self.whole = text, at, True
 
     def space(self) -> str:
         match = _SPACE.match(self.text, self.at)
@@ -68,8 +69,11 @@ class _Lenient:
             if key in found and found[key] != value:
                 raise _Broken
             found[key] = value
-            if self.space() not in (",", "}"):
-                raise _Broken
+            if (head := self.space()) not in (",", "}"):
+                if head or not isinstance(value, (str, list, dict)) or self.text[-1:].isalnum():
+                    raise _Broken
+                self.whole = False
+                return found
         self.at += 1
         return found
 
@@ -129,13 +133,22 @@ def _unescaped(text: str) -> str:
         return text
 
 
+class Found(NamedTuple):
+    """An object of a text, where it begins and ends, and whether it was closed."""
+
+    value: dict[str, Any]
+    start: int
+    end: int
+    whole: bool
+
+
 def objects(text: str) -> list[dict[str, Any]]:
     """Return the JSON objects of a text in order, those inside others left out."""
-    return [value for value, _, _ in _located(text)]
+    return [found.value for found in _located(text)]
 
 
-def _located(text: str) -> list[tuple[dict[str, Any], int, int]]:
-    found = []
+def _located(text: str) -> list[Found]:
+    found = list[Found]()
     at = attempts = 0
     while attempts < MAX_ATTEMPTS and (at := text.find("{", at)) >= 0:
         attempts += 1
@@ -144,20 +157,47 @@ def _located(text: str) -> list[tuple[dict[str, Any], int, int]]:
             value = reader.object()
         except _Broken:
             at += 1
+            while text[at : at + 1] == "{":  # one attempt for a whole run of brackets
+                at += 1
             continue
-        found.append((value, at, reader.at))
+        found.append(Found(value, at, reader.at, reader.whole))
         at = reader.at
     return found
 
 
+_REPLACED = late_regex(
+    r"\b(?:wait|correct(?:ion|ed)|actually|sorry|instead|final|updated|revised|should be|i mean|rather"
+    r"|korrigiert|korrektur|corrig|corretto|gecorrigeerd)\b|訂正",
+    re.IGNORECASE,
+)
+_PLACEHOLDER = late_regex(r"\s*(?:<[^<>]*>|\.{2,}|…|\[[^\[\]]*\]|string|number|integer|boolean|your .*)\s*", re.I)
+
+
 def read_fields(reply: str) -> Reading[dict[str, Any]]:
-    """Return the JSON object of a reply, repaired where that is unambiguous."""
+    """Return the JSON object of a reply, repaired where that is unambiguous.
+
+    Of several objects that differ the last counts if words between them replace the others.
+    """
     text, is_whole, reason = answer_part(reply)
     if reason:
         return Reading(reason=reason)
-    found = [value for value in objects(text) if value]
+    if not is_whole and reply.lstrip()[:1] == "{":
+        return Reading(reason=f"the object is longer than {LONGEST:,} characters")
+    if text.startswith('"{'):  # an object inside a JSON string
+        text = _unescaped(text.strip('"'))
+    found = [one for one in _located(text) if one.value and not _is_template(one.value)]
     if not found:
-        return Reading(reason="the reply holds no JSON object")
-    if any(value != found[0] for value in found):
-        return Reading(reason="the reply holds several JSON objects that differ")
-    return Reading(answer=found[0], tier="stated")
+        return Reading(reason="the reply holds no JSON object with values")
+    last = found[-1]
+    if any(one.value != last.value for one in found):
+        if not _REPLACED.search(text[found[-2].end : last.start][-300:]):
+            return Reading(reason="the reply holds several JSON objects that differ")
+        return Reading(answer=last.value, tier="inferred")
+    return Reading(answer=last.value, tier="stated" if last.whole else "inferred")
+
+
+def _is_template(value: dict[str, Any]) -> bool:
+    """Return True if an object describes a form, and fills nothing in."""
+    if "properties" in value or "$schema" in value:
+        return True
+    return all(isinstance(v, str) and _PLACEHOLDER.fullmatch(v) for v in value.values())

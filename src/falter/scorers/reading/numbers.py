@@ -561,14 +561,16 @@ def _totalled(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
 
 def _last_led(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     """Return the number of the last sentence that draws a conclusion."""
-    for start, end in reversed(row.sentences()):
-        if _LED.search("\n" + row.part(start, end)[1:]):
-            led = start + _LED.search("\n" + row.part(start, end)[1:]).end() // 2 - 1  # type: ignore[union-attr]
-            here = [p for p in fresh if led <= p.at < end]
-            if here:
-                fitting = [p for p in here if p.fits]
-                return _one(here) or _one(fitting) or (here[-1].value if _equation(row, here[-1]) else None)
-    return None
+    start, end = _sentence(row, fresh[-1].at)
+    led = list(_LED.finditer("\n" + row.part(start, end)[1:]))
+    if not led:
+        return None
+    here = [p for p in fresh if start + led[-1].end() // 2 - 1 <= p.at < end] or [
+        p for p in fresh if start <= p.at < end
+    ]
+    if asked.counted and any(p.fits for p in fresh):
+        return _one([p for p in here if p.fits])
+    return _one(here) or (here[-1].value if _equation(row, here[-1]) else None)
 
 
 def _equation(row: Row, place: Place) -> bool:
