@@ -235,7 +235,8 @@ def _added(sentence: str, asked: frozenset[str]) -> str | None:
     for n in copulas:
         before, after = sentence[: row.spans[n][0]], sentence[row.spans[n][1] :]
         told, said = _stems(before), _stems(after)
-        if len(told & asked) * 2 >= len(asked) and not said & asked and _WORD.search(after):
+        repeated = said & asked and not said - asked
+        if len(told & asked) * 2 >= len(asked) and not repeated and _WORD.search(after):
             return _short(_VERB_FIRST.sub("", _REASON.sub("", after).strip()))
         if told and not told & asked and len(said & asked) * 2 >= min(len(asked), len(said)) and said & asked:
             head = _LEAD.sub("", before)

@@ -231,7 +231,7 @@ def _boxed(text: str) -> list[str]:
 
 
 _ENDED = late_regex(r"[.!?…。！？)\]}>”\"'»」*`$|~✓✔✅✗❌☺-⟿\U0001f000-\U0001faff]\s*\Z")
-_HANGING = frozenset(
+HANGING = frozenset(
     "is are the a an of and or to that because in for with so be which by as at on from but if than"
     " was would its their ist der die das ein eine und oder weil dass den dem est le la les et ou"
     " que de des un une es el los y o è il che e di het een en dat é os um uma".split()
@@ -245,7 +245,7 @@ def is_cut(text: str) -> bool:
         return False
     last = text.rpartition("\n")[2]
     words = last.split()
-    if text[-1] in ",:(=+×·*/-–—" or (len(words) > 2 and words[-1].lower() in _HANGING):
+    if text[-1] in ",:(=+×·*/-–—" or (len(words) > 2 and words[-1].lower() in HANGING):
         return True
     tail = re.split(r"[.!?:]\s", last[-300:])[-1].split()
     return len(tail) > 9 or (len(tail) > 2 and re.search(r"[.!?]\s", text[-2000:]) is not None)

@@ -11,7 +11,7 @@ from typing import Any
 
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.candidates import in_brackets
-from falter.scorers.reading.cleaning import Cleaned, clean, is_cut
+from falter.scorers.reading.cleaning import HANGING, Cleaned, clean, is_cut
 from falter.scorers.reading.fields import objects
 from falter.scorers.reading.numerals import (
     Number,
@@ -263,6 +263,7 @@ _RESULT = late_regex(
     r"|cerca de)?\s*[$€£¥(\[]*\Z",
     re.IGNORECASE,
 )
+_EQUALS = late_regex(r"[=≈→⇒]\s*[$€£(]*\Z")
 _OPERATOR = late_regex(r"\s?\)?\s?[+×*÷^·]|\s?\)?\s[-−x/]\s?\(?\d|\s?[-−]\s\d|\s(?:times|plus|minus|divided)\b")
 _AFTER_OPERATOR = late_regex(r"(?:[+×*÷/^·]|[\d)]\s[-−x]|\b(?:times|plus|minus|by|mal))\s?\(?[$€£]?\Z")
 _RANGE = late_regex(r"\s?(?:[-–—]|to|bis|à|or|oder|ou|o)\s(?:[a-z] = )?[$€£-]?\d|[-–—][$€£]?\d")
@@ -307,7 +308,7 @@ def _places(row: Row, numbers: Sequence[Number], asked: Asked) -> list[Place]:
             or _is_doubted(row, n) or other or (not fits and in_brackets(row, n) and not text[end:].lstrip().startswith("="))
         )  # fmt: skip
         found.append(Place(
-            value, n, fits, value in asked.given,
+            value, n, fits, value in asked.given and not _EQUALS.search(before),
             _RESULT.search(before) is not None, weak,
         ))  # fmt: skip
     return found
@@ -497,16 +498,16 @@ def _concluded(row: Row, places: list[Place], asked: Asked) -> Reading[Decimal]:
     firm = [place for place in places if not place.weak]
     if not firm:
         return Reading(reason="the reply affirms no number")
-    if (value := _keyed(row, firm, asked)) is not None:
-        return Reading(answer=value, tier="inferred")
     fresh = [place for place in firm if not place.given]
+    if not fresh and (value := _keyed(row, firm, asked)) is not None:
+        return Reading(answer=value, tier="inferred")
     if not fresh:
         fresh = [place for place in firm if place.result and place.fits]
     if not fresh:
         return Reading(reason="the reply only repeats numbers of the question")
     if _CJK.search(row.text) and _one(fresh) is None:
         return Reading(reason="the reply gives several numbers")
-    for choose in (_totalled, _last_led, _calculated, _only_fitting, _opening, _only, _by_question):
+    for choose in (_calculated, _keyed, _totalled, _last_led, _only_fitting, _opening, _only, _by_question):
         value = choose(row, fresh, asked)
         if value is not None:
             return Reading(answer=value, tier="inferred")
@@ -525,7 +526,7 @@ _KEY = late_regex(
 
 def _keyed(row: Row, firm: list[Place], asked: Asked) -> Decimal | None:
     """Return the number that is set equal to a word of the question: "Median = 4", "x = 5"."""
-    values = []
+    values, last = list[Decimal](), 0
     for place in firm:
         start = row.spans[place.at][0]
         match = _KEY.search(row.text, max(0, start - 80), start)
@@ -534,6 +535,10 @@ def _keyed(row: Row, firm: list[Place], asked: Asked) -> Decimal | None:
             continue
         if word and (_stem(word) in asked.words or (match and match[2] and word.lower() in asked.symbols)):
             values.append(place.value)
+            last = start
+    later = [p for p in firm if values and _equation(row, p) and p.value != values[-1]]
+    if later and row.spans[later[-1].at][0] > last:
+        return None
     return values[-1] if values and len(set(values)) == 1 else None
 
 
@@ -575,15 +580,18 @@ def _last_led(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
 
 def _equation(row: Row, place: Place) -> bool:
     start = row.spans[place.at][0]
-    return re.search(r"[=≈→⇒]\s*[$€£(]*\Z", row.text[max(0, start - 5) : start]) is not None
+    return _EQUALS.search(row.text[max(0, start - 5) : start]) is not None
 
 
 def _calculated(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     """Return the result of a calculation that ends the reply."""
-    last = fresh[-1]
-    if not _ends(row, last.at) or not _equation(row, last):
+    start, end = _sentence(row, fresh[-1].at)
+    here = [p for p in fresh if start <= p.at < end]
+    results = [p for p in here if _equation(row, p)]
+    if not results or results[-1] is not here[-1] or end < len(row.values):
         return None
-    return None if any(p.fits for p in fresh) and not last.fits and asked.counted else last.value
+    misses = asked.counted and not results[-1].fits and any(p.fits for p in here)
+    return None if misses else results[-1].value
 
 
 def _only_fitting(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
@@ -609,6 +617,8 @@ def _only(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     value = _one(fresh)
     if value is None or not asked.words:
         return value
+    if "=" in row.text and not any(_equation(row, p) for p in fresh):
+        return None
     start, end = _sentence(row, fresh[-1].at)
     words = {_stem(w) for w in re.findall(r"[^\W\d_]{2,}|[€$£%]", row.text[row.spans[start][0] : row.spans[end - 1][1] + 2])}
     corrects = "h" in row.part(start, end) and "b" in row.part(start, end)
@@ -618,7 +628,7 @@ def _only(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
 
 def _by_question(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     """Return the number whose clause says most of what the question asks."""
-    if len(asked.words) < 2 or len(fresh) > 12:
+    if len(asked.words) < 2 or len(fresh) > 12 or any(_equation(row, p) for p in fresh):
         return None
     shares = dict[Decimal, int]()
     for n, place in enumerate(fresh):
@@ -640,7 +650,14 @@ def _ends_line(row: Row, place: Place) -> bool:
     start, end = row.spans[place.at]
     line = row.text.rstrip().rfind("\n") + 1
     behind = row.text[end:].strip()
-    return line <= start and "=" in row.text[line:start] and len(behind.split()) <= 3 and behind[-1:] not in "+-=×*/"
+    words = behind.split()
+    return (
+        line <= start
+        and "=" in row.text[line:start]
+        and len(words) <= _SHORT
+        and behind[-1:] not in tuple("+-=×*/,:(")
+        and (words[-1:] or [""])[0].lower() not in HANGING
+    )
 
 
 def _ends(row: Row, at: int) -> bool:

@@ -242,7 +242,7 @@ def _written_pattern() -> re.Pattern[str]:
         r"|\s?/\s?(?P<below>\d{1,9})(?![\d/]|[.,]\d)"
         r"|\s(?P<part>\d{1,4})/(?P<whole>\d{1,4})(?!\d)"
         rf"|\s?(?P<mark>[{''.join(_HALF)}])"
-        rf"|[\s-]?(?P<scale>{scale}|k|m|b(?![a-z]))(?![\w.]\w|\w|/)"
+        rf"|(?:[\s-]?(?P<scale>{scale})|(?P<letter>[kmb]))(?![\w.]\w|\w|/)"
         r"|(?P<kanji>[千万億兆](?:\d+[千万億]?)?))?"
     )
 
@@ -285,7 +285,9 @@ def _scaled(match: re.Match[str], value: Decimal) -> Decimal | None:
     if match["mark"]:
         return value + Decimal(_HALF[match["mark"]])
     if scale := match["scale"]:
-        return value * ({"m": 10**6, "b": 10**9, "k": 10**3}.get(scale) or vocabulary().scales[scale])
+        return value * vocabulary().scales[scale]
+    if match["letter"]:
+        return value * {"m": 10**6, "b": 10**9, "k": 10**3}[match["letter"]]
     if match["kanji"]:
         rest = re.match(r"(\d+)([千万億])?", match["kanji"][1:])
         total = value * _KANJI[match["kanji"][0]]
@@ -298,7 +300,7 @@ def _written(text: str, low: str, *, commas: bool) -> Iterator[Number]:
     for match in _written_pattern().finditer(low):
         if match.end() - match.start() > LONGEST:
             continue
-        if match["scale"] in ("m", "b") and not text[match.start("scale")].isupper():
+        if match["letter"] and match["letter"] != "k" and text[match.start("letter")].islower():
             value = decimal(match["digits"], commas=commas)  # 5 m is five metres
             end = match.end("digits")
         else:
