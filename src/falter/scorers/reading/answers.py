@@ -37,14 +37,22 @@ _LEAD = late_regex(
     r"|c'est|es|è|é|het is|dat is|これは|それは)\s+",
     re.IGNORECASE,
 )
-_BY = late_regex(r"(?<=\s)(?:by|von|durch|par|por|da|dal|door|pelo|pela)\s+(?:the |der |den |le |la |el |il )?", re.IGNORECASE)
+_BY = late_regex(
+    r"(?<=\s)(?:by|von|durch|par|por|da|dal|door|pelo|pela)\s+(?:the |der |den |le |la |el |il )?",
+    re.IGNORECASE,
+)
 _PASSIVE = late_regex(
-    r"\b(?:was|were|is|are|been|wurden?|worden|fue|fueron|est|sont|été|è|stat[oa]|foi|werd|werden)\b", re.IGNORECASE
+    r"\b(?:was|were|is|are|been|wurden?|worden|fue|fueron|est|sont|été|è|stat[oa]|foi|werd|werden)\b",
+    re.IGNORECASE,
 )
 _VERB_FIRST = late_regex(r"\A[a-zà-ÿ]+\s(?:in|at|on|for|from|to|as|im|am|en|à|nel|op)\s(?:the )?")
-_TIME = late_regex(r"\s(?:in|on|at|around|im|am|en|le|nel|op|em|during|between)\s.*", re.IGNORECASE | re.DOTALL)
+_TIME = late_regex(
+    r"\s(?:in|on|at|around|im|am|en|le|nel|op|em|during|between)\s.*", re.IGNORECASE | re.DOTALL
+)
 _WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
-_VALUE_KEYS = late_regex(r"answer|result|response|antwort|réponse|respuesta|risposta|antwoord|resposta|final", re.I)
+_VALUE_KEYS = late_regex(
+    r"answer|result|response|antwort|réponse|respuesta|risposta|antwoord|resposta|final", re.I
+)
 
 
 def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading[str]:
@@ -238,7 +246,12 @@ def _added(sentence: str, asked: frozenset[str]) -> str | None:
         repeated = said & asked and not said - asked
         if len(told & asked) * 2 >= len(asked) and not repeated and _WORD.search(after):
             return _short(_VERB_FIRST.sub("", _REASON.sub("", after).strip()))
-        if told and not told & asked and len(said & asked) * 2 >= min(len(asked), len(said)) and said & asked:
+        if (
+            told
+            and not told & asked
+            and len(said & asked) * 2 >= min(len(asked), len(said))
+            and said & asked
+        ):
             head = _LEAD.sub("", before)
             return _short(head.rpartition(",")[2] if "," in head else head)
     runs: list[tuple[int, int]] = []

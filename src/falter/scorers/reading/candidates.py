@@ -151,7 +151,9 @@ def _in_object(raw: str, find: Finder) -> Reading[int] | None:
     if len(inner) == 1 and isinstance(first := next(iter(inner.values())), dict):
         inner = first
     weights = {who: v for k, v in inner.items() if (who := only(str(k), find)) is not None}
-    if len(weights) == len(inner) > 1 and all(isinstance(v, (int, float)) for v in weights.values()):
+    if len(weights) == len(inner) > 1 and all(
+        isinstance(v, (int, float)) for v in weights.values()
+    ):
         best = max(weights.values())
         likeliest = [who for who, v in weights.items() if v == best]
         if len(likeliest) == 1:
@@ -233,7 +235,11 @@ def _claims(row: Row, question: str) -> list[Claim]:
 def _clashes(row: Row, n: int) -> bool:
     """Return True if another candidate follows at once: a list, or a letter with another's text."""
     behind = row.tags[2 * n + 2 : 2 * n + 12]
-    if behind[:1] == ":" and row.tags[2 * n] == ":" and row.values[n] not in row.values[n + 1 : n + 2]:
+    if (
+        behind[:1] == ":"
+        and row.tags[2 * n] == ":"
+        and row.values[n] not in row.values[n + 1 : n + 2]
+    ):
         return True  # the first entry of a list below "the options:"
     joined = _JOINED.match(behind)
     if joined is None:
@@ -366,7 +372,12 @@ def _affirmed(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[i
         clause = set(_CLAUSE.split(part[:at] if part[at - 1] not in ":>-" else "")[-1])
         if clause & {"n", "r"} or _BEHIND.match(after):
             out.add(who)
-        elif clause & {"h", "o", "j", "k"} or ("f" in whole and "s" not in whole) or _WEAKENED.match(after) or in_brackets(row, n):
+        elif (
+            clause & {"h", "o", "j", "k"}
+            or ("f" in whole and "s" not in whole)
+            or _WEAKENED.match(after)
+            or in_brackets(row, n)
+        ):
             soft.add(who)
         else:
             firm.add(who)

@@ -170,7 +170,9 @@ _REPLACED = late_regex(
     r"|korrigiert|korrektur|corrig|corretto|gecorrigeerd)\b|訂正",
     re.IGNORECASE,
 )
-_PLACEHOLDER = late_regex(r"\s*(?:<[^<>]*>|\.{2,}|…|\[[^\[\]]*\]|string|number|integer|boolean|your .*)\s*", re.I)
+_PLACEHOLDER = late_regex(
+    r"\s*(?:<[^<>]*>|\.{2,}|…|\[[^\[\]]*\]|string|number|integer|boolean|your .*)\s*", re.I
+)
 
 
 def read_fields(reply: str) -> Reading[dict[str, Any]]:

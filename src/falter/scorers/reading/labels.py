@@ -116,7 +116,10 @@ class _Index:
             start = text.find(label)
             while start >= 0 and len(taken) < MOST:
                 end = start + len(label)
-                beside = text[max(0, start - 1) : start] + label[:1], label[-1:] + text[end : end + 1]
+                beside = (
+                    text[max(0, start - 1) : start] + label[:1],
+                    label[-1:] + text[end : end + 1],
+                )
                 joined = any(len(pair) == 2 and pair.isalnum() for pair in beside)
                 if not joined and not any(s < end and start < e for s, e, _ in taken):
                     taken.append((start, end, n))

@@ -24,7 +24,9 @@ _COUNTED = late_regex(
     re.IGNORECASE,
 )
 """What counts with letters of its own, or computes with them: plan B, x = B."""
-_COMPUTES = late_regex(r"\s?(?:=(?!>)|[+*/^<>°²≤≥]|\\|_)|\s(?:major|minor|sharp|flat|code|compiler)\b")
+_COMPUTES = late_regex(
+    r"\s?(?:=(?!>)|[+*/^<>°²≤≥]|\\|_)|\s(?:major|minor|sharp|flat|code|compiler)\b"
+)
 _NAMES_LETTER = late_regex(
     r"(?:\b(?:is|was|be|option|answer|choice|letter|choose|chose|pick|picked|select|selected|say"
     r"|with|it's|ist|antwort|option|lautet|wähle|nehme|réponse|est|lettre|choisis|opción|respuesta"
@@ -42,7 +44,9 @@ def _letter_pattern(letters: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str
         for form in (letter, letter.lower(), letter.upper()):
             numbers.setdefault(form.strip(" ()[].:"), n)
     inner = "|".join(sorted(map(re.escape, numbers), key=len, reverse=True))
-    return re.compile(rf"(?<![^\W\u3040-\u9fff])(?<![&/'’-])({inner})(?![^\W\u3040-\u9fff])"), numbers
+    return re.compile(
+        rf"(?<![^\W\u3040-\u9fff])(?<![&/'’-])({inner})(?![^\W\u3040-\u9fff])"
+    ), numbers
 
 
 def _letters(text: str, letters: tuple[str, ...]) -> list[Span]:
@@ -66,7 +70,9 @@ def _names_option(text: str, match: re.Match[str], as_written: bool) -> bool:
     at_line = not before.rpartition("\n")[2].strip(" \t*-#>\"'(“")
     if at_line and after[:1] in (".", ":", ")", "]"):
         return True
-    if (before[-1:] == "(" and after.strip()) or (after[:1] == "(" and after[1:2] != "" and before[-1:] == "\\"):
+    if (before[-1:] == "(" and after.strip()) or (
+        after[:1] == "(" and after[1:2] != "" and before[-1:] == "\\"
+    ):
         return False  # a function's variable, or more than the letter in the brackets
     named = _NAMES_LETTER.search(before) is not None
     if not as_written:
@@ -131,7 +137,12 @@ def option_finder(letters: Sequence[str], texts: Sequence[str]) -> Finder:
 
 
 def read_letter(
-    reply: str, letters: Sequence[str], texts: Sequence[str], question: str = "", *, cut: bool = False
+    reply: str,
+    letters: Sequence[str],
+    texts: Sequence[str],
+    question: str = "",
+    *,
+    cut: bool = False,
 ) -> Reading[int]:
     """Return the index of the option that a reply names by letter, text or place."""
     if not texts or (letters and len(letters) != len(texts)) or len(texts) > MOST:

@@ -75,7 +75,9 @@ _DATED = late_regex(
 )
 
 
-_RATED = late_regex(r"\b(?:scores?|rating|rate|grade|stars?|scale|note|bewert\w*|punktzahl)\b", re.IGNORECASE)
+_RATED = late_regex(
+    r"\b(?:scores?|rating|rate|grade|stars?|scale|note|bewert\w*|punktzahl)\b", re.IGNORECASE
+)
 _OUT_OF = late_regex(r"(?<![\d/.,])(\d{1,3}(?:[.,]\d)?)\s?/\s?(?:4|5|6|10|20|100)(?![\d/.,]\d|\d)")
 
 
@@ -85,7 +87,9 @@ def _asked(question: str) -> Asked:
     if not text.strip():
         return Asked()
     known, scales = all_stop_words(), vocabulary().scales
-    words = frozenset(_stem(w) for w in re.findall(r"[^\W\d_]{2,}|[€$£%]", text) if w.lower() not in known)
+    words = frozenset(
+        _stem(w) for w in re.findall(r"[^\W\d_]{2,}|[€$£%]", text) if w.lower() not in known
+    )
     counted, scale = set[str](), 1
     if found := list(_COUNTED.finditer(text)):
         for word in found[-1][1].lower().split():
@@ -179,7 +183,9 @@ def _in_object(value: dict[str, Any], asked: Asked) -> Reading[Decimal] | None:
     return Reading(reason="no single number of the object is an answer") if leaves else None
 
 
-def _flat(value: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _flat(
+    value: dict[str, Any], path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
     for key, inner in value.items():
         here = (*path, str(key))
         if isinstance(inner, dict) and len(path) < 4:
@@ -202,7 +208,9 @@ def _leaf(value: Any, asked: Asked) -> Decimal | None:
 def _path_words(path: tuple[str, ...]) -> frozenset[str]:
     """Return the stems of the words of an object's keys, but for those that only say "value"."""
     text = re.sub(r"([A-Z])", r" \1", " ".join(path)).lower()
-    return frozenset(_stem(w) for w in re.findall(r"[^\W\d_]{3,}", text) if not _VALUE_KEYS.match(w))
+    return frozenset(
+        _stem(w) for w in re.findall(r"[^\W\d_]{3,}", text) if not _VALUE_KEYS.match(w)
+    )
 
 
 # In prose
@@ -235,7 +243,8 @@ _BESIDE = late_regex(
     re.IGNORECASE,
 )
 _ORDINAL = late_regex(
-    r"(?:st|nd|rd|th)\b|[:/]\d|\.\s(?=[A-Z]?[a-zä]+\s\d{4})|\s?(?:o'clock|uhr\b|a\.?m\b|p\.?m\b)", re.I
+    r"(?:st|nd|rd|th)\b|[:/]\d|\.\s(?=[A-Z]?[a-zä]+\s\d{4})|\s?(?:o'clock|uhr\b|a\.?m\b|p\.?m\b)",
+    re.I,
 )
 _MONTH = (
     r"(?:jan(?:uary|uar|vier)?|feb(?:ruary|ruar)?|march|märz|apr(?:il)?|may|mai|june?|juni|juin|july?|juli"
@@ -244,7 +253,9 @@ _MONTH = (
     r"|octubre|noviembre|diciembre)\b"
 )
 _DATE = late_regex(rf"\.?\s(?:de\s)?{_MONTH}", re.IGNORECASE)
-_DATE_BEFORE = late_regex(rf"\b{_MONTH}\s\Z|\b(?:in|since|until|seit|en|depuis|desde)\s\Z", re.IGNORECASE)
+_DATE_BEFORE = late_regex(
+    rf"\b{_MONTH}\s\Z|\b(?:in|since|until|seit|en|depuis|desde)\s\Z", re.IGNORECASE
+)
 _LIMIT = late_regex(
     r"(?:\b(?:at least|at most|more than|less than|fewer than|over|under|up to|minimum of|maximum of"
     r"|mindestens|höchstens|mehr als|weniger als|au moins|au plus|plus de|moins de|al menos|más de"
@@ -253,7 +264,9 @@ _LIMIT = late_regex(
     r"|[<>≤≥±]|\d[^\d.]{0,4}\s(?:out )?(?:of|de|von|sur|su|van|di)(?: the| los| den| las| les| all)?)\s*[$€£]?\Z",
     re.IGNORECASE,
 )
-_PAIRED = late_regex(r"\d\s?(?:[-–—]|to|bis|à|or|oder|ou|o|a)\s?[$€£]?(?:[a-z] = )?\Z", re.IGNORECASE)
+_PAIRED = late_regex(
+    r"\d\s?(?:[-–—]|to|bis|à|or|oder|ou|o|a)\s?[$€£]?(?:[a-z] = )?\Z", re.IGNORECASE
+)
 _UNSOLVED = late_regex(r"\d[a-z]\s?=\s?\Z|[=+*·-]\s?[a-z]\s?=\s?\Z")
 _RESULT = late_regex(
     r"(?:[=≈→⇒]|=>|->|\b(?:equals?|gives?|makes?|leaves?|yields?|is|are|was|be|get|ist|sind|ergibt|macht"
@@ -264,8 +277,12 @@ _RESULT = late_regex(
     re.IGNORECASE,
 )
 _EQUALS = late_regex(r"[=≈→⇒]\s*[$€£(]*\Z")
-_OPERATOR = late_regex(r"\s?\)?\s?[+×*÷^·]|\s?\)?\s[-−x/]\s?\(?\d|\s?[-−]\s\d|\s(?:times|plus|minus|divided)\b")
-_AFTER_OPERATOR = late_regex(r"(?:[+×*÷/^·]|[\d)]\s[-−x]|\b(?:times|plus|minus|by|mal))\s?\(?[$€£]?\Z")
+_OPERATOR = late_regex(
+    r"\s?\)?\s?[+×*÷^·]|\s?\)?\s[-−x/]\s?\(?\d|\s?[-−]\s\d|\s(?:times|plus|minus|divided)\b"
+)
+_AFTER_OPERATOR = late_regex(
+    r"(?:[+×*÷/^·]|[\d)]\s[-−x]|\b(?:times|plus|minus|by|mal))\s?\(?[$€£]?\Z"
+)
 _RANGE = late_regex(r"\s?(?:[-–—]|to|bis|à|or|oder|ou|o)\s(?:[a-z] = )?[$€£-]?\d|[-–—][$€£]?\d")
 _FIRST = late_regex(r"\s?([%€$£¥°]|[^\W\d_]+(?:/[^\W\d_]+)?)(?:\s([^\W\d_]+))?(?:\s([^\W\d_]+))?")
 
@@ -276,42 +293,87 @@ def _places(row: Row, numbers: Sequence[Number], asked: Asked) -> list[Place]:
     for n, number in enumerate(row.values):
         if number < 0:
             continue
-        value, start, end = numbers[number]
-        text = row.text
+        _, start, end = numbers[number]
+        before, after = row.text[max(0, start - 32) : start], row.text[end : end + 40]
+        if _is_term(before, after) or _is_label(before, after, numbers[number], asked):
+            continue
         asks = row.tags.find("?", 2 * n)
-        if asks >= 0 and not set(row.tags[2 * n + 2 : asks]) & set("\n.>"):
-            continue
-        before, after = text[max(0, start - 40) : start], text[end : end + 40]
-        lined = before.rpartition("\n")[2].strip(" \t*-#") == "" and re.match(r"[.)]\s", after)
-        if lined or _BESIDE.search(before):
-            continue
-        if _ORDINAL.match(after) or (value < 32 and _DATE.match(after)) or (not asked.dated and (
-            1000 <= value < 2200 and text[start:end].isdigit() and _DATE_BEFORE.search(before))):  # fmt: skip
-            continue
-        if before[-1:] in ("{", "_", "^") or after[:1] in ("}", "_"):
-            continue  # an index, or a part of a formula
-        operand = _OPERATOR.match(after) or (_AFTER_OPERATOR.search(before) and not after.lstrip(")").startswith("%"))
-        if operand and not re.match(r"\s?[%)]*\s?=", after):
-            continue
-        if re.match(r"\s?[%€$)]*\s?[^\n=.]{0,12}=", after) and "=" not in before[-3:]:
-            continue  # a term of an equation
-        behind = _FIRST.match(text, end, end + 60)
-        nouns = [w for w in behind.groups() if w] if behind else []
-        signed = text[start] if text[start] in _SIGNS else before[-1:] if before[-1:] in _SIGNS else ""
-        stems = {_stem(w) for w in nouns} | ({_stem(signed)} if signed else set())
-        fits = bool(stems & asked.counted) or (asked.dated and 1000 <= value < 2200 and text[start:end].isdigit())
-        other = after.lstrip().startswith("%") and "perce" not in asked.counted | asked.words
-        misfit = not fits and bool(stems & _KNOWN_UNITS and asked.counted & _KNOWN_UNITS)
-        weak = bool(
-            misfit or _joined(row, n, "o") or (n and any(_joined(row, m, "o") for m in range(max(0, n - 4), n) if row.values[m] >= 0))
-            or _LIMIT.search(before) or _RANGE.match(after) or _PAIRED.search(before) or _UNSOLVED.search(before)
-            or _is_doubted(row, n) or other or (not fits and in_brackets(row, n) and not text[end:].lstrip().startswith("="))
-        )  # fmt: skip
-        found.append(Place(
-            value, n, fits, value in asked.given and not _EQUALS.search(before),
-            _RESULT.search(before) is not None, weak,
-        ))  # fmt: skip
+        if asks < 0 or set(row.tags[2 * n + 2 : asks]) & set("\n.>"):
+            found.append(_place(row, n, numbers[number], before, after, asked))
     return found
+
+
+_TERM = late_regex(r"\s?[%)]*\s?=")
+_TERM_OF = late_regex(r"\s?[%€$)]*\s?[^\n=.]{0,12}=")
+
+
+def _is_term(before: str, after: str) -> bool:
+    """Return True for a number that is computed with, an index, or part of a formula."""
+    if before[-1:] in ("{", "_", "^") or after[:1] in ("}", "_"):
+        return True
+    operand = _OPERATOR.match(after) or (
+        _AFTER_OPERATOR.search(before[-10:]) and not after.lstrip(")").startswith("%")
+    )
+    if operand and not _TERM.match(after):
+        return True
+    return "=" in after[:24] and _TERM_OF.match(after) is not None and "=" not in before[-3:]
+
+
+def _is_label(before: str, after: str, number: Number, asked: Asked) -> bool:
+    """Return True for the number of a list's entry, of a step or page, and of a date or an hour."""
+    if (
+        after[:1] in (".", ")")
+        and after[1:2].isspace()
+        and not before.rpartition("\n")[2].strip(" \t*-#")
+    ):
+        return True
+    if before[-1:] in (" ", "#") and _BESIDE.search(before[-18:]):
+        return True
+    if _ORDINAL.match(after) or (number.value < 32 and _DATE.match(after)):
+        return True
+    years = 1000 <= number.value < 2200 and number.end - number.start == 4
+    return years and not asked.dated and _DATE_BEFORE.search(before[-16:]) is not None
+
+
+def _place(row: Row, n: int, number: Number, before: str, after: str, asked: Asked) -> Place:
+    """Return a number with what its place says of it."""
+    value, start, end = number
+    behind = _FIRST.match(row.text, end, end + 60)
+    stems = {_stem(w) for w in behind.groups() if w} if behind else set()
+    for sign in (row.text[start], before[-1:]):
+        if sign in _SIGNS:
+            stems.add(_stem(sign))
+    is_year = asked.dated and 1000 <= value < 2200 and end - start == 4
+    fits = bool(stems & asked.counted) or is_year
+    return Place(
+        value,
+        n,
+        fits,
+        value in asked.given and not _EQUALS.search(before[-6:]),
+        _RESULT.search(before) is not None,
+        _is_weak(row, n, before, after) or (not fits and _is_beside(row, n, stems, after, asked)),
+    )
+
+
+def _is_weak(row: Row, n: int, before: str, after: str) -> bool:
+    """Return True for a number that is denied, doubted, a limit, or one of two."""
+    return bool(
+        _is_doubted(row, n)
+        or _RANGE.match(after)
+        or _LIMIT.search(before[-26:])
+        or _PAIRED.search(before[-12:])
+        or _UNSOLVED.search(before[-8:])
+        or any(_joined(row, m, "o") for m in range(max(0, n - 4), n + 1) if row.values[m] >= 0)
+    )
+
+
+def _is_beside(row: Row, n: int, stems: set[str], after: str, asked: Asked) -> bool:
+    """Return True for a number of another unit, a share, or a remark in brackets."""
+    if stems & _KNOWN_UNITS and asked.counted & _KNOWN_UNITS:
+        return True
+    if after.lstrip()[:1] == "%" and "perce" not in asked.counted | asked.words:
+        return True
+    return in_brackets(row, n) and not after.lstrip().startswith("=")
 
 
 _CLAUSE = re.compile(r"[,(](?=[^con])|[:>-]|b")
@@ -438,9 +500,12 @@ def _marked(row: Row, numbers: Sequence[Number], places: list[Place]) -> Reading
         return None
     last = ends[-1]
     behind = row.tags[2 * last + 2 :]
-    if (_CORRECTED.search(behind) or _WITHDRAWN.search(behind)):
+    if _CORRECTED.search(behind) or _WITHDRAWN.search(behind):
         return Reading(reason="the reply takes its answer back") if "c" not in behind else None
-    if len(set(values)) == 1 or "final" in row.text[max(0, row.spans[last][0] - 40) : row.spans[last][0]].lower():
+    if (
+        len(set(values)) == 1
+        or "final" in row.text[max(0, row.spans[last][0] - 40) : row.spans[last][0]].lower()
+    ):
         return Reading(answer=values[-1], tier="stated")
     other = max(at for at, v in zip(ends, values, strict=True) if v != values[-1])
     if _CORRECTED.search(row.tags[2 * other + 2 : 2 * last + 1]):
@@ -484,7 +549,11 @@ def _bold(cleaned: Cleaned, asked: Asked, places: list[Place]) -> Decimal | None
     values = set()
     for span in cleaned.bold:
         numbers = numbers_in(without_latex(span), commas=asked.commas)
-        if len(numbers) == 1 and len(span.split()) <= 4 and not _BESIDE.search(span[: numbers[0].start]):
+        if (
+            len(numbers) == 1
+            and len(span.split()) <= 4
+            and not _BESIDE.search(span[: numbers[0].start])
+        ):
             values.add(numbers[0].value)
     return values.pop() if len(values) == 1 and values <= known else None
 
@@ -507,7 +576,16 @@ def _concluded(row: Row, places: list[Place], asked: Asked) -> Reading[Decimal]:
         return Reading(reason="the reply only repeats numbers of the question")
     if _CJK.search(row.text) and _one(fresh) is None:
         return Reading(reason="the reply gives several numbers")
-    for choose in (_calculated, _keyed, _totalled, _last_led, _only_fitting, _opening, _only, _by_question):
+    for choose in (
+        _calculated,
+        _keyed,
+        _totalled,
+        _last_led,
+        _only_fitting,
+        _opening,
+        _only,
+        _by_question,
+    ):
         value = choose(row, fresh, asked)
         if value is not None:
             return Reading(answer=value, tier="inferred")
@@ -533,7 +611,9 @@ def _keyed(row: Row, firm: list[Place], asked: Asked) -> Decimal | None:
         word = match and next(filter(None, match.groups()))
         if asked.counted and not place.fits and any(p.fits for p in firm):
             continue
-        if word and (_stem(word) in asked.words or (match and match[2] and word.lower() in asked.symbols)):
+        if word and (
+            _stem(word) in asked.words or (match and match[2] and word.lower() in asked.symbols)
+        ):
             values.append(place.value)
             last = start
     later = [p for p in firm if values and _equation(row, p) and p.value != values[-1]]
@@ -620,9 +700,16 @@ def _only(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     if "=" in row.text and not any(_equation(row, p) for p in fresh):
         return None
     start, end = _sentence(row, fresh[-1].at)
-    words = {_stem(w) for w in re.findall(r"[^\W\d_]{2,}|[€$£%]", row.text[row.spans[start][0] : row.spans[end - 1][1] + 2])}
+    words = {
+        _stem(w)
+        for w in re.findall(
+            r"[^\W\d_]{2,}|[€$£%]", row.text[row.spans[start][0] : row.spans[end - 1][1] + 2]
+        )
+    }
     corrects = "h" in row.part(start, end) and "b" in row.part(start, end)
-    related = words & asked.words or _equation(row, fresh[-1]) or corrects or len(row.values) <= _SHORT
+    related = (
+        words & asked.words or _equation(row, fresh[-1]) or corrects or len(row.values) <= _SHORT
+    )
     return value if related else None
 
 

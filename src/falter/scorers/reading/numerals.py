@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from decimal import Decimal, DivisionByZero, InvalidOperation, Overflow
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from falter.records.lazy_regex import late_regex
@@ -105,6 +105,7 @@ def _below_thousand(word: str, hundred: str) -> int | None:
     return None if high is None or low is None or high > 19 else 100 * high + low
 
 
+@lru_cache(maxsize=4096)
 def _compound(word: str) -> int | None:
     """Return the value of one long word: zweihundertfünfzig, tweeduizend, duecentocinquanta."""
     for thousand, hundred in _COMPOUND:
@@ -184,7 +185,9 @@ def _spelled(low: str) -> Iterator[Number]:
         word = match[0]
         value = known.small.get(word)
         if value is None:
-            value = known.hundreds.get(word) or (known.scales.get(word) if len(word) > 3 or word == "mil" else None)
+            value = known.hundreds.get(word) or (
+                known.scales.get(word) if len(word) > 3 or word == "mil" else None
+            )
         if value is None and 6 <= len(word) <= _LETTERS:
             value = _compound(word)
         if value is None:
@@ -249,6 +252,8 @@ def _written_pattern() -> re.Pattern[str]:
 
 def decimal(digits: str, *, commas: bool) -> Decimal | None:
     """Return the value of digits with separators of either kind; `commas`: 1,5 is one and a half."""
+    if digits.isdecimal():
+        return Decimal(digits)
     digits = re.sub(r"['\u2009 ]", "", digits)
     points, marks = digits.count("."), digits.count(",")
     if points and marks:
@@ -269,7 +274,9 @@ def decimal(digits: str, *, commas: bool) -> Decimal | None:
 
 def _scaled(match: re.Match[str], value: Decimal) -> Decimal | None:
     """Return the value with the power, fraction or scale behind its digits."""
-    power = match["power"] or match["stars"] or match["e"] or (match["high"] or "").translate(_RAISED)
+    power = (
+        match["power"] or match["stars"] or match["e"] or (match["high"] or "").translate(_RAISED)
+    )
     try:
         if power:
             exponent = int(power.replace("−", "-"))
@@ -331,7 +338,9 @@ _AND_HALF = late_regex(
     r"\s(?:and (?:a half|a (?P<part>quarter|third))|und ein(?:e|en)? halbe?[nrs]?|einhalb|et demie?|y medi[ao]|e mezz[oa]"
     r"|en een halve?|e mei[ao])\b"
 )
-_ALL_KANJI = late_regex(r"(?<![一-龥\d])[一二三四五六七八九十百千万]+(?=[つ人個本枚年回匹冊台歳円日]|です|[。、]|$)")
+_ALL_KANJI = late_regex(
+    r"(?<![一-龥\d])[一二三四五六七八九十百千万]+(?=[つ人個本枚年回匹冊台歳円日]|です|[。、]|$)"
+)
 _DIGITS = {c: n for n, c in enumerate("〇一二三四五六七八九")}
 
 
@@ -339,7 +348,9 @@ def without_latex(text: str) -> str:
     """Return a text with LaTeX's fractions, products and group signs as plain ones."""
     if "\\" not in text and "{" not in text:
         return text
-    text = text.replace("{,}", ",").replace("\\times", "×").replace("\\cdot", "·").replace("\\pm", "±")
+    text = (
+        text.replace("{,}", ",").replace("\\times", "×").replace("\\cdot", "·").replace("\\pm", "±")
+    )
     text = _MIXED.sub(r"\1 \2/\3", text)
     return _LATEX.sub(r"\1/\2", text)
 
@@ -417,7 +428,9 @@ def _grown(low: str, number: Number) -> Number:
     value, start, end = number
     if low[end : end + 1] == " ":
         if half := _AND_HALF.match(low, end):
-            share = {"quarter": Decimal("0.25"), "third": 1 / Decimal(3)}.get(half["part"], Decimal("0.5"))
+            share = {"quarter": Decimal("0.25"), "third": 1 / Decimal(3)}.get(
+                half["part"], Decimal("0.5")
+            )
             value, end = value + share, half.end()
         if (scale := _SCALE_BEHIND.match(low, end)) and scale[1] in vocabulary().scales:
             value, end = value * vocabulary().scales[scale[1]], scale.end()
