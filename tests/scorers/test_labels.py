@@ -15,7 +15,7 @@ from falter.engine.resolving import resolve
 from falter.engine.scoring import run_scorers
 from falter.records.errors import UnknownName, UsageError
 from falter.records.planning import Cost
-from falter.scorers.choosing import are_labels, usual_scorer
+from falter.scorers.choosing import are_labels, usual_reason, usual_scorer
 from falter.scorers.reading.labels import read_label
 from falter.scorers.reading.phrases import declines
 
@@ -55,7 +55,26 @@ def test_what_looks_like_labels(targets: tuple[str, ...], few: bool) -> None:
     """From 2 to 20 different short texts, twice each on average, and not only numbers."""
     assert are_labels(targets) is few
     name = usual_scorer(choices=False, likelihoods=False, targets=targets)
-    assert name == ("label" if few else "exact")
+    assert (name == "label") is few
+
+
+@pytest.mark.parametrize(
+    ("targets", "scorer"),
+    [
+        (("12", "7", "1,500", "-3.5"), "numeric"),
+        (("12", "7", "twelve"), "answer"),
+        (("Paris", "the Danube", "42"), "answer"),
+        (('{"a": 1}', ' {"a": 2, "b": [1]}'), "fields"),
+        (('{"a": 1}', "{}"), "answer"),
+        (('["Holland", "the Netherlands"]', "Paris"), "answer"),
+        ((".", ","), "answer"),
+        ((), "answer"),
+    ],
+)
+def test_other_targets_name_their_scorer(targets: tuple[str, ...], scorer: str) -> None:
+    """Numbers, JSON objects, and short answers for all else."""
+    assert usual_scorer(choices=False, likelihoods=False, targets=targets) == scorer
+    assert usual_reason(scorer, targets)
 
 
 def test_options_go_before_labels() -> None:

@@ -99,7 +99,7 @@ def test_wrong_code_is_wrong_with_a_reason(reply: str, reason: str) -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    ["", "  \n", "I cannot help with that.", "Sorry", "The area is pi r squared.", "```\n```"],
+    ["", "  \n", "Sorry", "The area is pi r squared.", "```\n```"],
 )
 def test_a_reply_without_code_is_unparsed(reply: str) -> None:
     """Prose is no wrong program."""

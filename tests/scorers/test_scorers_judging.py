@@ -58,7 +58,7 @@ def test_one_set_of_ratings_is_read_wherever_it_stands(reply: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        ("", "no JSON object"),
+        ("", "the reply is empty"),
         ("The reasoning is good: 90.", "no JSON object"),
         ("[90, 80, 70, 60, 100, 75]", "no JSON object"),
         (TEXT[:-1], "no JSON object"),

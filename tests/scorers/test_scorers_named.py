@@ -52,7 +52,7 @@ def test_another_option_is_wrong(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["billing or sales", "I cannot help with that.", "rebilling", "?", "A or B", "Bill ing"],
+    ["billing or sales", "rebilling", "?", "A or B", "Bill ing"],
 )
 def test_none_or_several_options_are_unread(text: str) -> None:
     """Nothing is guessed: such an answer is left out, not wrong."""
@@ -94,7 +94,9 @@ def test_every_second_reader_exists_and_reads_what_the_first_reads() -> None:
     named = {s.name: second_reader(s) for s in map(scorers.get, scorers.names())}
     readers = {name: reader.name for name, reader in named.items() if reader is not None}
     assert readers.pop("exact_letter") == "choice_letter"
-    assert readers == dict.fromkeys(("choice_letter", "exact", "includes"), "named_answer")
+    assert readers.pop("numeric") == "last_number"
+    strict = ("answer", "choice_letter", "exact", "exact_word", "fields", "includes", "label")
+    assert readers == dict.fromkeys(strict, "named_answer")
     for text in ("Billing", "billing.", "A", "A. billing", "the answer is (a)"):
         for name in readers:
             if score(text, name=name).value == 1.0:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from falter.analysis.across import across_of
 from falter.analysis.cache import Cosine
-from falter.analysis.drop_parts import Evidence, evidence_of_run, parts_of, tables_with_evidence
+from falter.analysis.drop_parts import (
+    Evidence,
+    evidence_of_run,
+    parts_of,
+    second_reading,
+    tables_with_evidence,
+)
 from falter.analysis.examples import examples
 from falter.analysis.meaning_checks import meaning_of_run
 from falter.analysis.panel import panel_of
@@ -21,6 +27,7 @@ from falter.records.errors import StoreError
 from falter.records.ids import short
 from falter.records.interfaces import ConstrainedScorer, Scorer
 from falter.records.types import Estimate, Recipe, Run
+from falter.scorers.reading.reading import READER_VERSION
 from falter.store.store import Store, StoredRun
 
 
@@ -34,12 +41,15 @@ def analyse(
     tables: Sequence[Table] | None = None,
     evidence: Sequence[Evidence] | None = None,
     everyday: Callable[[Recipe], str] = lambda recipe: "",
+    notes: tuple[str, ...] = (),
+    reader: str = "",
 ) -> Analysis:
     """Analyse a stored run. Calls no model; an encoder adds cosines of prompts.
 
     A run that was interrupted is refused unless `partial` is set: cells that were never asked
     would look like a smaller experiment. `tables` are those of the run, if they were read already,
     and `evidence` what stands beside them. `everyday` says what people call a recipe.
+    `notes` and `reader` are those of `Settings`.
     """
     run = stored.run
     if tables is None:
@@ -53,6 +63,8 @@ def analyse(
         level=run.experiment["level"],
         unparsed=run.experiment["unparsed"],
         everyday=everyday,
+        notes=notes,
+        reader=reader,
         # Runs of earlier versions could set a margin in points.
         margin=run.experiment.get("decide", 100.0 * MARGIN) / 100.0,
     )
@@ -60,26 +72,34 @@ def analyse(
     if evidence is None:
         evidence = evidence_of_run(store, run, scorers)
     parts = [parts_of(t, beside, settings) for t, beside in zip(tables, evidence, strict=True)]
+    again = [second_reading(t, beside) for t, beside in zip(tables, evidence, strict=True)]
     return replace(
         analysis,
         panels=tuple(
             replace(
                 panel,
-                notes=(*_constrained(scorers[table.panel.scorer]), *panel.notes),
+                notes=(*_notes(scorers[table.panel.scorer], run), *panel.notes),
                 examples=examples(table, store, run, scorers[table.panel.scorer]),
                 parts=split,
+                second_reading=reread,
             )
-            for panel, table, split in zip(analysis.panels, tables, parts, strict=True)
+            for panel, table, split, reread in zip(
+                analysis.panels, tables, parts, again, strict=True
+            )
         ),
         meaning=meaning_of_run(store, run, tables, encoder),
     )
 
 
-def _constrained(scorer: Scorer) -> tuple[str, ...]:
-    """That the server let the model write nothing but an option's label."""
-    if not isinstance(scorer, ConstrainedScorer) or not scorer.constrains:
-        return ()
-    return (sentence("notes.constrained"),)
+def _notes(scorer: Scorer, run: Run) -> Iterator[str]:
+    """Say that the server constrained the replies, and that an older reader read them first."""
+    if isinstance(scorer, ConstrainedScorer) and scorer.constrains:
+        yield sentence("notes.constrained")
+    if (
+        not scorer.needs_scores
+        and (stored := run.experiment.get("reader_version", 1)) != READER_VERSION
+    ):
+        yield sentence("notes.reader", stored=str(stored), now=str(READER_VERSION))
 
 
 def analyse_tables(tables: Sequence[Table], settings: Settings) -> Analysis:

@@ -10,7 +10,6 @@ import math
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import tee
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +17,16 @@ from numpy.typing import NDArray
 from falter.analysis.cache import Known, code_mark, key_of
 from falter.analysis.meaning_checks import loses_meaning
 from falter.analysis.panel import Signer
-from falter.analysis.results import RecipeParts, Settings, map_estimates
-from falter.analysis.table import Table, TableBuilder, judged_cells, scored_cells
+from falter.analysis.results import RecipeParts, SecondReading, Settings, map_estimates
+from falter.analysis.table import (
+    FAILED,
+    MISSING,
+    SCORED,
+    UNPARSED,
+    Table,
+    TableBuilder,
+    cells_read_twice,
+)
 from falter.measures.drop_decomposition import drop_parts
 from falter.measures.flips import churn
 from falter.records.ids import canonical
@@ -48,6 +55,28 @@ class Evidence:
     served_differently: Mask
     checked: frozenset[int]
     reader: str | None
+
+    def as_read(self, table: Table) -> Table:
+        """Return a table as the second reader reads its answers; what it cannot read is unparsed.
+
+        Requests that failed and cells that are missing stay so.
+        """
+        came = ~np.isin(table.outcome, (FAILED, MISSING))
+        unread = np.isnan(self.reread)
+        outcome = np.where(came, np.where(unread, UNPARSED, SCORED), table.outcome)
+        value = np.where(came, self.reread, np.nan)
+        return replace(table, value=value, outcome=outcome.astype(np.uint8), tier=None)
+
+
+def second_reading(table: Table, evidence: Evidence) -> SecondReading | None:
+    """Count the answers of a table that the second reader judges otherwise."""
+    if evidence.reader is None:
+        return None
+    came = ~np.isin(table.outcome, (FAILED, MISSING))
+    apart = np.abs(table.scores(strict=True) - evidence.reread) >= 0.5  # False where unread
+    return SecondReading(
+        reader=evidence.reader, answers=int(came.sum()), different=int((apart & came).sum())
+    )
 
 
 def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[RecipeParts, ...]:
@@ -90,7 +119,7 @@ def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[Reci
             churn=map_estimates(turned, signed),
         )
 
-    return tuple(of(n) for n in table.columns)
+    return tuple(of(n) for n in table.distinct)
 
 
 def evidence_of_run(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> list[Evidence]:
@@ -106,12 +135,8 @@ def tables_with_evidence(
     checks = _Checks(store, run)
     builders = [TableBuilder(run, place) for place in range(len(run.panels))]
     gathered = [_Gathered(run) for _ in run.panels]
-    readers = [*(second for second in seconds if second is not None), *scorers.values()]
-    sections = bool(checks.recipes) or any(reader.needs_prompt for reader in readers)
-    cells, again = tee(store.cells(run, sections=sections))
-    first = scored_cells(store, run, scorers, cells=cells)
-    second = judged_cells(again, run, seconds)
-    for (cell, score), (_, reread) in zip(first, second, strict=True):
+    sections = bool(checks.recipes)
+    for cell, score, reread in cells_read_twice(store, run, scorers, seconds, sections=sections):
         builders[cell.panel].add(cell, score)
         gathered[cell.panel].add(cell, reread, checks)
     checks.close()

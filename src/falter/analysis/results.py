@@ -125,7 +125,9 @@ class Across:
 class Counts:
     """How many cells came out how. Outcomes add up to `cells`.
 
-    So do the four kinds of variant, together with the cells of the clean prompt, which has none.
+    So do the five kinds of variant, together with the cells of the clean prompt, which has none.
+    `same_prompt` are changed prompts that an earlier recipe makes too: asked once, for that one.
+    Of the scored answers, `inferred` were taken from prose and not stated.
     """
 
     cells: int
@@ -139,11 +141,18 @@ class Counts:
     unchanged: int
     not_applicable: int
     no_rewrite: int = 0
+    same_prompt: int = 0
+    inferred: int = 0
 
     @property
     def answers(self) -> int:
         """Replies that came."""
         return self.cells - self.failed - self.missing
+
+    @property
+    def hold_no_answer(self) -> bool:
+        """Return True if replies came and none of them holds an answer."""
+        return self.answers > 0 and self.scored == 0
 
     @property
     def unread(self) -> int:
@@ -163,6 +172,7 @@ class RecipeResult:
     `gained` count those whose answer turned wrong and right; they are None where there is no
     baseline. `bounds` are the drop's worst cases, where enough is missing to matter; `missing` says
     why it does. `everyday` is what people call it: `split words`; empty where it is not known.
+    `same` names the recipes that make the same prompts everywhere, and have no result of their own.
     """
 
     label: str
@@ -184,6 +194,17 @@ class RecipeResult:
     bounds: MissingBounds | None = None
     missing: tuple[str, ...] = ()
     everyday: str = ""
+    same: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of all recipes that this result is about."""
+        return self.label, *self.same
+
+    @property
+    def name(self) -> str:
+        """The labels as one: `typos = swaps`."""
+        return " = ".join(self.labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +218,24 @@ class RecipeParts:
     reader: str | None
     split: DropParts
     churn: Churn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondReading:
+    """Replies of a panel that its second reader would judge otherwise.
+
+    `different` of the `answers` that came have a score there that is a half or more away from
+    their own, unread ones being 0; one that the second reader cannot read is not among them.
+    """
+
+    reader: str
+    answers: int
+    different: int
+
+    @property
+    def share(self) -> float:
+        """The share of replies that are judged otherwise."""
+        return self.different / self.answers if self.answers else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +298,7 @@ class PanelResult:
     `subjects` is the baseline with every subject counting the same, where items have several.
     `parts` split the recipes' drops; they take a store, so results of others have none. `margin` is
     that of the verdicts. `at_chance`: the baseline cannot be told from guessing. `not_asked` is
-    what a budget left out.
+    what a budget left out. `second_reading` is None where no second reader is named.
     """
 
     panel: Panel
@@ -290,6 +329,7 @@ class PanelResult:
     parts: tuple[RecipeParts, ...] = ()
     at_chance: bool = False
     not_asked: NotAsked | None = None
+    second_reading: SecondReading | None = None
 
     @property
     def verdicts(self) -> Mapping[Verdict, int]:
@@ -378,7 +418,8 @@ class Settings:
 
     `margin` is the drop, as a fraction, inside which a recipe counts as equivalent; choose it
     before you look at the results. `replications` is the number of draws of every bootstrap.
-    `everyday` gives the name of a recipe that people use, where one is known.
+    `everyday` gives the name of a recipe that people use, where one is known. `reader` names who
+    read the replies that the scorer inferred or could not read.
     """
 
     run: str
@@ -391,6 +432,7 @@ class Settings:
     replications: int = 2000
     notes: tuple[str, ...] = ()
     everyday: Callable[[Recipe], str] = lambda recipe: ""
+    reader: str = ""
 
     @property
     def signature(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, tee
 from statistics import median
 from typing import Any
 
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from falter.analysis.cache import KnownScores
 from falter.records.interfaces import Case, PreparedScorer, Scorer
-from falter.records.types import BASELINE, Panel, Recipe, Response, Run, Score
+from falter.records.types import BASELINE, Panel, Recipe, Response, Run, Score, Tier
+from falter.scorers.base import safe_score
 from falter.store.cells import CellRange
 from falter.store.store import PromptSize, Store, StoredCell
 
@@ -56,8 +57,10 @@ def cut_prompts(sizes: Sequence[PromptSize]) -> Mapping[str, int]:
 
 Floats = NDArray[np.float64]
 
-STATUSES = ("baseline", "changed", "unchanged", "not_applicable", "no_rewrite")
+STATUSES = ("baseline", "changed", "unchanged", "not_applicable", "no_rewrite", "same_prompt")
+CHANGED, SAME_PROMPT = STATUSES.index("changed"), STATUSES.index("same_prompt")
 STRETCH = 256
+TIERS: tuple[Tier | None, ...] = (None, "stated", "inferred")
 OUTCOMES = ("scored", "unparsed", "truncated", "refused", "failed", "missing")
 SCORED, UNPARSED, TRUNCATED, REFUSED, FAILED, MISSING = range(6)
 UNREADABLE = (UNPARSED, TRUNCATED, REFUSED)
@@ -76,11 +79,14 @@ class Table:
     `output` numbers what was answered, the same for the same answer and -1 for none; None where
     answers are not known. `clusters` names what items share, as a passage; `families` what they are
     about, as a subject: the first tag of each, None unless every item has one.
-    `merged` counts the items for which a recipe made the very prompt of an earlier one, by the
-    labels of both. There the later one is `not_applicable`, so that no prompt counts twice.
+    A cell whose prompt an earlier recipe of the item makes too has the status `same_prompt`, and
+    that prompt's answer: it was asked once, and counts in each recipe. `merged` counts these items
+    by the labels of both recipes, the later one first. `doubles` are the columns of recipes that
+    make the same prompts everywhere, with the first such column.
     `place` is the panel's among those of the run. A model that is scored in several ways on a task
     has several tables. All but the first are `rescored` and have the scorer in the task's name;
     what is said over tasks and models leaves them out, since they are about the same items.
+    `tier` says how an answer was found, as its place in `TIERS`; None where nothing was read.
     `layout` is what a budget left of the plan: the `items` there are, those `asked`, and the
     `requests` for them `of` all.
     """
@@ -107,12 +113,19 @@ class Table:
     place: int = 0
     rescored: bool = False
     merged: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    doubles: Mapping[int, int] = field(default_factory=dict)
     layout: Mapping[str, Any] | None = None
+    tier: NDArray[np.uint8] | None = None
 
     @property
     def columns(self) -> list[int]:
         """The recipes that are compared with the baseline; all of them where there is none."""
         return [n for n, recipe in enumerate(self.recipes) if recipe.perturbs]
+
+    @property
+    def distinct(self) -> list[int]:
+        """The columns without those that double an earlier one."""
+        return [n for n in self.columns if n not in self.doubles]
 
     @property
     def uneven(self) -> bool:
@@ -123,6 +136,14 @@ class Table:
     def planned(self) -> int:
         """How many cells the plan has here."""
         return int(self.in_plan.sum())
+
+    def once(self) -> Table:
+        """The table with every prompt of an item once: its later cells count as missing."""
+        again = self.status == SAME_PROMPT
+        if not again.any():
+            return self
+        value = np.where(again, np.nan, self.value)
+        return replace(self, value=value, outcome=np.where(again, MISSING, self.outcome))
 
     def scores(self, *, strict: bool = True) -> Floats:
         """The scores; if `strict`, unreadable answers count as wrong, else as NaN."""
@@ -140,10 +161,18 @@ class Table:
         mean: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
         return mean
 
+    def stated(self) -> Table:
+        """Return the same table with answers that were inferred from prose as unparsed."""
+        if self.tier is None:
+            return self
+        inferred = self.tier == TIERS.index("inferred")
+        value = np.where(inferred, np.nan, self.value)
+        outcome = np.where(inferred, np.uint8(UNPARSED), self.outcome)
+        return replace(self, value=value, outcome=outcome)
+
     def changed(self) -> NDArray[np.bool_]:
         """Items × recipes: whether the recipe really changed the prompt (in any draw)."""
-        mask: NDArray[np.bool_] = (self.status == STATUSES.index("changed")).any(axis=2)
-        return mask
+        return np.asarray(np.isin(self.status, (CHANGED, SAME_PROMPT)).any(axis=2))
 
     def carry(self, values: Floats) -> Floats:
         """Values with the baseline's where a recipe did not change the prompt.
@@ -180,7 +209,7 @@ def score_cell(cell: StoredCell, scorer: Scorer, baseline: Response | None = Non
         if cell.failure is None:
             return None
         response = Response(key=cell.key, failure=cell.failure)
-    return scorer.score(Case(variant=cell.variant, response=response, baseline=baseline))
+    return safe_score(scorer, Case(variant=cell.variant, response=response, baseline=baseline))
 
 
 def scored_cells(
@@ -205,8 +234,6 @@ def scored_cells(
     cut = cuts_of_run(store, run) if cut is None else cut
     if cells is None:
         cells = store.cells(run, items=items, within=within, sections=sections)
-    if any(isinstance(scorer, PreparedScorer) for scorer in by_panel):
-        cells = _prepared(cells, by_panel)
     for cell, score in judged_cells(cells, run, by_panel):
         limit = cut.get((cell.panel, cell.key)) if cut else None
         if limit is not None:
@@ -217,6 +244,27 @@ def scored_cells(
         yield cell, score
 
 
+def cells_read_twice(
+    store: Store,
+    run: Run,
+    scorers: Mapping[str, Scorer],
+    seconds: Sequence[Scorer | None],
+    *,
+    sections: bool = False,
+) -> Iterator[tuple[StoredCell, Score | None, Score | None]]:
+    """Every planned cell with its score and the second scorer's of its panel, in one pass.
+
+    An answer to a prompt that the server cut without a word is failed in both.
+    """
+    readers = [*(second for second in seconds if second is not None), *scorers.values()]
+    sections = sections or any(reader.needs_prompt for reader in readers)
+    cells, again = tee(store.cells(run, sections=sections))
+    first = scored_cells(store, run, scorers, cells=cells)
+    for (cell, score), (_, second) in zip(first, judged_cells(again, run, seconds), strict=True):
+        is_cut = score is not None and (score.reason or "").startswith(CUT_PROMPT)
+        yield cell, score, score if is_cut else second
+
+
 def judged_cells(
     cells: Iterator[StoredCell], run: Run, by_panel: Sequence[Scorer | None]
 ) -> Iterator[tuple[StoredCell, Score | None]]:
@@ -224,6 +272,8 @@ def judged_cells(
 
     A panel without a scorer has no scores.
     """
+    if any(isinstance(scorer, PreparedScorer) for scorer in by_panel):
+        cells = _prepared(cells, by_panel)
     baselines, known = _Baselines(run), KnownScores(by_panel)
     lookup = known.useful
     try:
@@ -244,7 +294,7 @@ def judged_cells(
                 if score is None and scorer is not None:
                     response = None if before is None else before.response
                     score = score_cell(cell, scorer, response)
-                    if key is not None and score is not None:
+                    if key is not None and score is not None and score.outcome != "failed":
                         fresh[key] = score
                 yield cell, score
             if fresh:
@@ -253,7 +303,9 @@ def judged_cells(
         known.close()
 
 
-def _prepared(cells: Iterator[StoredCell], by_panel: Sequence[Scorer]) -> Iterator[StoredCell]:
+def _prepared(
+    cells: Iterator[StoredCell], by_panel: Sequence[Scorer | None]
+) -> Iterator[StoredCell]:
     """The same cells, a stretch at a time, each stretch shown to the scorers that prepare."""
     while stretch := list(islice(cells, STRETCH)):
         for place, scorer in enumerate(by_panel):
@@ -320,7 +372,7 @@ class TableBuilder:
     def __init__(self, run: Run, place: int) -> None:
         self.run, self.place, self.panel = run, place, run.panels[place]
         self.column = {recipe.id: n for n, recipe in enumerate(run.recipes)}
-        self.rows: dict[tuple[str, int, int], tuple[float, int, int, int, float, int]] = {}
+        self.rows: dict[tuple[str, int, int], tuple[float, int, int, int, float, int, int]] = {}
         self.served_by: dict[str, None] = {}
         self.failures: dict[str, int] = {}
         self.ids: dict[str, str] = {}
@@ -358,6 +410,7 @@ class TableBuilder:
             cell.edits,
             _margin(cell),
             self._output(cell, score),
+            0 if score is None else TIERS.index(score.tier),
         )
 
     def _output(self, cell: StoredCell, score: Score | None) -> int:
@@ -383,12 +436,13 @@ class TableBuilder:
         edits = np.zeros(shape, np.int64)
         margin = np.full(shape, np.nan)
         output = np.full(shape, -1, np.int32)
+        tier = np.zeros(shape, np.uint8)
         in_plan = np.zeros(shape, np.bool_)
         for (key, column, place), row in self.rows.items():
             at = (position[key], column, place)
-            value[at], outcome[at], status[at], edits[at], margin[at], output[at] = row
+            value[at], outcome[at], status[at], edits[at], margin[at], output[at], tier[at] = row
             in_plan[at] = True
-        merged = self._merge(status, position)
+        merged, doubles = self._merge(status, position)
         rescored = any(
             (panel.task, panel.model.id) == (self.panel.task, self.panel.model.id)
             for panel in self.run.panels[: self.place]
@@ -399,6 +453,7 @@ class TableBuilder:
             place=self.place,
             rescored=rescored,
             merged=merged,
+            doubles=doubles,
             layout=self.run.experiment.get("layout", {}).get(self.panel.task),
             recipes=self.run.recipes,
             items=items,
@@ -415,6 +470,7 @@ class TableBuilder:
             served_by=tuple(self.served_by),
             failures=self.failures,
             output=None if self.lacks_answers or not self.outputs else output,
+            tier=tier if tier.any() else None,
             families=tuple(self.families[key] for key in items)
             if items and len(self.families) == len(items)
             else None,
@@ -422,13 +478,20 @@ class TableBuilder:
 
     def _merge(
         self, status: NDArray[np.uint8], position: Mapping[str, int]
-    ) -> dict[tuple[str, str], int]:
-        """Let each prompt of an item count for the first recipe that makes it."""
+    ) -> tuple[dict[tuple[str, str], int], dict[int, int]]:
+        """Mark the prompts that an earlier recipe makes too; return `merged` and `doubles`."""
         labels = [recipe.label for recipe in self.run.recipes]
-        items: dict[tuple[int, int], set[str]] = {}
+        changed = (status == CHANGED).sum(axis=(0, 2))
+        cells: dict[tuple[int, int], list[str]] = {}
         for (item, place, _), columns in self.prompts.items():
             first, *later = sorted(set(columns))
             for column in later:
-                status[position[item], column, place] = STATUSES.index("not_applicable")
-                items.setdefault((column, first), set()).add(item)
-        return {(labels[b], labels[a]): len(items[b, a]) for b, a in sorted(items)}
+                status[position[item], column, place] = SAME_PROMPT
+                cells.setdefault((column, first), []).append(item)
+        merged = {
+            (labels[b], labels[a]): len(set(items)) for (b, a), items in sorted(cells.items())
+        }
+        doubles = {
+            b: a for (b, a), items in cells.items() if len(items) == changed[a] == changed[b]
+        }
+        return merged, doubles

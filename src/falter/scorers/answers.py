@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal, InvalidOperation
+from typing import Self
 
 from falter.records.interfaces import AnswerKind, Case
 from falter.records.types import CUT, Score
-from falter.scorers.base import TextScorer, clean_question, scorers
+from falter.scorers.base import TextScorer, clean_question, declined, scorers
+from falter.scorers.choices import letter_of
+from falter.scorers.json_fields import Fields, object_values
+from falter.scorers.reading.answers import read_answer
 from falter.scorers.reading.labels import read_label, read_yes_no
-from falter.scorers.reading.letters import read_letter
 from falter.scorers.reading.numbers import read_number
-from falter.scorers.reading.reading import Reading
 from falter.scorers.replies import final_answer
+from falter.scorers.short_answers import accepted, is_named, same_answer
 from falter.scorers.structured import entity_match
 
 _LONGEST = 20_000
@@ -24,14 +26,6 @@ _NUMBER = re.compile(r"[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|[-−+]?\.\d
 
 def _folded(text: str) -> str:
     return " ".join(text.strip().strip("\"'“”‘’`*").rstrip(".").casefold().split())
-
-
-def _expected(case: Case) -> str:
-    """The expected text; for an item with choices, the right option's text."""
-    prompt = case.variant.prompt
-    if isinstance(prompt.target, int) and prompt.choices:
-        return prompt.choices[prompt.target]
-    return str(prompt.target)
 
 
 class Exact(TextScorer):
@@ -47,29 +41,69 @@ class Exact(TextScorer):
         return final_answer(text)
 
     def read(self, text: str, case: Case) -> Score:
-        if not text.strip():
+        found = _folded(text)
+        return self.scored(any(found == _folded(each) for each in accepted(case)), text.strip())
+
+
+class ExactWord(Exact):
+    """The reply, lower-cased and stripped, is the expected text.
+
+    Nothing else is read: "positive." is wrong. `exact` folds quotes and full stops.
+    """
+
+    name = "exact_word"
+    summary = "the reply, lower-cased and stripped, is the expected text and nothing else"
+
+    def read(self, text: str, case: Case) -> Score:
+        given = text.strip().lower()
+        if not given:
             return self.unparsed("the reply is empty")
-        return self.scored(_folded(text) == _folded(_expected(case)), text.strip())
+        return self.scored(any(given == each.strip().lower() for each in accepted(case)), given)
 
 
-class Includes(TextScorer):
+class Includes(Exact):
     """The reply contains the target as whole words."""
 
     name = "includes"
     summary = "the reply contains the target as whole words, in any case"
-    needs_prompt = False
-    second_reader: str | None = "named_answer"
-    whole_reply = True
-
-    def final(self, text: str, case: Case) -> str | None:
-        return final_answer(text)
 
     def read(self, text: str, case: Case) -> Score:
-        if not text.strip():
-            return self.unparsed("the reply is empty")
-        expected = re.escape(_folded(_expected(case)))
-        match = re.search(rf"(?<!\w){expected}(?!\w)", " ".join(text.casefold().split()))
-        return self.scored(match is not None, text.strip())
+        body = _plain(text)
+        found = any(any(_places(_folded(target), body)) for target in accepted(case))
+        return self.scored(found, text.strip())
+
+
+class Answer(TextScorer):
+    """The short answer that the reply gives is the target, or one of the target's texts.
+
+    A reply that is the target needs no reading. Any other is read without a look at the target, and
+    its answer is compared by `same_answer`; with a target that is a number, by its value, whatever
+    unit stands behind it.
+    """
+
+    name = "answer"
+    summary = "the short answer that the reply gives is the target, or one of a list of targets"
+    needs_prompt = False
+    second_reader: str | None = "named_answer"
+
+    def read(self, text: str, case: Case) -> Score:
+        targets = accepted(case)
+        if any(same_answer(text, target) for target in targets):
+            return self.scored(1.0, text.strip(), "stated")
+        question, cut = clean_question(case.variant.item), case.response.finish_reason in CUT
+        found = read_answer(text, question, cut=cut)
+        if found.answer is None:
+            return self.unparsed(found.reason)
+        right = any(same_answer(found.answer, target) for target in targets) or _same_number(
+            found.answer, targets
+        )
+        return self.scored(right, found.answer, found.tier)
+
+
+def _same_number(found: str, targets: Sequence[str]) -> bool:
+    """Return True if one of the targets is a number and nothing else, and the answer gives it."""
+    numbers = [last_number(target) for target in targets if _NUMBER.fullmatch(target.strip())]
+    return bool(numbers) and read_number(found).answer in numbers
 
 
 def last_number(text: str) -> Decimal | None:
@@ -97,6 +131,7 @@ class Numeric(TextScorer):
     answer_kind: AnswerKind = "number"
     max_tokens = 512
     needs_prompt = False
+    second_reader: str | None = "last_number"
 
     def final(self, text: str, case: Case) -> str | None:
         """The whole reply; one that was cut off before a marked answer has none."""
@@ -107,19 +142,31 @@ class Numeric(TextScorer):
         return None if last_number(target) is not None else "the target is not a number"
 
     def read(self, text: str, case: Case) -> Score:
-        target = _expected(case)
-        fault = self.fault(target)
-        if fault is not None:
-            return self.failed(fault)
+        targets = [target for target in accepted(case) if self.fault(target) is None]
+        if not targets:
+            return self.failed("the target is not a number")
         cut = case.response.finish_reason in CUT
         found = read_number(text, clean_question(case.variant.item), cut=cut)
-        number = found.answer
-        if number is None:
-            return self.unread(text, "the reply does not settle on one number")
-        return self.scored(number == last_number(target), format(number, "f"), found.tier)
+        if found.answer is None:
+            return self.unparsed(found.reason)
+        right = found.answer in map(last_number, targets)
+        return self.scored(right, format(found.answer, "f"), found.tier)
 
 
-class Label(TextScorer):
+class _Labelled(TextScorer):
+    """A scorer that can be told the labels of each task."""
+
+    needs_prompt = False
+
+    def __init__(self, labels: Mapping[str, Sequence[str]] | None = None) -> None:
+        self.labels = {task: tuple(names) for task, names in (labels or {}).items()}
+
+    def among(self, labels: Mapping[str, Sequence[str]]) -> Self:
+        """Return this scorer with the labels of each task."""
+        return type(self)(labels)
+
+
+class Label(_Labelled):
     """The label that the reply settles on is the target.
 
     The labels are those of the task: its setting `labels`, else the different targets of its data.
@@ -128,40 +175,22 @@ class Label(TextScorer):
 
     name = "label"
     summary = "the one label of a closed set that the reply settles on is the target"
-    needs_prompt = False
-
-    def __init__(self, labels: Mapping[str, Sequence[str]] | None = None) -> None:
-        self.labels = {task: tuple(names) for task, names in (labels or {}).items()}
-
-    def among(self, labels: Mapping[str, Sequence[str]]) -> Label:
-        """This scorer with the labels of each task."""
-        return Label(labels)
+    second_reader: str | None = "named_answer"
 
     def read(self, text: str, case: Case) -> Score:
-        if not text.strip():
-            return self.unparsed("the reply is empty")
         labels = self.labels.get(case.variant.item.task, ())
         if not labels:
             return self.failed("the labels of the task are not known")
-        question = clean_question(case.variant.item)
-        if _are_yes_no(labels):
-            found = _yes_or_no(text, labels, question)
+        question, cut = clean_question(case.variant.item), case.response.finish_reason in CUT
+        if sorted(label.strip().casefold() for label in labels) == ["no", "yes"]:
+            found = read_yes_no(text, question, cut=cut)
         else:
-            found = read_label(text, labels, question)
+            found = read_label(text, labels, question, cut=cut)
         if found.answer is None:
-            return self.unread(text, "the reply does not settle on one label")
-        right = _folded(found.answer) == _folded(_expected(case))
-        return self.scored(right, found.answer, found.tier)
-
-
-def _are_yes_no(labels: Sequence[str]) -> bool:
-    return sorted(label.strip().casefold() for label in labels) == ["no", "yes"]
-
-
-def _yes_or_no(text: str, labels: Sequence[str], question: str) -> Reading[str]:
-    found = read_yes_no(text, question)
-    label = next((x for x in labels if x.strip().casefold() == found.answer), None)
-    return replace(found, answer=label)
+            return self.unparsed(found.reason)
+        label = next(each for each in labels if _folded(each) == _folded(found.answer))
+        right = any(_folded(label) == _folded(target) for target in accepted(case))
+        return self.scored(right, label, found.tier)
 
 
 def named_choices(text: str, choices: Sequence[str]) -> tuple[int, ...]:
@@ -195,51 +224,69 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-class NamedAnswer(TextScorer):
-    """The one known answer that a reply names; a reply that names none, or several, is unread.
+class NamedAnswer(_Labelled):
+    """The known answer that a reply names: a second opinion, which looks at the target.
 
     Of an item with options: its letter as `choice_letter` reads it, else the one option whose text
-    is in the reply. Of any other: the target, as whole words; a reply without it is wrong, unless
-    it was cut off in its first line, where the answer may have been on its way.
+    is in the reply. Of a task with labels: the one label in it. A reply that names none or several
+    of these is unread. Of any other item: the target or one of its texts, as whole words; a reply
+    without it is wrong, unless it was cut off in its first line, where the answer may have been on
+    its way. Of a JSON object: the share of its values that stand in the reply.
     """
 
     name = "named_answer"
-    summary = "the one option that the reply names, or the target as whole words"
-    answer_kind: AnswerKind = "text"
-    needs_prompt = False
+    summary = "the one option or label that the reply names, or the target as whole words"
 
     def final(self, text: str, case: Case) -> str | None:
         return final_answer(text)
 
     def read(self, text: str, case: Case) -> Score:
-        if not text.strip():
-            return self.unparsed("the reply is empty")
-        prompt = case.variant.prompt
+        prompt, item = case.variant.prompt, case.variant.item
         if isinstance(prompt.target, int) and prompt.choices:
-            question = clean_question(case.variant.item)
-            return self._option(text, prompt.target, prompt.labels, prompt.choices, question)
-        if named_choices(text, (str(prompt.target),)):
-            return self.scored(1.0, text.strip())
-        if case.response.finish_reason == "length" and "\n" not in text.strip():
+            labels = prompt.labels
+            found = letter_of(text, labels, prompt.choices, item, case.response.finish_reason)
+            if found.answer is not None:
+                choice = prompt.choices[found.answer]
+                return self.scored(found.answer == prompt.target, choice, found.tier)
+            return self._one_of(text, prompt.choices, accepted(case))
+        if labels := self.labels.get(item.task, ()):
+            return self._one_of(text, labels, accepted(case))
+        values = object_values(str(prompt.target))
+        targets = values or accepted(case)
+        share = sum(is_named(text, target) for target in targets) / len(targets)
+        if share and not values:
+            share = 1.0
+        if not share and declined(text):
+            return self.unparsed("the reply does not name the target")
+        if not share and case.response.finish_reason == "length" and "\n" not in text.strip():
             return self.unparsed("the reply was cut off before it named the target")
-        return self.scored(0.0, text.strip())
+        return self.scored(share, text.strip())
 
-    def _option(
-        self,
-        text: str,
-        target: int,
-        labels: Sequence[str],
-        choices: Sequence[str],
-        question: str,
-    ) -> Score:
-        found = read_letter(text, labels, choices, question).answer if labels else None
-        named = named_choices(text, choices) if found is None else (found,)
+    def _one_of(self, text: str, names: Sequence[str], targets: Sequence[str]) -> Score:
+        named = [names[place] for place in named_choices(text, names)]
         if len(named) != 1:
-            return self.unparsed(f"the reply names {len(named)} of the options, not one")
-        return self.scored(named[0] == target, choices[named[0]])
+            return self.unparsed(f"the reply names {len(named)} of {len(names)} answers, not one")
+        return self.scored(any(_folded(named[0]) == _folded(each) for each in targets), named[0])
 
 
-for _scorer in (Exact(), Includes(), Label(), Numeric(), NamedAnswer()):
+class LastNumber(Numeric):
+    """The last number of a reply, or that behind `####`, is the target: a second opinion."""
+
+    name = "last_number"
+    summary = "the last number in the reply equals the target"
+    second_reader: str | None = None
+
+    def read(self, text: str, case: Case) -> Score:
+        found, targets = last_number(text), [last_number(target) for target in accepted(case)]
+        if found is None:
+            return self.unparsed("the reply holds no number")
+        return self.scored(found in targets, format(found, "f"))
+
+
+for _scorer in (
+    Exact(), ExactWord(), Includes(), Answer(), Fields(), Label(), Numeric(), NamedAnswer(),
+    LastNumber(),
+):  # fmt: skip
     scorers.register(_scorer.name, _scorer)
 
 
@@ -261,8 +308,6 @@ class Parts(TextScorer):
     needs_prompt = False
 
     def read(self, text: str, case: Case) -> Score:
-        if not text.strip():
-            return self.unparsed("the reply is empty")
         return self.scored(True, text)
 
 

@@ -1,10 +1,15 @@
-"""The registry of scorers, and what they all do before they read an answer."""
+"""The registry of scorers, and what they all do before and after they read an answer."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
 
+from falter.records.errors import FalterError, printable
 from falter.records.interfaces import AnswerKind, Case, Scorer, Style
 from falter.records.registry import Registry
 from falter.records.types import CUT, Item, Outcome, Response, Score, Tier
@@ -21,15 +26,36 @@ _REFUSALS = frozenset(
     }
 )  # fmt: skip
 CUT_REASON = "the limit of tokens was reached before a whole answer"
+EMPTY_REASON = "the reply is empty"
 _LONGEST_EXTRACT = 1000  # characters
 
 
+def safe_score(scorer: Scorer, case: Case) -> Score:
+    """Return the scorer's score, or `failed` with what it raised: a reply never ends a run.
+
+    An error of falter's own, such as a missing sandbox, is raised.
+    """
+    try:
+        return scorer.score(case)
+    except FalterError:
+        raise
+    except Exception as error:
+        reason = f"the scorer raised {type(error).__name__}: {printable(str(error))[:300]}"
+        return Score(scorer=scorer.name, outcome="failed", reason=reason)
+
+
+declined = lru_cache(maxsize=1024)(declines)
+"""`declines`, remembered: two scorers read the same replies, a stretch of 256 cells at a time."""
+
+
 def second_reader(scorer: Scorer) -> Scorer | None:
-    """The scorer that reads the same replies more leniently, if one is named."""
+    """The scorer that reads the same replies more leniently, with the same labels; or None."""
     name = getattr(scorer, "second_reader", None)  # a scorer of the user's own may not say
     if name is None:
         return None
     second = scorers.get(name)
+    if labels := getattr(scorer, "labels", None):
+        second = getattr(second, "among", lambda _: second)(labels)
     return after_reasoning(second) if getattr(scorer, "reasoned", False) else second
 
 
@@ -42,6 +68,29 @@ def after_reasoning(scorer: Scorer) -> Scorer:
     return other
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadElsewhere:
+    """An answer that a model or a person took out of a reply, and who; None for no answer."""
+
+    answer: str | None
+    by: str
+
+
+def with_readings(
+    scorer: Scorer, readings: Mapping[str, ReadElsewhere], named: Sequence[str] = ()
+) -> Scorer:
+    """The scorer with the readings of others, by the key of the reply, in the place of its own.
+
+    `named` are added to its name.
+    """
+    if not isinstance(scorer, TextScorer):
+        return scorer
+    other = copy(scorer)
+    other.name = " + ".join((scorer.name, *named))
+    other.readings = {**scorer.readings, **readings}
+    return other
+
+
 class TextScorer(ABC):
     """A scorer of generated text. A subclass has a name, a summary and `read`; the rest is here.
 
@@ -50,27 +99,27 @@ class TextScorer(ABC):
             summary = "the reply begins with the target"
 
             def read(self, text, case):
-                words = text.split()
-                if not words:
-                    return self.unparsed("the reply is empty")
-                return self.scored(words[0] == case.variant.prompt.target, words[0])
+                word = text.split()[0]
+                return self.scored(word == case.variant.prompt.target, word)
 
-    `read` only gets actual replies: failed requests, refusals and replies in the wrong form are
-    dealt with before. If the recipe asks for a form, `read` gets the answer inside it, and where
-    the answer has several parts, these as one JSON object of texts; if it asks
-    for reasoning first, what `final` extracts from the reply. It returns
+    `read` only gets actual replies: failed requests, empty replies and those in the wrong form
+    are dealt with before. If the recipe asks for a form, `read` gets the answer inside it, and
+    where the answer has several parts, these as one JSON object of texts; if it asks for reasoning
+    first, what `final` extracts from the reply. It returns
     `self.scored(value, extracted)` with a value from 0 to 1 (or True and False);
     `self.unparsed(reason)` if the reply holds no answer; or `self.failed(reason)` if the item
     itself cannot be scored. Replies without a score are counted and left out, never taken as zero.
     An answer that came with a score of its own has that score.
-    A reply that ended at the limit of tokens is `truncated` where it is unparsed; where the answer
-    is the `whole_reply`, also where it scores nothing.
+    A reply without an answer is `refused` if it declines to give one, and `truncated` if it ended
+    at the limit of tokens. Without an answer is what `read` calls unparsed; where the answer is the
+    `whole_reply`, also a reply that scores less than a half, or, if it was cut, nothing.
 
     `case.variant.prompt` has the target and, for multiple choice, choices and labels, as the recipe
     left them. With `needs_baseline` there is also `case.baseline`, the reply to the clean prompt;
     if there is no such reply, the case is `failed` before `read`. `second_reader` names a scorer
     that reads the same replies more leniently; a report then tells bad reading from wrong answers.
-    `reasoned` is set where a remedy asks every prompt for reasoning.
+    `reasoned` is set where a remedy asks every prompt for reasoning; `readings` where others, a
+    model or a person, have read some replies.
     """
 
     name: str
@@ -85,6 +134,7 @@ class TextScorer(ABC):
     second_reader: str | None = None
     whole_reply: bool = False
     reasoned: bool = False
+    readings: Mapping[str, ReadElsewhere] = MappingProxyType({})
 
     def check(self) -> None:  # noqa: B027  (a subclass may do without)
         """Raise when something that it needs is missing. By default it needs nothing."""
@@ -95,6 +145,9 @@ class TextScorer(ABC):
 
     def score(self, case: Case) -> Score:
         """The score of a reply; replies without a text never reach `read`."""
+        elsewhere = self.readings.get(case.response.key)
+        if elsewhere is not None:
+            return self._read_elsewhere(elsewhere, case)
         fault = _fault(case.response)
         if fault is not None:
             outcome, reason = fault
@@ -106,14 +159,25 @@ class TextScorer(ABC):
             missing = _no_baseline(case.baseline)
             if missing is not None:
                 return self.failed(missing)
-        score = self._answered(case.response.text or "", case)
-        if case.response.finish_reason in CUT and self._lacks_an_answer(score):
+        text = case.response.text or ""
+        score = self._answered(text, case) if text.strip() else self.unparsed(EMPTY_REASON)
+        value = 0.0 if score.outcome == "unparsed" else score.value if self.whole_reply else None
+        if value is not None and value < 0.5 and declined(text):
+            reason = "the reply declines to answer"
+            return Score(scorer=self.name, outcome="refused", reason=reason)
+        if value == 0.0 and case.response.finish_reason in CUT:
             return Score(scorer=self.name, outcome="truncated", reason=CUT_REASON)
         return score
 
-    def _lacks_an_answer(self, score: Score) -> bool:
-        """Whether a reply that was cut off holds no whole answer."""
-        return score.outcome == "unparsed" or (self.whole_reply and score.value == 0)
+    def _read_elsewhere(self, reading: ReadElsewhere, case: Case) -> Score:
+        """The score of an answer that somebody else read."""
+        if reading.answer is None:
+            return self.unparsed(f"{reading.by} found no answer")
+        score = self.read(reading.answer, case)
+        said = f"read by {reading.by}"
+        if score.outcome != "scored":
+            said = f"{said} as {reading.answer[:60]!r}: {score.reason}"
+        return replace(score, reason=said, tier="inferred" if score.outcome == "scored" else None)
 
     def _answered(self, text: str, case: Case) -> Score:
         """The score of the answer inside a reply, without its form and its reasoning."""
@@ -131,7 +195,7 @@ class TextScorer(ABC):
         text = without_sequel(text, case.variant.prompt, reasoned=reasons)
         answer = in_form(text, form, reasoned=reasons) if form else self.final(text, case)
         if answer is not None:
-            return self.read(answer, case)
+            return self.read(answer, case) if answer.strip() else self.unparsed(EMPTY_REASON)
         if form:
             return self.unparsed(f"the reply is not the required {form.upper()}")
         return self.unparsed("the reply does not end with one answer")
@@ -161,12 +225,6 @@ class TextScorer(ABC):
     def unparsed(self, reason: str) -> Score:
         """No answer could be read out of the reply."""
         return Score(scorer=self.name, outcome="unparsed", reason=reason)
-
-    def unread(self, text: str, reason: str) -> Score:
-        """A reply without an answer: `refused` if it says that it gives none, else `unparsed`."""
-        if declines(text):
-            return Score(scorer=self.name, outcome="refused", reason="the reply declines to answer")
-        return self.unparsed(reason)
 
     def failed(self, reason: str) -> Score:
         """Nothing could be scored, whatever the reply says."""

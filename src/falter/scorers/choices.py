@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 from falter.records.interfaces import AnswerKind, Case, Style
-from falter.records.types import CUT, Score
+from falter.records.types import CUT, Item, Score
 from falter.scorers.base import TextScorer, clean_question, scorers
 from falter.scorers.reading.letters import read_letter
+from falter.scorers.reading.reading import Reading
 from falter.scorers.replies import Unreadable, json_value
 
 
@@ -90,6 +92,17 @@ def _plain(text: str) -> str:
     return " ".join(text.strip(" \t\r\n*_`'\"“”‘’()[]{}<>.:,;!").casefold().split())
 
 
+_read_letter = lru_cache(maxsize=1024)(read_letter)
+
+
+def letter_of(
+    text: str, labels: Sequence[str], choices: Sequence[str], item: Item, finish_reason: str | None
+) -> Reading[int]:
+    """Return the option that a reply settles on; remembered, since two scorers ask for it."""
+    cut = finish_reason in CUT
+    return _read_letter(text, tuple(labels), tuple(choices), clean_question(item), cut=cut)
+
+
 class ChoiceLetter(TextScorer):
     """The option that a reply settles on, by letter, text or place.
 
@@ -108,15 +121,13 @@ class ChoiceLetter(TextScorer):
     def read(self, text: str, case: Case) -> Score:
         prompt = case.variant.prompt
         labelled = "{label}" in prompt.choice_format
-        question = clean_question(case.variant.item)
-        cut = case.response.finish_reason in CUT
-        labels = prompt.labels if labelled else ()
-        found = read_letter(text, labels, prompt.choices, question, cut=cut)
+        labels, reason = prompt.labels if labelled else (), case.response.finish_reason
+        found = letter_of(text, labels, prompt.choices, case.variant.item, reason)
         choice = found.answer
-        if choice is None and not labelled and case.response.finish_reason == "length":
+        if choice is None and not labelled and reason == "length":
             choice = begun_text(text, prompt.choices)
         if choice is None:
-            return self.unread(text, "the reply does not settle on one option")
+            return self.unparsed(found.reason)
         extracted = prompt.labels[choice] if labelled else prompt.choices[choice]
         return self.scored(choice == prompt.target, extracted, found.tier)
 
@@ -194,8 +205,6 @@ class ExactLetter(TextScorer):
 
     def read(self, text: str, case: Case) -> Score:
         given = text.strip().lower()
-        if not given:
-            return self.unparsed("the reply is empty")
         prompt = case.variant.prompt
         assert isinstance(prompt.target, int)
         return self.scored(given == prompt.labels[prompt.target].lower(), given)

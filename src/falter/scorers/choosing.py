@@ -6,10 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 
 from falter.records.errors import DuplicateName, InvalidValue, UnknownName
 from falter.records.lazy_regex import late_regex
+from falter.scorers.json_fields import json_object
 
+READERS = ("answer", "choice_letter", "fields", "label", "named_answer", "numeric")
+"""The scorers that read an answer out of a reply, whatever it is written in."""
 MOST_LABELS = 20
 _LONGEST_LABEL = 60  # characters
-_NUMBER = late_regex(r"[-−+]?[\d.,]+")
+_NUMBER = late_regex(r"[-−+]?(?=[\d.,]*\d)[\d.,]+")
 
 ScorerNames = str | tuple[str, ...] | Mapping[str, str | tuple[str, ...]]
 """A scorer's name, several, or either for each task: what the setting `scorer` holds."""
@@ -56,9 +59,14 @@ def usual_scorer(
     likelihood, which the model gives and a template asks for; `targets`: the items' right answers;
     `labels`: whether the user named the labels of a closed set.
     """
-    if not choices:
-        return "label" if labels or are_labels(targets) else "exact"
-    return "choice_likelihood" if likelihoods else "choice_letter"
+    if choices:
+        return "choice_likelihood" if likelihoods else "choice_letter"
+    if labels or are_labels(targets):
+        return "label"
+    if targets and all(_NUMBER.fullmatch(target.strip()) for target in targets):
+        return "numeric"
+    objects = targets and all(json_object(target) is not None for target in targets)
+    return "fields" if objects else "answer"
 
 
 def are_labels(targets: Sequence[str]) -> bool:
@@ -81,7 +89,9 @@ def usual_reason(name: str, targets: Sequence[str]) -> str:
     different = len(set(targets))
     return {
         "label": f"{different} different targets, which repeat: one label of a closed set",
-        "exact": f"{different} different targets: the whole reply is compared",
+        "numeric": f"all {len(targets)} targets are numbers: the number that a reply gives",
+        "fields": f"all {len(targets)} targets are JSON objects: field by field",
+        "answer": f"{different} different targets: the short answer that a reply gives",
         "choice_letter": "the items have options, and the reply is written",
         "choice_likelihood": "the items have options, and the model gives their likelihood",
     }[name]

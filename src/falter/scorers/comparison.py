@@ -20,6 +20,7 @@ class Comparison(TextScorer):
 
     max_tokens = 512
     needs_prompt = False
+    whole_reply = True
 
     def final(self, text: str, case: Case) -> str | None:
         return _after_answer(text)
@@ -31,8 +32,6 @@ class Comparison(TextScorer):
         fault = self.fault(target)
         if fault is not None:
             return self.failed(fault)
-        if not text.strip():
-            return self.unparsed("the reply is empty")
         return self.compare(text, target)
 
     @abstractmethod
@@ -80,8 +79,7 @@ class Similarity(Comparison):
 
     def compare(self, text: str, target: str) -> Score:
         value = semantic_similarity(text, target)
-        if value is None:
-            return self.unparsed("the reply is empty")
+        assert value is not None, "neither text is empty"
         return self.scored(value, text.strip())
 
 

@@ -1,0 +1,95 @@
+"""Short answers compared as question answering compares them, and targets with aliases."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from functools import lru_cache
+
+from falter.records.interfaces import Case
+
+_SHORT = 200
+"""Characters; a longer text is no short answer, and is compared without being looked into."""
+# Those of MLQA's evaluation script in English, German and Spanish, and of French and Dutch.
+_ARTICLE = re.compile(r"(?:an?|the|der|die|das|le|la|les|el|los|las|de|het)\s+(?=\S)")
+_NUMBER = re.compile(r"(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|(?<![\w.])[-−+]?\.\d+")
+_SIGNS = "%$€£¥°"
+_SIGN = re.compile(f"[{_SIGNS}]")
+_APART = re.compile(r"[\s,;:!?()\[\]{}/_\"“”„‟«»‹›「」『』、。，：；！？（）*`‐‑–—-]+")
+_DROPPED = re.compile(r"(?<!\d)\.|\.(?!\d)|['‘’´‛]")
+_ACCENTS = re.compile("[\u0300-\u036f]")
+
+
+def accepted(case: Case) -> tuple[str, ...]:
+    """The texts that count as the target: those of a JSON list, else the target itself.
+
+    For an item with choices it is the text of the right option.
+    """
+    prompt = case.variant.prompt
+    if isinstance(prompt.target, int) and prompt.choices:
+        return (prompt.choices[prompt.target],)
+    return aliases(str(prompt.target))
+
+
+@lru_cache(maxsize=4096)
+def aliases(target: str) -> tuple[str, ...]:
+    """The texts and numbers of a target that is a JSON list of them; any other target as it is.
+
+    >>> aliases('["Holland", "the Netherlands"]')
+    ('Holland', 'the Netherlands')
+    """
+    if not target.lstrip().startswith("["):
+        return (target,)
+    try:
+        values = json.loads(target, parse_float=str, parse_int=str)
+    except (ValueError, RecursionError):
+        return (target,)
+    texts = tuple(value for value in values if isinstance(value, str) and value.strip())
+    return texts if texts and len(texts) == len(values) else (target,)
+
+
+def same_answer(found: str, expected: str) -> bool:
+    """Return True if two short answers are the same, as question answering compares them.
+
+    Case, accents, punctuation, markdown and a leading article do not count. Numbers are compared
+    as numbers; a sign such as % or $ that only one of the two has does not count.
+
+    >>> same_answer("The  Café!", "cafe"), same_answer("1,500.0", "1500"), same_answer("C", "C++")
+    (True, True, False)
+    """
+    if found.strip() == expected.strip():
+        return True
+    if len(found) > _SHORT + 2 * len(expected):
+        return False
+    left, right = folded(found), folded(expected)
+    if left == right or not left or not right:
+        return left == right
+    bare, other = left.strip(f"{_SIGNS} "), right.strip(f"{_SIGNS} ")
+    return bare == other != "" and (bare == left or other == right)
+
+
+def is_named(text: str, expected: str) -> bool:
+    """Return True if an answer stands in a text as whole words, compared like short answers."""
+    return f" {folded(expected)} " in f" {folded(text)} "
+
+
+def folded(text: str) -> str:
+    """Return the words of a text as they are compared, numbers in one spelling."""
+    return _folded(text) if len(text) <= _SHORT else _folded.__wrapped__(text)
+
+
+@lru_cache(maxsize=4096)
+def _folded(text: str) -> str:
+    text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text)).casefold().strip()
+    text = unicodedata.normalize("NFKC", text)
+    numbers = _SIGN.sub(r" \g<0> ", _NUMBER.sub(_canonical, text)).replace("&", " and ")
+    bare = _ARTICLE.sub("", _DROPPED.sub("", numbers).strip('"“”„«»*`_ '), count=1)
+    return " ".join(filter(None, _APART.split(bare))) or " ".join(text.split())
+
+
+def _canonical(number: re.Match[str]) -> str:
+    """A number without separators and idle zeros; its minus is none of the hyphens."""
+    whole, _, part = number[0].lstrip("-−+").replace(",", "").partition(".")
+    digits = f"{whole.lstrip('0') or '0'}.{part.rstrip('0')}".rstrip(".")
+    return f"−{digits}" if number[0][0] in "-−" and digits != "0" else digits
