@@ -177,8 +177,8 @@ def test_edit_distance() -> None:
     assert edit_distance(chain[0], chain[-1]) == 3
 
 
-def test_equal_prompts_count_once(tmp_path: Path) -> None:
-    """Recipes that make one prompt of an item count once, and the notes say so."""
+def test_equal_prompts_are_one_recipe(tmp_path: Path) -> None:
+    """Recipes that make the same prompts everywhere are one row, and the notes say so."""
     data = tmp_path / "data.jsonl"
     rows = (f'{{"q": "Which {n}?", "answer": "yes"}}\n' for n in range(6))
     data.write_text("".join(rows), encoding="utf-8")
@@ -191,10 +191,9 @@ def test_equal_prompts_count_once(tmp_path: Path) -> None:
         store=tmp_path / "f.db",
     )
     (panel,) = result.analysis.panels
-    notes = [note for note in panel.notes if "the same prompt" in note]
-    assert "'move_output_instructions' makes the same prompt as 'move_context' for 6" in notes[0]
-    changed = {recipe.label: recipe.changed for recipe in panel.recipes}
-    assert changed["move_context"] == 6 and changed["move_output_instructions"] == 0
+    assert any("of 6 prompts 6 are those of 'move_context'" in note for note in panel.notes)
+    changed = {recipe.name: recipe.changed for recipe in panel.recipes}
+    assert changed["move_context = move_output_instructions"] == 6
 
 
 def test_every_name_here_is_registered() -> None:

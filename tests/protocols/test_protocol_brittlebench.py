@@ -284,7 +284,7 @@ def test_nothing_is_lost_unseen(result: Result) -> None:
     at = {name: n for n, name in enumerate(names)}
     for row in cells(result):
         outcomes = ("scored", "unparsed", "refused", "failed", "missing")
-        kinds = ("changed", "unchanged", "not applicable", "no rewrite")
+        kinds = ("changed", "same prompt", "unchanged", "not applicable", "no rewrite")
         assert sum(row[at[name]] for name in outcomes) == row[at["cells"]]
         assert sum(row[at[name]] for name in kinds) == row[at["cells"]]
 

@@ -111,9 +111,39 @@ def test_the_plan_counts_the_judge(
     assert not invoke([*arguments, "--store", str(tmp_path / "falter.db")])
     planned = json.loads(capsys.readouterr().out)
     cells = sum(row["cells"] for row in planned["panels"])
-    calls = planned["judge_calls_at_most"]
+    calls = {row["part"]: row["calls"] for row in planned["others"]}
     assert calls["comparing"] == calls["comparing-again"] == cells
     assert calls["rating"] == calls["rating-again"] == 4 * cells
+    assert all(row["prompt_tokens"] > 200 * row["calls"] for row in planned["others"])
+
+
+def test_a_judge_has_its_own_address_and_price_and_is_checked_first(
+    tmp_path: Path, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the plan's total; without its key nothing is sent to anybody."""
+    client = scripted(patch, "writer", writer())
+    patch.delenv("JUDGE_API_KEY", raising=False)
+    arguments = ["--protocol", "enterprise", "--task", "enterprise_case", "--limit", "1"]
+    arguments += [
+        "--model",
+        "writer",
+        "--judge",
+        "openai:gpt-4.1",
+        "--store",
+        str(tmp_path / "f.db"),
+    ]
+    arguments += ["--judge-base-url", "https://judge.example/v1"]
+    arguments += ["--judge-api-key-env", "JUDGE_API_KEY"]
+    assert not invoke(["plan", *arguments, "--prices", "2025-11", "--rewriter", "openai:gpt-4.1"])
+    told = capsys.readouterr().out
+    assert "to https://judge.example/v1, with the key in JUDGE_API_KEY" in told
+    assert re.search(r"comparing: at most \d+ calls of openai:gpt-4.1\n.*cost at most \d", told)
+    assert "together: " in told and "; cost at most " in told
+    assert invoke(["run", *arguments]) == 2
+    assert "JUDGE_API_KEY" in capsys.readouterr().err
+    assert not client.requests
+    assert invoke(["plan", "--protocol", "enterprise", "--model", "writer", *arguments[-2:]]) == 2
+    assert "--judge-api-key-env goes with --judge" in capsys.readouterr().err
 
 
 # The paper's worked example

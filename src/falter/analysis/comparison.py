@@ -185,6 +185,7 @@ def _restricted(side: Side, keys: Sequence[str], recipes: Sequence[str]) -> Side
         table=replace(
             _cells_at(table, rows, columns),
             recipes=tuple(table.recipes[n] for n in columns),
+            doubles={},  # sides are compared under every recipe by its own name
             **named,
         ),
         evidence=replace(_cells_at(side.evidence, rows, columns), checked=checked),

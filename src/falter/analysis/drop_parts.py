@@ -119,7 +119,7 @@ def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[Reci
             churn=map_estimates(turned, signed),
         )
 
-    return tuple(of(n) for n in table.columns)
+    return tuple(of(n) for n in table.distinct)
 
 
 def evidence_of_run(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> list[Evidence]:

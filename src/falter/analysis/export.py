@@ -45,9 +45,18 @@ def _not_asked(row: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
 def _planned_rows(
     store: Store, run: Run, scorers: Mapping[str, Scorer]
 ) -> Iterator[dict[str, Any]]:
+    item: tuple[int, str] | None = None
+    first: dict[tuple[str, int], str] = {}  # a prompt and its draw: the recipe that makes it first
     for cell, score in scored_cells(store, run, scorers):
         panel = run.panels[cell.panel]
         variant, response = cell.variant, cell.response
+        if item != (cell.panel, variant.item.id):
+            item, first = (cell.panel, variant.item.id), {}
+        status: str = variant.status
+        if status == "changed":
+            label = variant.recipe.label
+            maker = first.setdefault((cell.key, variant.draw), label)
+            status = status if maker == label else f"same_prompt_as({maker})"
         yield {
             "task": panel.task,
             "model": panel.model.label,
@@ -58,7 +67,7 @@ def _planned_rows(
             "group": variant.recipe.group,
             "draw": variant.draw,
             "repeat": cell.repeat,
-            "status": variant.status,
+            "status": status,
             "outcome": "missing" if score is None else score.outcome,
             "value": None if score is None else score.value,
             "extracted": None if score is None else score.extracted,

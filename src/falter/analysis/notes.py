@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from falter.analysis.cells import Stack
 from falter.analysis.results import RecipeResult, Settings
-from falter.analysis.sentences import noun, sentence
+from falter.analysis.sentences import listed, noun, sentence
 from falter.analysis.table import UNREADABLE, Table
 from falter.measures.drops import accuracy
+from falter.records import numbers as n
 
 Floats = NDArray[np.float64]
 MUCH_UNREAD = 0.02
@@ -85,22 +86,34 @@ def _asked_once(tables: Sequence[Table], name: str) -> Iterator[str]:
 def _prompts(table: Table) -> Iterator[str]:
     """Recipes that changed nothing, or made the prompts of another; and who answered.
 
-    A prompt that several recipes make is asked and counted once.
+    A prompt that several recipes make is asked once, and counts for each of them.
     """
     changed = [bool(column.any()) for column in table.changed().T]
-    merged = {later for later, _ in table.merged}
     idle = [
         recipe.label
-        for n, recipe in enumerate(table.recipes)
-        if recipe.perturbs and not changed[n] and recipe.label not in merged
+        for recipe, any_changed in zip(table.recipes, changed, strict=True)
+        if recipe.perturbs and not any_changed
     ]
     if idle:
         yield sentence("notes.idle", recipes=", ".join(idle))
-    for (later, earlier), count in table.merged.items():
-        yield sentence("notes.merged", later=later, earlier=earlier, items=noun(count, "item"))
+    for column in table.columns:
+        if shared := shared_prompts(table, column):
+            yield sentence("notes.merged", recipe=table.recipes[column].label, shared=shared)
     if len(table.served_by) > 1:
         servers = ", ".join(table.served_by[:5])
         yield sentence("notes.servers", count=len(table.served_by), servers=servers)
+
+
+def shared_prompts(table: Table, column: int) -> str:
+    """`of 40 prompts 12 are those of 'typos'`; empty where no earlier recipe makes any of them."""
+    label = table.recipes[column].label
+    shared = [
+        f"{n.whole(count)} {'is that' if count == 1 else 'are those'} of '{earlier}'"
+        for (later, earlier), count in table.merged.items()
+        if later == label
+    ]
+    changed = int(table.changed()[:, column].sum())
+    return f"of {noun(changed, 'prompt')} {listed(shared)}" if shared else ""
 
 
 def notes_of(

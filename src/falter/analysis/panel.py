@@ -20,7 +20,7 @@ from falter.analysis.results import (
     Worst,
     map_estimates,
 )
-from falter.analysis.table import OUTCOMES, STATUSES, TIERS, Table
+from falter.analysis.table import CHANGED, OUTCOMES, SAME_PROMPT, STATUSES, TIERS, Table
 from falter.measures.averages import (
     family_mean,
     group_average,
@@ -55,7 +55,7 @@ class Signer:
                 f"falter {settings.version}",
                 f"{panel.task}@{short(panel.revision, 8)}",
                 panel.model.label + (f"@{short(panel.model.id, 8)}"),
-                panel.scorer,
+                panel.scorer + (f" + {settings.reader}" if settings.reader else ""),
                 f"items {len(table.items)}",
                 f"recipes {len(table.recipes)}",
                 f"draws {table.draws}",
@@ -93,7 +93,7 @@ class _Panel:
         self.values = table.matrix(strict=settings.strict)
         self.valid = table.matrix(strict=False)
         self.changed = table.changed()
-        self.columns = table.columns
+        self.columns = table.distinct
         self.options: dict[str, Any] = {"clusters": table.clusters, "level": settings.level}
 
     def result(self) -> PanelResult:
@@ -199,7 +199,7 @@ class _Panel:
         after = np.where(changed, self.values[:, n], np.nan)
         after_valid = np.where(changed, self.valid[:, n], np.nan)
         before, about = self.values[:, 0], {"recipe": recipe.label}
-        real = self.table.status[:, n] == STATUSES.index("changed")
+        real = np.isin(self.table.status[:, n], (CHANGED, SAME_PROMPT))
         edits = None if self.table.edits is None else self.table.edits[:, n][real]
         return RecipeResult(
             label=recipe.label,
@@ -221,6 +221,9 @@ class _Panel:
             edits_mean=None if edits is None or not len(edits) else float(edits.mean()),
             counts=_counts(self.table, [n]),
             everyday=self.settings.everyday(recipe),
+            same=tuple(
+                self.table.recipes[b].label for b, a in self.table.doubles.items() if a == n
+            ),
         )
 
     def _missing(self, before: Floats, after: Floats, changed: NDArray[np.bool_]) -> dict[str, Any]:
@@ -259,7 +262,7 @@ class _Panel:
 
     def _prompt_share(self) -> PromptShare:
         """The share of the prompt in the variance; the baseline stands in for idle cells."""
-        table = self.table
+        table = self.table.once()  # two cells of one prompt are no pair of prompts
         scores = table.carry(table.scores(strict=self.settings.strict))
         baseline = [0] if table.has_baseline else []
         identity = self._identity()
@@ -332,11 +335,11 @@ class _Panel:
     def _components(self) -> dict[str, dict[str, Estimate]]:
         """Over the baseline and every recipe that perturbs; idle cells carry the baseline's."""
         baseline = [0] if self.table.has_baseline else []
-        cube = self.table.cube([*baseline, *self.columns], strict=self.settings.strict)
         by_method: dict[str, dict[str, Estimate]] = {}
         for method in ("plugin", "crossed"):
+            table = self.table if method == "plugin" else self.table.once()
             components: Any = variance_components(
-                cube,
+                table.cube([*baseline, *self.columns], strict=self.settings.strict),
                 method,
                 draws=self.table.draws,
                 **self.options,

@@ -82,16 +82,20 @@ def rescored_panels(
     store: Store,
     run: Run,
     scorers: Mapping[str, Scorer],
-    other: Scorer,
+    others: Mapping[str, Scorer],
     places: Collection[int],
     settings: Settings,
 ) -> tuple[ReadTwice, ...]:
     """The panels at these places of a run, read by their own scorer and by another one.
 
-    One pass over the stored answers; calls no model.
+    `others` are by the name of the own. One pass over the stored answers; calls no model.
     """
-    readers = {place: _TwoReadings(run, place, other) for place in places}
-    seconds = [other if place in readers else None for place in range(len(run.panels))]
+    readers = {
+        place: _TwoReadings(run, place, others[run.panels[place].scorer]) for place in places
+    }
+    seconds = [
+        others[panel.scorer] if place in readers else None for place, panel in enumerate(run.panels)
+    ]
     for cell, first, second in cells_read_twice(store, run, scorers, seconds, sections=True):
         if cell.panel in readers:
             readers[cell.panel].add(cell, first, second)
@@ -169,7 +173,7 @@ def _differences(
     """Accuracy, average drop and every drop: the second reading's less the first's, by item."""
     scores = [table.matrix(strict=settings.strict) for table in (first, second)]
     drops = [
-        np.where(first.changed(), each[:, :1] - each, np.nan)[:, first.columns] for each in scores
+        np.where(first.changed(), each[:, :1] - each, np.nan)[:, first.distinct] for each in scores
     ]
     more = drops[1] - drops[0]
     sign = Signer(second, settings)
@@ -190,7 +194,7 @@ def _differences(
             "drop",
             recipe=first.recipes[column].label,
         )
-        for n, column in enumerate(first.columns)
+        for n, column in enumerate(first.distinct)
     )
     absent = Estimate(
         measure="micro_average", value=None, status="insufficient_data", level=settings.level

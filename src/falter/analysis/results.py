@@ -125,7 +125,8 @@ class Across:
 class Counts:
     """How many cells came out how. Outcomes add up to `cells`.
 
-    So do the four kinds of variant, together with the cells of the clean prompt, which has none.
+    So do the five kinds of variant, together with the cells of the clean prompt, which has none.
+    `same_prompt` are changed prompts that an earlier recipe makes too: asked once, for that one.
     Of the scored answers, `inferred` were taken from prose and not stated.
     """
 
@@ -140,6 +141,7 @@ class Counts:
     unchanged: int
     not_applicable: int
     no_rewrite: int = 0
+    same_prompt: int = 0
     inferred: int = 0
 
     @property
@@ -170,6 +172,7 @@ class RecipeResult:
     `gained` count those whose answer turned wrong and right; they are None where there is no
     baseline. `bounds` are the drop's worst cases, where enough is missing to matter; `missing` says
     why it does. `everyday` is what people call it: `split words`; empty where it is not known.
+    `same` names the recipes that make the same prompts everywhere, and have no result of their own.
     """
 
     label: str
@@ -191,6 +194,17 @@ class RecipeResult:
     bounds: MissingBounds | None = None
     missing: tuple[str, ...] = ()
     everyday: str = ""
+    same: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of all recipes that this result is about."""
+        return self.label, *self.same
+
+    @property
+    def name(self) -> str:
+        """The labels as one: `typos = swaps`."""
+        return " = ".join(self.labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -404,7 +418,8 @@ class Settings:
 
     `margin` is the drop, as a fraction, inside which a recipe counts as equivalent; choose it
     before you look at the results. `replications` is the number of draws of every bootstrap.
-    `everyday` gives the name of a recipe that people use, where one is known.
+    `everyday` gives the name of a recipe that people use, where one is known. `reader` names who
+    read the replies that the scorer inferred or could not read.
     """
 
     run: str
@@ -417,6 +432,7 @@ class Settings:
     replications: int = 2000
     notes: tuple[str, ...] = ()
     everyday: Callable[[Recipe], str] = lambda recipe: ""
+    reader: str = ""
 
     @property
     def signature(self) -> str:

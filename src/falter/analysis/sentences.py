@@ -97,7 +97,7 @@ def names_of(recipes: Sequence[RecipeResult], panel: PanelResult) -> str:
     ranked = sorted(recipes, key=lambda recipe: -abs(drop_of(recipe)))
     return listed_bounded(
         [
-            recipe.everyday if recipe.everyday and shared[recipe.everyday] == 1 else recipe.label
+            recipe.everyday if recipe.everyday and shared[recipe.everyday] == 1 else recipe.name
             for recipe in ranked
         ]
     )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from falter.analysis.cache import KnownScores
 from falter.records.interfaces import Case, PreparedScorer, Scorer
 from falter.records.types import BASELINE, Panel, Recipe, Response, Run, Score, Tier
+from falter.scorers.base import safe_score
 from falter.store.cells import CellRange
 from falter.store.store import PromptSize, Store, StoredCell
 
@@ -56,7 +57,8 @@ def cut_prompts(sizes: Sequence[PromptSize]) -> Mapping[str, int]:
 
 Floats = NDArray[np.float64]
 
-STATUSES = ("baseline", "changed", "unchanged", "not_applicable", "no_rewrite")
+STATUSES = ("baseline", "changed", "unchanged", "not_applicable", "no_rewrite", "same_prompt")
+CHANGED, SAME_PROMPT = STATUSES.index("changed"), STATUSES.index("same_prompt")
 STRETCH = 256
 TIERS: tuple[Tier | None, ...] = (None, "stated", "inferred")
 OUTCOMES = ("scored", "unparsed", "truncated", "refused", "failed", "missing")
@@ -77,8 +79,10 @@ class Table:
     `output` numbers what was answered, the same for the same answer and -1 for none; None where
     answers are not known. `clusters` names what items share, as a passage; `families` what they are
     about, as a subject: the first tag of each, None unless every item has one.
-    `merged` counts the items for which a recipe made the very prompt of an earlier one, by the
-    labels of both. There the later one is `not_applicable`, so that no prompt counts twice.
+    A cell whose prompt an earlier recipe of the item makes too has the status `same_prompt`, and
+    that prompt's answer: it was asked once, and counts in each recipe. `merged` counts these items
+    by the labels of both recipes, the later one first. `doubles` are the columns of recipes that
+    make the same prompts everywhere, with the first such column.
     `place` is the panel's among those of the run. A model that is scored in several ways on a task
     has several tables. All but the first are `rescored` and have the scorer in the task's name;
     what is said over tasks and models leaves them out, since they are about the same items.
@@ -109,6 +113,7 @@ class Table:
     place: int = 0
     rescored: bool = False
     merged: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    doubles: Mapping[int, int] = field(default_factory=dict)
     layout: Mapping[str, Any] | None = None
     tier: NDArray[np.uint8] | None = None
 
@@ -116,6 +121,11 @@ class Table:
     def columns(self) -> list[int]:
         """The recipes that are compared with the baseline; all of them where there is none."""
         return [n for n, recipe in enumerate(self.recipes) if recipe.perturbs]
+
+    @property
+    def distinct(self) -> list[int]:
+        """The columns without those that double an earlier one."""
+        return [n for n in self.columns if n not in self.doubles]
 
     @property
     def uneven(self) -> bool:
@@ -126,6 +136,14 @@ class Table:
     def planned(self) -> int:
         """How many cells the plan has here."""
         return int(self.in_plan.sum())
+
+    def once(self) -> Table:
+        """The table with every prompt of an item once: its later cells count as missing."""
+        again = self.status == SAME_PROMPT
+        if not again.any():
+            return self
+        value = np.where(again, np.nan, self.value)
+        return replace(self, value=value, outcome=np.where(again, MISSING, self.outcome))
 
     def scores(self, *, strict: bool = True) -> Floats:
         """The scores; if `strict`, unreadable answers count as wrong, else as NaN."""
@@ -154,8 +172,7 @@ class Table:
 
     def changed(self) -> NDArray[np.bool_]:
         """Items × recipes: whether the recipe really changed the prompt (in any draw)."""
-        mask: NDArray[np.bool_] = (self.status == STATUSES.index("changed")).any(axis=2)
-        return mask
+        return np.asarray(np.isin(self.status, (CHANGED, SAME_PROMPT)).any(axis=2))
 
     def carry(self, values: Floats) -> Floats:
         """Values with the baseline's where a recipe did not change the prompt.
@@ -192,7 +209,7 @@ def score_cell(cell: StoredCell, scorer: Scorer, baseline: Response | None = Non
         if cell.failure is None:
             return None
         response = Response(key=cell.key, failure=cell.failure)
-    return scorer.score(Case(variant=cell.variant, response=response, baseline=baseline))
+    return safe_score(scorer, Case(variant=cell.variant, response=response, baseline=baseline))
 
 
 def scored_cells(
@@ -277,7 +294,7 @@ def judged_cells(
                 if score is None and scorer is not None:
                     response = None if before is None else before.response
                     score = score_cell(cell, scorer, response)
-                    if key is not None and score is not None:
+                    if key is not None and score is not None and score.outcome != "failed":
                         fresh[key] = score
                 yield cell, score
             if fresh:
@@ -425,7 +442,7 @@ class TableBuilder:
             at = (position[key], column, place)
             value[at], outcome[at], status[at], edits[at], margin[at], output[at], tier[at] = row
             in_plan[at] = True
-        merged = self._merge(status, position)
+        merged, doubles = self._merge(status, position)
         rescored = any(
             (panel.task, panel.model.id) == (self.panel.task, self.panel.model.id)
             for panel in self.run.panels[: self.place]
@@ -436,6 +453,7 @@ class TableBuilder:
             place=self.place,
             rescored=rescored,
             merged=merged,
+            doubles=doubles,
             layout=self.run.experiment.get("layout", {}).get(self.panel.task),
             recipes=self.run.recipes,
             items=items,
@@ -460,13 +478,20 @@ class TableBuilder:
 
     def _merge(
         self, status: NDArray[np.uint8], position: Mapping[str, int]
-    ) -> dict[tuple[str, str], int]:
-        """Let each prompt of an item count for the first recipe that makes it."""
+    ) -> tuple[dict[tuple[str, str], int], dict[int, int]]:
+        """Mark the prompts that an earlier recipe makes too; return `merged` and `doubles`."""
         labels = [recipe.label for recipe in self.run.recipes]
-        items: dict[tuple[int, int], set[str]] = {}
+        changed = (status == CHANGED).sum(axis=(0, 2))
+        cells: dict[tuple[int, int], list[str]] = {}
         for (item, place, _), columns in self.prompts.items():
             first, *later = sorted(set(columns))
             for column in later:
-                status[position[item], column, place] = STATUSES.index("not_applicable")
-                items.setdefault((column, first), set()).add(item)
-        return {(labels[b], labels[a]): len(items[b, a]) for b, a in sorted(items)}
+                status[position[item], column, place] = SAME_PROMPT
+                cells.setdefault((column, first), []).append(item)
+        merged = {
+            (labels[b], labels[a]): len(set(items)) for (b, a), items in sorted(cells.items())
+        }
+        doubles = {
+            b: a for (b, a), items in cells.items() if len(items) == changed[a] == changed[b]
+        }
+        return merged, doubles

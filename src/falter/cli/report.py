@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
@@ -12,6 +13,7 @@ from rich.console import Console
 from falter.analysis.examples import Answer, AnswerKind
 from falter.cli.options import (
     FILE,
+    connection_options,
     form_options,
     html_option,
     published_option,
@@ -196,7 +198,13 @@ def _plain(answer: Answer) -> dict[str, Any]:
 
 @click.command()
 @click.argument("run", required=False)
-@click.option("--scorer", "-s", metavar="NAME", required=True, help="Who reads the answers again.")
+@click.option("--scorer", "-s", metavar="NAME", help="The scorer that reads the answers again.")
+@click.option(
+    "--reader", metavar="MODEL", help="Ask this model for the answer in each reply that is "
+    "inferred or unparsed.",
+)  # fmt: skip
+@connection_options
+@click.option("--marks", type=FILE, help="What people read, as 'falter view' exports it.")
 @click.option(
     "--labels", metavar="A,B,C", help="The labels to read, for a scorer of labels  "
     "[default: the run's, or the different targets]",
@@ -207,27 +215,51 @@ def _plain(answer: Answer) -> dict[str, Any]:
 @form_options
 def rescore(
     run: str | None,
-    scorer: str,
+    scorer: str | None,
+    reader: str | None,
+    base_url: str | None,
+    api_key_env: str | None,
+    concurrency: int | None,
+    marks: Path | None,
     labels: str | None,
     store_path: Path,
     part: str | None,
     partial: bool,
     **forms: Any,
 ) -> None:
-    """Read the stored answers of RUN with another scorer, and show both readings.
+    """Read the stored answers of RUN again, by another scorer, a model or people, and show both
+    readings.
 
-    Calls no model and changes nothing: RUN keeps its scorer. Without RUN, the newest.
+    RUN keeps its scorer. Without RUN, the newest. Only --reader calls a model: once for each reply
+    that the scorer inferred or could not read, and for at most 50 that state their answer, to
+    compare. Its replies are stored and not asked for again.
 
     \b
     falter rescore --scorer label
     falter rescore 3f1c --scorer includes --json
+    falter rescore 3f1c --reader openai:NAME
+    falter rescore 3f1c --marks falter-marks.jsonl
     """
-    study = rescored_study(
-        store_path,
-        run,
-        scorer,
-        part=part,
-        labels=[label.strip() for label in (labels or "").split(",") if label.strip()],
-        incomplete=partial,
-    )
+    spec = None
+    meter: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+    if reader is not None:
+        from falter.cli.progress import Meter
+        from falter.engine.config import ModelSpec
+
+        spec = ModelSpec(
+            name=reader, base_url=base_url, api_key_env=api_key_env, concurrency=concurrency
+        )
+        meter = Meter(Console(stderr=True), {reader: None})
+    with meter as watch:
+        study = rescored_study(
+            store_path,
+            run,
+            scorer,
+            part=part,
+            labels=[label.strip() for label in (labels or "").split(",") if label.strip()],
+            incomplete=partial,
+            reader=spec,
+            marks=marks,
+            watch=watch,
+        )
     show(study, **forms)

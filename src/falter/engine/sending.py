@@ -116,6 +116,14 @@ ABORT_AFTER_RESPONSES = 25
 ABORT_MIN_ITEMS = 5
 MOST_HELD = 1024
 LEASE_POLL_SECONDS = 0.1
+LANDING_SECONDS = 10.0
+"""How long requests in flight may land once an error has ended the run."""
+OUTAGE_SECONDS = 30.0
+OUTAGE_ATTEMPTS = 20
+FIRST_PROBE_SECONDS = 2.0
+MAX_PAUSE_SECONDS = 120.0
+"""A server is dead when all of at least so many attempts in so many seconds failed alike. It is
+tried again after 2, 4, 8, … seconds, for two minutes, and given up within three."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,6 +142,7 @@ class Progress:
     completion_tokens: int = 0
     started_at: float = field(default_factory=time.monotonic)
     last_failure: str | None = None
+    paused: str | None = None
 
     @property
     def done(self) -> int:
@@ -165,24 +174,34 @@ async def run_queues(
     """Send what the store lacks, in all queues at once, and store every response as it arrives.
 
     Raises `AuthenticationError` at once when an endpoint refuses the credentials, `RunStopped`
-    when an endpoint only ever fails, when the first answers were all cut off at the limit of
-    tokens, when `stop` is set, or when the store takes nothing for too long. Responses that arrived
-    are stored in any case where that is possible. What another process is sending for the same
-    store is waited for, not sent again.
+    when an endpoint only ever fails or dies, when the first answers were all cut off at the limit
+    of tokens, when `stop` is set, or when the store takes nothing for too long. Responses that
+    arrived are stored in any case where that is possible; so are those that still arrive within
+    ten seconds after an error. What another process is sending for the same store is waited for.
     """
-    stop = stop or asyncio.Event()
+    stop, ending = stop or asyncio.Event(), asyncio.Event()
     buffer = Buffer(store)
+    workers: set[asyncio.Task[None]] = set()
+    for queue in queues:
+        capabilities, width = queue.client.capabilities, _width(queue)
+        feed = _Feed(queue, store, buffer, width if capabilities.keeps_prefixes else 0)
+        breaker = Breaker(feed, width)
+        work = [_work(feed, n, buffer, breaker, (stop, ending)) for n in range(width)]
+        for each in (*work, _watch(feed, buffer, breaker, (stop, ending))):
+            workers.add(asyncio.create_task(each))
     try:
-        async with asyncio.TaskGroup() as group:
-            for queue in queues:
-                capabilities, width = queue.client.capabilities, _width(queue)
-                feed = _Feed(queue, store, buffer, width if capabilities.keeps_prefixes else 0)
-                for worker in range(width):
-                    group.create_task(_work(feed, worker, buffer, stop))
-    except BaseExceptionGroup as group_error:
-        raise main_error(group_error) from group_error
+        _, flying = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+        if flying:  # one worker has raised: what the others have paid for may still land
+            ending.set()
+            await asyncio.wait(flying, timeout=LANDING_SECONDS)
     finally:
+        for task in workers:
+            task.cancel()
+        ended = await asyncio.gather(*workers, return_exceptions=True)
         await buffer.settle()
+    errors = [e for e in ended if isinstance(e, Exception)]
+    if errors:
+        raise main_error(BaseExceptionGroup("workers", errors))
     if stop.is_set():
         done = sum(queue.progress.stored + queue.progress.landed for queue in queues)
         total = sum(queue.progress.total for queue in queues)
@@ -237,6 +256,9 @@ class _Feed:
         self._cut_items: set[str] = set()
         self._cut, self._some_whole = 0, False
         self._held: dict[str, list[Request]] = {}
+        self._lost: list[tuple[Request, int]] = []
+        self._forgiven: set[str] = set()
+        self.outage = False
         self._missing = self._stream()
         self.ended = False
 
@@ -277,6 +299,11 @@ class _Feed:
         cells = 1 + self._waiting.pop(request.key, 0)
         progress = self.progress
         if response.failure is None:
+            if self.outage:
+                self.send_again()
+                # What was sent to the dead server may still fail, as by its time-out.
+                self._forgiven, self.outage = set(self._in_flight), False
+            self._lost.clear()
             progress.landed += cells
             progress.prompt_tokens += response.usage.prompt_tokens
             progress.completion_tokens += response.usage.completion_tokens
@@ -284,9 +311,24 @@ class _Feed:
         else:
             progress.failed += cells
             progress.last_failure = response.failure
+            self._lost.append((request, cells))
             self._failed.add(request.key)
             self._failed_items.add(request.variant.item.key)
             self._stop_if_hopeless()
+            if request.key in self._forgiven:
+                self._forgiven.discard(request.key)
+                self.send_again()
+
+    def send_again(self) -> None:
+        """Take back the failures since the last answer: they were those of a dead server."""
+        for request, cells in self._lost:
+            self.progress.failed -= cells
+            self._failed.discard(request.key)
+            self._waiting[request.key] = cells - 1
+            self._held.setdefault(request.key, []).append(request)
+        self._lost.clear()
+        if self.ended and self._held:
+            self._missing, self.ended = self._leased(), False
 
     def _stop_if_hopeless(self) -> None:
         """Give up if every response is a failure, over several items: one may just be too long."""
@@ -328,6 +370,9 @@ class _Feed:
                 yield missing
             if len(self._held) > MOST_HELD and (missing := list(self._recheck_leased())):
                 yield missing
+        yield from self._leased()
+
+    def _leased(self) -> Iterator[list[Request]]:
         while self._held:
             missing = list(self._recheck_leased())
             if missing or self._held:
@@ -380,28 +425,116 @@ def _text(request: Request) -> tuple[str, ...]:
     return (request.context,)
 
 
-async def _work(feed: _Feed, worker: int, buffer: Buffer, stop: asyncio.Event) -> None:
-    client = feed.queue.client
-    chunks = client if isinstance(client, ChunkClient) else None
-    while not stop.is_set():
-        ready = await buffer.ready()
-        if buffer.error is not None:
-            raise buffer.error
-        if not ready:
-            return  # what is in flight may still land
-        requests = feed.take(chunks.chunk if chunks else client.capabilities.batch, worker)
-        if not requests and feed.ended:
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+class Breaker:
+    """Notice that a server has died, from the attempts of its client's transport.
+
+    A server that answers at all, be it with a refusal, is alive. A client without a transport
+    says nothing of its attempts, and is never paused. `workers` counts those that go on.
+    """
+
+    def __init__(self, feed: _Feed, workers: int) -> None:
+        self.workers = workers
+        self._feed, self._progress = feed, feed.progress
+        self._alive = _now()
+        self._failed: deque[tuple[float, str]] = deque()
+        transport = getattr(feed.queue.client, "transport", None)
+        if transport is not None:
+            transport.on_attempt = self._attempted
+
+    def _attempted(self, trouble: str | None) -> None:
+        now = _now()
+        if trouble is None:
+            self._alive = now
+            self._failed.clear()
+            self._progress.paused = None
             return
-        if not requests:
+        self._failed.append((now, trouble))
+        while self._failed[0][0] < now - OUTAGE_SECONDS:
+            self._failed.popleft()
+
+    def opens(self, *, at_the_end: bool = False) -> bool:
+        """Pause if enough attempts have failed alike; at the end of a plan without more delay."""
+        kinds = {trouble.partition(":")[0] for _, trouble in self._failed}
+        alike = len(kinds) == 1 and len(self._failed) >= OUTAGE_ATTEMPTS
+        if alike and (at_the_end or _now() - self._alive >= OUTAGE_SECONDS):
+            self._progress.paused = self._failed[-1][1]
+            self._feed.outage = True
+        return self._progress.paused is not None
+
+
+async def _watch(
+    feed: _Feed, buffer: Buffer, breaker: Breaker, stops: Sequence[asyncio.Event]
+) -> None:
+    """While the server is dead, try one request at growing intervals; give up after two minutes."""
+    progress = feed.progress
+    while breaker.workers and not any(stop.is_set() for stop in stops):
+        if not breaker.opens():
             await asyncio.sleep(LEASE_POLL_SECONDS)
             continue
-        answers: Sequence[Response]
-        if chunks:
-            answers = await chunks.answer_many(requests)
-        elif requests[0].scores:
-            answers = await client.score_many(requests)
-        else:
-            answers = [await client.generate(request) for request in requests]
-        for request, response in zip(requests, answers, strict=True):
-            buffer.add(request, response)
-            feed.landed(request, response)
+        end = _now() + MAX_PAUSE_SECONDS
+        interval, due = FIRST_PROBE_SECONDS, _now() + FIRST_PROBE_SECONDS
+        while progress.paused and not any(stop.is_set() for stop in stops):
+            if _now() >= end:
+                raise RunStopped(
+                    f"{progress.label}: the server has died: {progress.paused}; "
+                    f"{progress.stored + progress.landed:,} of {progress.total:,} cells are "
+                    "answered",
+                    hint="'falter doctor' checks the server; run the same command again to resume",
+                )
+            if _now() < due:
+                await asyncio.sleep(LEASE_POLL_SECONDS)
+                continue
+            feed.send_again()
+            for request in feed.take(1):
+                await _probe(feed, buffer, request, end - _now())
+            interval *= 2
+            due = min(_now() + interval, end)
+
+
+async def _probe(feed: _Feed, buffer: Buffer, request: Request, seconds: float) -> None:
+    """Send one request, within bounds: a server may take connections and never answer."""
+    try:
+        async with asyncio.timeout(seconds):
+            (response,) = await _ask(feed.queue.client, [request])
+    except TimeoutError:
+        failure = f"no answer within {seconds:,.0f} s"
+        response = Response(key=request.key, failure=failure, received_at=time.time())
+    buffer.add(request, response)
+    feed.landed(request, response)
+
+
+async def _ask(client: Client, requests: Sequence[Request]) -> Sequence[Response]:
+    if isinstance(client, ChunkClient):
+        return await client.answer_many(requests)
+    if requests[0].scores:
+        return await client.score_many(requests)
+    return [await client.generate(request) for request in requests]
+
+
+async def _work(
+    feed: _Feed, worker: int, buffer: Buffer, breaker: Breaker, stops: Sequence[asyncio.Event]
+) -> None:
+    client, progress = feed.queue.client, feed.progress
+    try:
+        while not any(stop.is_set() for stop in stops):
+            ready = await buffer.ready()
+            if buffer.error is not None:
+                raise buffer.error
+            if not ready:
+                return  # what is in flight may still land
+            limit = client.chunk if isinstance(client, ChunkClient) else client.capabilities.batch
+            requests = [] if progress.paused else feed.take(limit, worker)
+            if not requests and feed.ended and not breaker.opens(at_the_end=True):
+                return
+            if not requests:
+                await asyncio.sleep(LEASE_POLL_SECONDS)
+                continue
+            for request, response in zip(requests, await _ask(client, requests), strict=True):
+                buffer.add(request, response)
+                feed.landed(request, response)
+    finally:
+        breaker.workers -= 1

@@ -13,7 +13,9 @@ DOCUMENTED = {
     ),
     "brittleness": "brittleness_by_model brittleness_by_task",
     "comparison": "compare_conditions compare_family compare_pair",
-    "consistency": "capability consistency_curve item_std output_consistency random_baseline",
+    "consistency": (
+        "capability consistency_curve item_std output_consistency random_baseline steadiness"
+    ),
     "doses": "composition contrast intensity_curve",
     "drop_decomposition": "drop_parts",
     "drops": (

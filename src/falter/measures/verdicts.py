@@ -17,7 +17,7 @@ from falter.records.errors import DuplicateName, InvalidValue
 from falter.records.types import Estimate
 from falter.stats.clusters import cluster_parts
 from falter.stats.equivalence import equivalence_p
-from falter.stats.multiplicity import MaxTMember, holm, max_t
+from falter.stats.multiplicity import MaxTMember, holm, max_t, recipe_level
 
 Verdict = Literal["degraded", "improved", "equivalent", "undecided"]
 ORDER: tuple[Verdict, ...] = ("degraded", "improved", "equivalent", "undecided")
@@ -73,17 +73,17 @@ def recipe_verdicts(
     replications: int = 2000,
     seed: int = 0,
 ) -> FamilyVerdicts:
-    """What can be said of every recipe so that any false word is as rare as 1 - level.
+    """Return a verdict on every recipe; a false one is as rare in the family as 1 - level.
 
     `perturbed` is items x recipes, `baseline` a score per item, or one for every recipe too, NaN
     where missing.
 
     `degraded`, `improved`: the simultaneous interval (`max_t`) of baseline - perturbed
-    lies above, below 0, which is so just when the adjusted p-value is below 1 - level; else
-    `equivalent`: Holm's p-value of the two one-sided tests of |drop| >= margin is below 1 - level;
-    else `undecided`, as is a recipe with fewer than 6 clusters, fewer than two items, or the same
-    drop for every item, which has no interval. A family without any effect gets a false degraded or
-    improved in 1 - level of the studies, one with drops at the margin a false equivalent.
+    lies above, below 0. Its level is `recipe_level`, 96 % at 0.95: the other fifth of the error
+    rate is for the average of the panel (see `panel_p`). Else `equivalent`: Holm's p-value of the
+    two one-sided tests of |drop| >= margin is below 1 - level. Else `undecided`, as is a recipe
+    with fewer than 6 clusters, fewer than two items, or the same drop for every item, which has no
+    interval.
 
     The worst recipe is the one with the largest drop d_j. Picked from K it is too large; its
     shrunken value draws all towards their mean d̄ (positive-part James and Stein):
@@ -98,7 +98,8 @@ def recipe_verdicts(
     if not 0.0 < margin < np.inf:
         raise InvalidValue("margin", margin, "a difference above 0", hint="2 points are 0.02")
     drops = before - after
-    family = max_t(drops, clusters=clusters, level=level, replications=replications, seed=seed)
+    own = recipe_level(level)
+    family = max_t(drops, clusters=clusters, level=own, replications=replications, seed=seed)
     p_equivalent = holm([equivalence_p(m.mean, margin=margin) for m in family.members])
     recipes = []
     for j, (name, member) in enumerate(zip(names, family.members, strict=True)):
@@ -108,13 +109,13 @@ def recipe_verdicts(
                 name=name,
                 verdict=verdict,
                 drop=accuracy_drop(before[:, j], after[:, j], clusters=clusters, level=level),
-                together=_together(member, level, seed),
+                together=_together(member, own, seed),
                 p_equivalent=p_equivalent[j],
                 why=_why(member),
             )
         )
     codes = unit_codes(clusters, len(drops))
-    place, worst, observed = _worst(drops, tuple(recipes), codes, level, seed)
+    place, worst, observed = _worst(drops, tuple(recipes), codes, own, seed)
     return FamilyVerdicts(
         recipes=tuple(recipes),
         worst=worst,

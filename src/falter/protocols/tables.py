@@ -238,7 +238,7 @@ def recipes_grid(result: PartResult, name: str, title: str, text: Sequence[str] 
     for model in models_of(result):
         for panel in panels_of(result, model):
             cells: list[Value] = []
-            recipes = {recipe.label: recipe for recipe in panel.recipes}
+            recipes = {label: recipe for recipe in panel.recipes for label in recipe.labels}
             for recipe in map(recipes.get, labels):
                 cells += (
                     [recipe.accuracy, recipe.drop, recipe.counts.changed] if recipe else [None] * 3
@@ -260,10 +260,10 @@ def counts_grid(results: Sequence[PartResult]) -> Grid:
         panels = result.analysis.panels
         labels = list(dict.fromkeys(r.label for p in panels for r in p.recipes))
         for label in labels:
-            counts = [r.counts for p in panels for r in p.recipes if r.label == label]
+            counts = [r.counts for p in panels for r in p.recipes if label in r.labels]
             sums = [sum(getattr(c, name) for c in counts) for name in names]
             rows.append((result.part.name, label, *sums))
-    variants = {"changed", "unchanged", "not_applicable", "no_rewrite"}
+    variants = {"changed", "unchanged", "not_applicable", "no_rewrite", "same_prompt"}
     columns = (
         Column(
             name=name.replace("_", " "),
@@ -303,7 +303,7 @@ def _group(name: str) -> Pick:
 
 
 def _of(label: str, pick: Callable[[RecipeResult], Estimate]) -> Pick:
-    return lambda panel: next((pick(r) for r in panel.recipes if r.label == label), None)
+    return lambda panel: next((pick(r) for r in panel.recipes if label in r.labels), None)
 
 
 def _title(group: str) -> str:

@@ -166,12 +166,16 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curves(_Named):
-    """Lines with intervals; all facets have one vertical scale."""
+    """Lines with intervals; all facets have one vertical scale.
+
+    Doses are evenly spaced, unless the horizontal scale is `true_scale`, as of a scatter plot.
+    """
 
     down: str
     across: str
     curves: tuple[Curve, ...]
     unit: Unit = "percent"
+    true_scale: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

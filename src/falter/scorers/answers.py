@@ -45,6 +45,22 @@ class Exact(TextScorer):
         return self.scored(any(found == _folded(each) for each in accepted(case)), text.strip())
 
 
+class ExactWord(Exact):
+    """The reply, lower-cased and stripped, is the expected text.
+
+    Nothing else is read: "positive." is wrong. `exact` folds quotes and full stops.
+    """
+
+    name = "exact_word"
+    summary = "the reply, lower-cased and stripped, is the expected text and nothing else"
+
+    def read(self, text: str, case: Case) -> Score:
+        given = text.strip().lower()
+        if not given:
+            return self.unparsed("the reply is empty")
+        return self.scored(any(given == each.strip().lower() for each in accepted(case)), given)
+
+
 class Includes(Exact):
     """The reply contains the target as whole words."""
 
@@ -268,7 +284,8 @@ class LastNumber(Numeric):
 
 
 for _scorer in (
-    Exact(), Includes(), Answer(), Fields(), Label(), Numeric(), NamedAnswer(), LastNumber()
+    Exact(), ExactWord(), Includes(), Answer(), Fields(), Label(), Numeric(), NamedAnswer(),
+    LastNumber(),
 ):  # fmt: skip
     scorers.register(_scorer.name, _scorer)
 

@@ -10,12 +10,13 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 from falter.records.interfaces import AnswerKind, Case
 from falter.records.types import Program, Score
 from falter.sandbox.run import Job, Sandbox, Verdict
 from falter.sandbox.verdicts import Verdicts, verdict_key
-from falter.scorers.base import TextScorer, scorers
+from falter.scorers.base import TextScorer, safe_score, scorers
 
 _STOPS = ("<|endoftext|>", "<|im_end|>", "<|eot_id|>", "</s>")
 _FENCE = re.compile(
@@ -190,7 +191,7 @@ class UnitTests(TextScorer):
         """Run the programs of many cases side by side, as many at once as there are processors."""
         many = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
         with ThreadPoolExecutor(many) as pool:
-            for _ in pool.map(self.score, cases):
+            for _ in pool.map(partial(safe_score, self), cases):
                 pass
 
     def _verdict(self, job: Job) -> Verdict:

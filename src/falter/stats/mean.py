@@ -291,11 +291,9 @@ class Inference:
     def p_value(self) -> float | None:
         """The least error rate at which `interval` leaves out 0."""
         own = self._of_differences_p()
-        return own if own is None else max(own, self.apart_p())
-
-    def apart_p(self) -> float:
-        """The least error rate at which the interval of both means apart leaves out 0."""
-        return 0.0 if self.apart is None else least_error(self.apart.excludes_zero)
+        if own is None or self.apart is None:
+            return own
+        return max(own, least_error(self.apart.excludes_zero))
 
     def _of_differences_p(self) -> float | None:
         if self.pairs is None:
@@ -327,11 +325,10 @@ def _of_items(
         value=value, error=error, freedom=freedom, pairs=pairs, least=None, method="t over items",
         apart=apart,
     )  # fmt: skip
-    own = how.students_p()
     return replace(
         mean,
         interval=how.interval(mean.interval.level),
-        p_value=None if own is None else max(own, how.apart_p()),
+        p_value=how.p_value(),
         standard_error=error,
         freedom=freedom,
         how=how,

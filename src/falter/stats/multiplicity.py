@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -23,6 +23,8 @@ GROUPS = 4_000
 BLOCK = 2_000_000
 # Webb (2023): six points instead of two signs, so that six clusters have 46,656 draws, not 64.
 WEBB = np.sqrt([1.5, 1.0, 0.5])
+# Of a panel's error rate, this share is for its recipes and the rest for their average.
+RECIPE_SHARE = 0.8
 MAX_LOOKS = 6
 # A boundary that no z reaches.
 UNREACHED = 40.0
@@ -46,6 +48,49 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         highest = max(highest, min(1.0, (len(present) - rank) * p))
         adjusted[place] = highest
     return adjusted
+
+
+def recipe_level(level: float) -> float:
+    """Return the level of the simultaneous intervals of a panel's recipes: 0.96 at 0.95."""
+    return 1.0 - RECIPE_SHARE * (1.0 - level)
+
+
+def average_level(level: float) -> float:
+    """Return the level of the interval of a panel's average: 0.99 at 0.95."""
+    return 1.0 - (1.0 - RECIPE_SHARE) * (1.0 - level)
+
+
+def panel_p(recipes: Iterable[float | None], average: float | None) -> float | None:
+    """Return the p-value of "in this panel, a recipe or the average moves the score".
+
+        P = min(min_j p_j / 0.8, p_average / 0.2), at most 1
+
+    `recipes` are p-values that are adjusted for all recipes of the panel (`max_t`), `average` is
+    that of the mean drop. P is at most 0.05 just where a recipe's simultaneous interval at 96 % or
+    the average's at 99 % excludes 0. None where no p-value is known. Source: Holm (1979), weighted.
+    """
+    weighted = [p / RECIPE_SHARE for p in recipes if p is not None]
+    weighted += [] if average is None else [average / (1.0 - RECIPE_SHARE)]
+    return min(1.0, *weighted) if weighted else None
+
+
+def panels_rejected(p_values: Sequence[float | None], *, level: float = 0.95) -> list[bool]:
+    """Return for each panel's `panel_p` True if Holm's test of all panels at once rejects it."""
+    return [p is not None and p <= 1.0 - level + 1e-12 for p in holm(p_values)]
+
+
+def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return p-values adjusted for the false discovery rate, for long lists on request.
+
+    Of the tests whose adjusted value is at most q, the share q is false on average, where tests
+    are independent or positively dependent. None stays None and does not count.
+    Source: Benjamini and Hochberg (1995).
+    """
+    from scipy.stats import false_discovery_control
+
+    known = [p for p in p_values if p is not None]
+    adjusted = iter(false_discovery_control(known).tolist() if known else ())
+    return [None if p is None else float(next(adjusted)) for p in p_values]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from falter.analysis.examples import segments
 from falter.analysis.table import Table, cuts_of_run, run_tables, scored_cells
-from falter.engine.scoring import run_scorers
+from falter.engine.extraction import stored_scorers
 from falter.records import render
 from falter.records.ids import short
 from falter.records.interfaces import Scorer
@@ -274,7 +274,7 @@ class StoredSource:
 
     def _read_run(self, name: str, part: str) -> None:
         stored = self._store.find_run(name)
-        run, scorers = stored.run, run_scorers(stored.run)
+        run, scorers = stored.run, stored_scorers(self._store, stored.run)
         self._planning |= not stored.planned
         cut = dict(cuts_of_run(self._store, run))
         ranges = cell_ranges(self._store, run)

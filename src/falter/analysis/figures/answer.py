@@ -422,7 +422,7 @@ def _open_everywhere(panels: Sequence[PanelResult]) -> Iterator[str]:
     if len(undecided) == total:
         drops = f"All {noun(total, 'drop')}"
     known = _upper_bounds(undecided)
-    often = Counter(recipe.everyday or recipe.label for recipe in undecided)
+    often = Counter(recipe.everyday or recipe.name for recipe in undecided)
     yield sentence(
         "panels.open",
         drops=drops,

@@ -330,7 +330,7 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
     two_tests = "of two one-sided tests, for all together"
     yield grid(
         panel.recipes,
-        (Column(name="Recipe"), lambda r: r.label),
+        (Column(name="Recipe"), lambda r: r.name),
         (Column(name="Verdict"), lambda r: VERDICT_WORDS[r.verdict]),
         (Column(name="Drop, points", unit="points", over=every), lambda r: r.together),
         (Column(name="p", unit="p", over=every, about=adjusted), lambda r: r.together.p_value),

@@ -53,6 +53,8 @@ _COUNTS = (
     ("failed", "failed", "Answers", "requests that failed: left out, never wrong"),
     ("missing", "missing", "Answers", "planned and not asked"),
     ("changed", "changed", "Prompts", "prompts that differ from the baseline's"),
+    ("same_prompt", "shared", "Prompts", "changed prompts that an earlier recipe makes too: asked "
+     "once"),
     ("unchanged", "unchanged", "Prompts", "prompts that came out the same"),
     ("not_applicable", "not applicable", "Prompts", "prompts that the recipe does not fit"),
     ("no_rewrite", "no rewrite", "Prompts", "texts without a usable rewrite: left out on both "
@@ -179,7 +181,7 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
     ranked = sorted(panel.recipes, key=lambda recipe: -_size(recipe.drop))
     rows = [
         ForestRow(
-            label=recipe.label,
+            label=recipe.name,
             kind="member",
             everyday=recipe.everyday,
             change=changes.get((panel.panel.task, recipe.label), ()),
@@ -233,7 +235,7 @@ def _accuracies(panel: PanelResult) -> Iterator[Figure]:
         title="Accuracy, condition by condition",
         text=("No condition is the baseline, so there are no drops.",),
         columns=(Column(name="Condition"), Column(name="Accuracy, %", unit="percent")),
-        rows=tuple((recipe.label, recipe.accuracy) for recipe in panel.recipes),
+        rows=tuple((recipe.name, recipe.accuracy) for recipe in panel.recipes),
     )
 
 
@@ -246,6 +248,7 @@ def _read(panel: PanelResult) -> Iterator[Figure]:
         "refused": counts.refused,
         "failed": counts.failed,
         "missing": counts.missing,
+        "with the prompt of another recipe": counts.same_prompt,
         "unchanged": counts.unchanged,
         "not applicable": counts.not_applicable,
         "without a rewrite": counts.no_rewrite,
@@ -392,7 +395,7 @@ def _recipes(panel: PanelResult) -> Iterator[Figure]:
     for recipe in panel.recipes:
         rows.append(
             (
-                recipe.label,
+                recipe.name,
                 recipe.group,
                 recipe.accuracy,
                 None,
@@ -436,11 +439,12 @@ def drops_at_once(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, ...
     costs: dict[str, list[float]] = {}
     for _, panel in panels:
         for recipe in panel.recipes:
-            costs.setdefault(recipe.label, []).append(recipe.drop.value or 0.0)
+            for label in recipe.labels:
+                costs.setdefault(label, []).append(recipe.drop.value or 0.0)
     labels = sorted(costs, key=lambda label: -fmean(costs[label]))
     rows = []
     for _, panel in panels:
-        together = {recipe.label: recipe.together for recipe in panel.recipes}
+        together = {label: r.together for r in panel.recipes for label in r.labels}
         rows.append(tuple(together.get(label) for label in labels))
     return (
         HeatMap(

@@ -34,6 +34,7 @@ from falter.records.interfaces import Case
 from falter.records.types import Estimate
 from falter.rewrites.agreement import Agreement, Coefficient, Pair
 from falter.scorers import scorers
+from falter.scorers.base import safe_score
 from falter.stats.multiplicity import holm
 
 declared = figures_of("brittlebench")
@@ -114,7 +115,7 @@ def scoring_figures(ways: Sequence[WayOfAsking], level: float) -> tuple[Figure, 
             if cell.response is None or cell.variant.recipe.repeat or cell.repeat:
                 continue
             case = Case(variant=cell.variant, response=cell.response)
-            scores = [scorer.score(case).value for scorer in both]
+            scores = [safe_score(scorer, case).value for scorer in both]
             raw, even = (np.nan if score is None else score for score in scores)
             place = answered.panel.model.label, answered.panel.task
             values.setdefault(place, []).append((raw, even))
@@ -288,7 +289,7 @@ def _summary(curve: IntensityCurve) -> tuple[Value, ...]:
         _lost(curve.slope),
         curve.spearman,
         curve.auc,
-        curve.retained,
+        curve.retained if curve.retained.low is not None else None,
         curve.largest_step,
         between,
     )

@@ -261,10 +261,9 @@ def _measures(scores: Scores, pair: Pair, rating: float) -> str:
     """`faithfulness 3 → 2`, of pairs that differ."""
     if not rating < 3:
         return ""
-    kind = kind_of(pair.task)
-    names = (kind.judged if scores.ratings.judged else ()) or kind.counted
-    values = zip(names, scores.metrics(pair), strict=True)
-    return "; ".join(f"{name} {_number(a)} → {_number(b)}" for name, (a, b) in values)
+    names = (*scores.ratings.measures(pair), *kind_of(pair.task).beside)
+    values = ((name, *scores.ratings.both(pair, name)) for name in names)
+    return "; ".join(f"{name} {_number(a)} → {_number(b)}" for name, a, b in values)
 
 
 def _number(value: float) -> str:

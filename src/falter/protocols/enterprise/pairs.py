@@ -76,12 +76,11 @@ class Pair:
 
     @property
     def unread(self) -> bool:
-        """Whether one reply can be read and the other cannot; of formats, the new one cannot."""
+        """Return True if a reply is not in the form asked for; of formats, only the new one counts."""
         if self.reference is None or self.candidate is None:
             return False
-        if self.category == FORMAT:
-            return self.candidate.parts is None
-        return (self.reference.parts is None) != (self.candidate.parts is None)
+        read = self.category == FORMAT or self.reference.parts is not None
+        return not read or self.candidate.parts is None
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -274,7 +273,8 @@ def _rated(pair: Pair, reply: Reply) -> str:
 
 
 def _item(task: str, key: str, rubric: str, shown: str) -> Item:
-    return Item(task=task, key=key, fields={"rubric": rubric, "shown": shown}, choices=RATINGS)
+    fields = {"rubric": rubric, "shown": shown, "ratings_wanted": "rating"}
+    return Item(task=task, key=key, fields=fields, choices=RATINGS)
 
 
 def _unread(result: PartResult, judges: Sequence[str] = ()) -> Iterable[Item]:

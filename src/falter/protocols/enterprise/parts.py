@@ -37,11 +37,15 @@ _CATEGORY = {
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What the replies of a task are rated on, by a judge and without one."""
+    """What the replies of a task are rated on, by a judge and without one.
+
+    Measures `beside` are shown and decide nothing.
+    """
 
     name: str
     judged: tuple[str, ...]
     counted: tuple[str, ...]
+    beside: tuple[str, ...] = ()
 
 
 SUMMARY = Kind("summary", ("faithfulness", "completeness"), ("grounded", "covered"))
@@ -50,7 +54,8 @@ ANSWER = Kind(
     ("faithfulness", "completeness", "relevance", "citations", "conciseness"),
     ("facts", "sources", "grounded"),
 )
-SLOTS = Kind("slots", (), ("entity_f1", "rouge_l"))
+# ROUGE-L compares with a gold whose length depends on the language: the same slot left out moves it.
+SLOTS = Kind("slots", (), ("entity_f1",), ("rouge_l",))
 OTHER = Kind("reply", ("faithfulness", "completeness"), ("grounded", "covered"))
 _KINDS = {
     "enterprise_case": SUMMARY,
@@ -136,7 +141,8 @@ def parts_of(settings: UserSettings) -> Iterator[Part]:
     tasks = [f"{name}:it,translated" for name in TASKS]
     yield _part("languages", "Languages", tasks, recipes, preset.translated, runs)
     if settings.judge:
-        yield from _judging()
+        alone = settings.parts and "main" not in settings.parts and "languages" in settings.parts
+        yield from _judging("languages" if alone else "main")
 
 
 def _part(
@@ -153,13 +159,16 @@ def _part(
     return Part(name=name, title=title, experiment=experiment, takes=("open",), needs=("text",))
 
 
-def _judging() -> Iterator[Part]:
-    """Each stage, and those of its verdicts that could not be read asked for once more."""
+def _judging(first: str) -> Iterator[Part]:
+    """Each stage, and those of its verdicts that could not be read asked for once more.
+
+    They judge every part that was run; `first` is one of these.
+    """
     again = "those that could not be read, once more"
     for name, judges, title in (
-        (COMPARING, "main", "Do two replies say the same?"),
+        (COMPARING, first, "Do two replies say the same?"),
         (COMPARING + AGAIN, COMPARING, f"Do two replies say the same: {again}"),
-        (RATING, "main", "The quality of replies that differ"),
+        (RATING, first, "The quality of replies that differ"),
         (RATING + AGAIN, RATING, f"The quality of replies that differ: {again}"),
     ):
         experiment = {"scorer": "rating_of_three", "repeats": 1}

@@ -188,13 +188,17 @@ class Ratings:
 
     def metrics(self, pair: Pair) -> list[tuple[float, float]]:
         """Each measure of the pair's task, of the reply to the clean prompt and of the other."""
-        kind = kind_of(pair.task)
-        by_judge = kind.judged if self.judged else ()
-        found = [self._both(pair, name, True) for name in by_judge]
-        return found or [self._both(pair, name, False) for name in kind.counted]
+        return [self.both(pair, name) for name in self.measures(pair)]
 
-    def _both(self, pair: Pair, name: str, by_judge: bool) -> tuple[float, float]:
+    def measures(self, pair: Pair) -> tuple[str, ...]:
+        """What decides for the pair's task: the judge's measures, else those by rule."""
+        kind = kind_of(pair.task)
+        return (kind.judged if self.judged else ()) or kind.counted
+
+    def both(self, pair: Pair, name: str) -> tuple[float, float]:
+        """A measure of the reply to the clean prompt and of the other, NaN where unknown."""
         assert pair.reference is not None and pair.candidate is not None
+        by_judge = name not in _COUNTED
 
         def one(reply: Reply, reference: bool) -> float:
             if by_judge:
@@ -301,7 +305,7 @@ class Scores:
 
     def rated(self, pairs: Sequence[Pair]) -> RatedPairs:
         """Pairs as arrays; measures that a task does not have are the same on both sides."""
-        width = max((len(self._measures(pair)) for pair in pairs), default=1)
+        width = max((len(self.ratings.measures(pair)) for pair in pairs), default=1)
         similarity = np.full(len(pairs), NAN)
         missing = np.zeros(len(pairs), dtype=bool)
         values = np.zeros((2, len(pairs), width))
@@ -309,7 +313,7 @@ class Scores:
             rating = self.rating(pair)
             missing[n] = rating is None
             similarity[n] = NAN if rating is None else rating
-            count = len(self._measures(pair))
+            count = len(self.ratings.measures(pair))
             values[:, n, :count] = NAN
             if rating is not None and rating < SAME:
                 values[:, n, :count] = np.array(self.metrics(pair)).T
@@ -320,10 +324,6 @@ class Scores:
             missing=missing,
             items=[(pair.task, pair.item) for pair in pairs],
         )
-
-    def _measures(self, pair: Pair) -> tuple[str, ...]:
-        kind = kind_of(pair.task)
-        return (kind.judged if self.ratings.judged else ()) or kind.counted
 
     def signed(self, estimate: Estimate, **group: str) -> Estimate:
         """The estimate with what it is about and how it was made."""
