@@ -36,6 +36,7 @@ def score(name: str, text: str, target: str, *, finish: str = "stop", question: 
         ("$3.50", "3.5", True),
         ("007", "7", True),
         ("-0", "0", True),
+        ("Eiffel Tower", "The Eiffel Tower", True),
         ("42 %", "42 €", False),
         ("-5", "5", False),
         ("35", "3.5", False),
