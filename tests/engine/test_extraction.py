@@ -120,8 +120,9 @@ def test_a_reader_takes_answers_out_of_what_is_not_stated(tmp_path: Path) -> Non
         store = tmp_path / "s.db"
         plain = falter.run(**settings(server, tmp_path), store=store)
         planned = falter.plan(**settings(server, tmp_path, reads=True), store=store)
-        assert planned.data["reader_calls_at_most"] == {"openai:reads": 24}
-        assert "at most 24 calls" in str(planned)
+        (row,) = (row for row in planned.data["others"] if row["role"] == "reader")
+        assert (row["model"], row["calls"]) == ("openai:reads", 24)
+        assert "at most 24 calls of openai:reads" in str(planned)
         assert not asked_by_reader(server)
         read = falter.run(**settings(server, tmp_path, reads=True), store=store)
         calls = len(server.posted)

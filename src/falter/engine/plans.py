@@ -528,7 +528,7 @@ def _reading(study: ResolvedStudy, price_list: str | None) -> Iterator[dict[str,
         shown = "x" * (RUBRIC + max(map(_characters, resolved.panels), default=0) + LONGEST_JUDGED)
         item = Item(task="extraction", key="filler", fields={"shown": shown})
         prompt = Prompt(sections=(Section(name="shown", kind="input", text=shown),))
-        variant = Variant(item=item, recipe=BASELINE, draw=0, prompt=prompt)
+        variant = Variant(item=item, recipe=BASELINE, draw=0, prompt=prompt, status="unchanged")
         cost = estimate_cost([request(variant, target, 0)], target, set).times(calls)
         yield {
             "part": name or "reading",

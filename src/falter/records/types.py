@@ -19,8 +19,6 @@ SectionKind = Literal[
 ]  # fmt: skip
 VariantStatus = Literal["baseline", "changed", "unchanged", "not_applicable", "no_rewrite"]
 RewriteStatus = Literal["ok", "refused", "empty", "identical", "cut", "broken", "rejected"]
-Tier = Literal["stated", "inferred"]
-
 Outcome = Literal["scored", "unparsed", "truncated", "refused", "failed"]
 Tier = Literal["stated", "inferred"]
 EstimateStatus = Literal[
