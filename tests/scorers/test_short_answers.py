@@ -112,7 +112,7 @@ def test_a_reply_without_an_answer_is_counted_under_every_scorer(name: str) -> N
     refused = score(name, "I'm sorry, but I can't help with that request.", target)
     assert refused.outcome == "refused"
     assert score(name, "", target, finish="length").outcome == "truncated"
-    if "rouge" not in name:  # which grades what there is of a reply
+    if not name.startswith(("rouge", "summary_")):  # these grade what there is of a reply
         cut = score(name, "Let me look at this step by step. First,", target, finish="length")
         assert cut.outcome == "truncated"
 
