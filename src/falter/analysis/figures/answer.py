@@ -89,6 +89,9 @@ def _panel(
     ((_, panel),) = named
     counts = panel.counts
     yield from _doubts(counts, unread_are)
+    if counts.hold_no_answer:
+        yield sentence("answer.none_read", answers=noun(counts.answers, "response"))
+        return
     if panel.baseline.value == 0.0:
         yield sentence("answer.none_right")
     elif panel.baseline.value is not None and panel.at_chance:
@@ -110,6 +113,9 @@ def _several(
     shown = [pair for pair in named if _kind(pair[1]) in ("loses", "gains", "moves", "holds")]
     ranked = sorted(shown, key=lambda pair: -_worst(pair[1]))
     yield from _doubts(counts, unread_are)
+    if counts.hold_no_answer:
+        yield sentence("answer.none_read", answers=noun(counts.answers, "response"))
+        return
     yield _tally(panels)
     for title, panel in ranked[:MOST_PANELS]:
         yield _line(title, panel, level)
