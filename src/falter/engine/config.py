@@ -289,7 +289,8 @@ class Experiment:
     rewrites: str | None = setting("a file of rewrites, which go before those of the store",
         "--rewrites", shape=File(), metavar="FILE", off="bank.jsonl")
     reader: ModelSpec | None = setting("the model that reads replies which are inferred or "
-        "unparsed", "--reader", shape=Model(InRole("reader")), metavar="NAME", off="openai:gpt-4o-mini")
+        "unparsed", "--reader", shape=Model(InRole("reader")), metavar="NAME",
+        off="openai:gpt-4o-mini")
     unparsed: Literal["wrong", "excluded"] = setting("how unreadable answers count",
         "--unparsed", default="wrong", identity="always", on="wrong")
     batch: bool = setting("ask in the provider's batches: half the price, within a day",
