@@ -13,6 +13,7 @@ from falter.text.code import fenced_blocks
 
 LONGEST = 20_000  # characters behind the thoughts that are looked at whole
 TAIL = 6_000  # characters at the end of a longer reply
+MAX_BOXES = 20  # the last ones of a reply
 THOUGHTS_ONLY = "the reply ends inside its thoughts"
 
 _THOUGHT = r"(?:think|thinking|thoughts?|reasoning|scratchpad|analysis|reflection|rationale)"
@@ -220,7 +221,7 @@ def _unfenced(text: str) -> str:
 def _boxed(text: str) -> list[str]:
     r"""Return what stands in each `\boxed{…}`, braces balanced; an open box is left out."""
     found = []
-    for match in re.finditer(r"\\f?boxed\s{0,3}\{", text):
+    for match in list(re.finditer(r"\\f?boxed\s{0,3}\{", text))[-MAX_BOXES:]:
         depth, start = 1, match.end()
         for at in range(start, min(len(text), start + 300)):
             depth += (text[at] == "{") - (text[at] == "}")
@@ -245,7 +246,8 @@ def is_cut(text: str) -> bool:
         return False
     last = text.rpartition("\n")[2]
     words = last.split()
-    if text[-1] in ",:(=+×·*/-–—" or (len(words) > 2 and words[-1].lower() in HANGING):
+    hangs = len(words) > 2 and words[-1].lower() in HANGING and words[-2].lower() != "it"
+    if hangs or text[-1] in ",:(=+×·*/-–—":
         return True
     tail = re.split(r"[.!?:]\s", last[-300:])[-1].split()
     return len(tail) > 9 or (len(tail) > 2 and re.search(r"[.!?]\s", text[-2000:]) is not None)

@@ -158,7 +158,7 @@ class _Index:
 
 def _stem(word: str) -> str:
     for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _STEM:
+        if word.endswith(ending) and len(word) - len(ending) >= (_STEM + (len(ending) > 2)):
             return word[: -len(ending)]
     return word
 
@@ -333,7 +333,7 @@ def _restated(text: str, question: str) -> Reading[int]:
         said = [_positive(word, wanted) for word in _stems(sentence, keep=True)]
         flips = sum(flip for _, flip in said)
         led = end == len(row.spans) and _PRONOUN.match(sentence)
-        most = len(wanted) - 1 if led else 0
+        most = len(wanted) // 2 if led else 0
         if not any(_in_order(wanted[k:], [word for word, _ in said]) for k in range(most + 1)):
             continue
         who = YES if (part.count("n") + part.count("r") + flips - denied) % 2 == 0 else NO

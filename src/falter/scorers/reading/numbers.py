@@ -233,7 +233,7 @@ _MARK = re.compile(
 )
 _DOUBT = frozenset("nhfrok")
 _HEADED = re.compile(r"[\n.](?:v )?a\nc(?: w)?\n")
-_CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x")
+_CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x|[.\n]n[.\n]")
 _WITHDRAWN = re.compile(r"[.\n]b[^.\n]*[zp]")
 _BESIDE = late_regex(
     r"(?:\b(?:steps?|note|page|chapter|section|part|item|question|rule|version|figure|table|line"
@@ -243,7 +243,7 @@ _BESIDE = late_regex(
     re.IGNORECASE,
 )
 _ORDINAL = late_regex(
-    r"(?:st|nd|rd|th)\b|[:/]\d|\.\s(?=[A-Z]?[a-zä]+\s\d{4})|\s?(?:o'clock|uhr\b|a\.?m\b|p\.?m\b)",
+    r"(?:st|nd|rd|th)\b|[:/.]\d|\.\s(?=[A-Z]?[a-zä]+\s\d{4})|\s?(?:o'clock|uhr\b|a\.?m\b|p\.?m\b)",
     re.I,
 )
 _MONTH = (
@@ -322,7 +322,8 @@ def _is_term(before: str, after: str) -> bool:
 def _is_label(before: str, after: str, number: Number, asked: Asked) -> bool:
     """Return True for the number of a list's entry, of a step or page, and of a date or an hour."""
     if (
-        after[:1] in (".", ")")
+        number.end - number.start <= 2
+        and after[:1] in (".", ")")
         and after[1:2].isspace()
         and not before.rpartition("\n")[2].strip(" \t*-#")
     ):
@@ -399,12 +400,12 @@ def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Readi
     row = tag_text(text, [(n.start, n.end, i) for i, n in enumerate(numbers)], question)
     refused = refusal_at(row)
     places = _places(row, numbers, asked)
-    short = _short(row, numbers, places)
-    if short is not None:
-        return Reading(answer=short, tier="stated")
     marked = _marked(row, numbers, places)
     if marked is not None:
         return marked
+    short = _short(row, numbers, places)
+    if short is not None:
+        return Reading(answer=short, tier="stated")
     if not cleaned.is_whole:
         return Reading(reason="the reply is too long, and its end marks no number")
     if refused is not None:
@@ -423,7 +424,11 @@ def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Readi
     return Reading(reason="the number in bold is not the one concluded")
 
 
-_NONE = late_regex(r"\W*(none|not one|not a single one|nobody|no one|keine[rsn]?|aucune?|ninguno|nessuno|geen)\b(?= of (?:them|these|the)|\s*[.,—–!]|\s*\Z)", re.I)  # fmt: skip  # noqa: E501
+_NONE = late_regex(
+    r"\W*(none|not one|not a single one|nobody|no one|keine[rsn]?|aucune?|ninguno|nessuno|geen)\b"
+    r"(?= of (?:them|these|the)|\s*[,—–])",
+    re.IGNORECASE,
+)
 
 
 def _shortened(text: str) -> str:
@@ -447,7 +452,8 @@ def _is_led(row: Row, at: int) -> bool:
 def _short(row: Row, numbers: Sequence[Number], places: list[Place]) -> Decimal | None:
     """Return the number of a reply that is, begins or ends with a line of a number and its unit."""
     sentences = row.sentences()
-    alone = [s for s in sentences if _is_alone(row, s, places)]
+    whole = len(sentences) == 1
+    alone = [s for s in sentences if _is_alone(row, s, places, whole=whole)]
     values = [next(v for v in row.values[slice(*s)] if v >= 0) for s in alone]
     if not values or len({numbers[v].value for v in values}) > 1:
         return None
@@ -460,8 +466,8 @@ def _short(row: Row, numbers: Sequence[Number], places: list[Place]) -> Decimal 
     return value if all(p.value == value for p in later) else None
 
 
-def _is_alone(row: Row, sentence: tuple[int, int], places: list[Place]) -> bool:
-    """Return True if a sentence is a number with at most three words around it."""
+def _is_alone(row: Row, sentence: tuple[int, int], places: list[Place], *, whole: bool) -> bool:
+    """Return True if a sentence is a number with its unit; in a `whole` reply, after a few words."""
     part = row.part(*sentence)
     rest = part[1::2].replace("c", "")
     known = [p for p in places if sentence[0] <= p.at < sentence[1]]
@@ -469,8 +475,9 @@ def _is_alone(row: Row, sentence: tuple[int, int], places: list[Place]) -> bool:
     return (
         counts == len(known) == 1
         and not known[0].weak
+        and (whole or not part[1::2].partition("c")[0].strip("d"))
         and len(rest) <= 3
-        and not set(rest) & set("nrhofjxbipkmz")
+        and not set(rest) & set("nrhofjxbpkz" if whole else "nrhofjxbipkmz")
         and part[-1] != "?"
         and not set(part[1:-1:1]) & set(":")
     )
@@ -708,7 +715,7 @@ def _only(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     }
     corrects = "h" in row.part(start, end) and "b" in row.part(start, end)
     related = (
-        words & asked.words or _equation(row, fresh[-1]) or corrects or len(row.values) <= _SHORT
+        words & asked.words or _equation(row, fresh[-1]) or corrects or end - start <= 4 or len(row.values) <= _SHORT
     )
     return value if related else None
 
