@@ -74,7 +74,8 @@ def test_what_is_stated_is_never_read_wrongly(kind: str) -> None:
 
 
 STATED = [
-    ("The answer is (B).", 1), ("B", 1), ("**B) Rome**", 1), ("Final answer: B", 1), ("\\boxed{B}", 1),
+    ("The answer is (B).", 1), ("B", 1), ("**B) Rome**", 1), ("Final answer: B", 1),
+     ("\\boxed{B}", 1),
     ("#### B", 1), ('{"answer": "B"}', 1), ("Rome", 1), ("<think>A?</think>\n\nB", 1),
     ("The correct answer to this question is therefore option B: Rome.", 1),
     ("A is tempting.\n\nAnswer:\n\nB", 1), ("Die richtige Antwort ist B.", 1), ("答えはBです。", 1),
@@ -105,7 +106,7 @@ def test_what_is_left_open_is_unread_with_a_reason(reply: str) -> None:
 
 
 def test_prose_is_inferred() -> None:
-    """A sole or last concluded candidate is inferred; a denial of one of two labels is the other."""
+    """A sole or last concluded candidate is inferred, and the other of two that is denied."""
     labels = ("billing", "login", "shipping")
     reply = "Although it mentions a parcel (shipping), this one belongs to billing."
     assert read_label(reply, labels) == Reading(answer="billing", tier="inferred")
@@ -140,9 +141,11 @@ def test_the_questions_words_in_other_roles_are_no_yes(question: str, reply: str
     [
         ("The total interest is **1,500**, so the total repayment is 11,500.",
          "A loan of 10,000 costs 5 % a year for three years. What is the total interest?", 11500),
-        ("387,758. Rounded to the nearest thousand, that is 388,000.", "What is 402 × 964.57?", 388000),
+        ("387,758. Rounded to the nearest thousand, that is 388,000.", "What is 402 × 964.57?",
+        388000),
         ("40-50", "How many guests?", 50), ("x = 4 or x = -4", "What is x?", -4),
-        ("There are 3 editions, and the price depends on the seats.", "How much is the upgrade?", 3),
+        ("There are 3 editions, and the price depends on the seats.", "How much is the upgrade?",
+        3),
     ],
 )  # fmt: skip
 def test_a_number_beside_the_answer_is_not_taken(reply: str, question: str, wrong: int) -> None:
@@ -154,8 +157,10 @@ def test_a_number_beside_the_answer_is_not_taken(reply: str, question: str, wron
     ("reply", "question", "number"),
     [
         ("72", "", "72"), ("Answer: $1,234.50", "", "1234.50"), ("#### 1.234,5", "", "1234.5"),
-        ("\\boxed{\\frac{3}{4}}", "", "0.75"), ("So 15 % of 80 is 12.", "What is 15 % of 80?", "12"),
-        ("Twelve dozen.", "How many dozen eggs are 144 eggs?", "12"), ("zweihundertfünfzig", "", "250"),
+        ("\\boxed{\\frac{3}{4}}", "", "0.75"), ("So 15 % of 80 is 12.", "What is 15 % of 80?",
+        "12"),
+        ("Twelve dozen.", "How many dozen eggs are 144 eggs?", "12"), ("zweihundertfünfzig", "",
+        "250"),
         ("quatre-vingt-dix-sept", "", "97"), ("約1万2400人です。", "", "12400"),
         ("The tower is about 300 feet (91.5 metres) tall.", "How tall is it in metres?", "91.5"),
         ('{"errors": 3, "warnings": 12}', "How many errors does the log show?", "3"),
@@ -169,12 +174,15 @@ def test_numbers_are_worked_out(reply: str, question: str, number: str) -> None:
 @pytest.mark.parametrize(
     ("question", "reply", "answer", "tier"),
     [
-        ("What is the capital of France?", "The capital of France is **Paris**.", "Paris", "stated"),
-        ("What is the capital of France?", "The capital of France is Paris, a city.", "Paris", "inferred"),
+        ("What is the capital of France?", "The capital of France is **Paris**.", "Paris",
+        "stated"),
+        ("What is the capital of France?", "The capital of France is Paris, a city.", "Paris",
+        "inferred"),
         ("What is the capital of France?", "Paris.", "Paris", "stated"),
         ("Who wrote Faust?", "Faust wurde von Johann Wolfgang von Goethe geschrieben.",
          "Johann Wolfgang von Goethe", "inferred"),
-        ("Which planet is the largest?", "The answer is Jupiter, because it is.", "Jupiter", "stated"),
+        ("Which planet is the largest?", "The answer is Jupiter, because it is.", "Jupiter",
+        "stated"),
         ("Which planet is the largest?", "I don't know.", None, None),
         ("Which planet is the largest?", "Jupiter... no wait, Saturn.", None, None),
     ],
@@ -195,7 +203,7 @@ def test_short_answers(question: str, reply: str, answer: str | None, tier: str 
     ],
 )  # fmt: skip
 def test_objects_are_found_and_repaired(reply: str) -> None:
-    """Fences, prose, single quotes, trailing commas, comments and bare keys do not hide an object."""
+    """Fences, prose, single quotes, trailing commas, comments and bare keys hide no object."""
     assert read_fields(reply).answer == {"city": "Rome", "size": 3}
 
 
@@ -216,10 +224,14 @@ def test_every_language_has_its_words(language: str) -> None:
 
 
 HOSTILE = (
-    " " * 10**6, "\n" * 10**6, "[" * 10**6, "{" * 10**6, '{"a":' * 600 + "1" + "}" * 600, "9" * 10**6,
-    '{"a": ' + "9" * 10**5 + "}", "`" * 10**6, "```\n" * 10**5, "<think>" * 10**5, "\ud800 B", "NaN",
-    '{"answer": NaN}', "\\boxed{" * 10**5, "a" * 10**6, "**" * 10**5, "é" * 10**6, '{"' * 10**5, "(" * 10**6,
-    "the answer is " * 10**5, "B or " * 10**5, '"' * 10**6, "1 + " * 10**5, "| " * 10**5, "İ" * 10**5,
+    " " * 10**6, "\n" * 10**6, "[" * 10**6, "{" * 10**6, '{"a":' * 600 + "1" + "}" * 600,
+    "9" * 10**6,
+    '{"a": ' + "9" * 10**5 + "}", "`" * 10**6, "```\n" * 10**5, "<think>" * 10**5, "\ud800 B",
+    "NaN",
+    '{"answer": NaN}', "\\boxed{" * 10**5, "a" * 10**6, "**" * 10**5, "é" * 10**6, '{"' * 10**5,
+    "(" * 10**6,
+    "the answer is " * 10**5, "B or " * 10**5, '"' * 10**6, "1 + " * 10**5, "| " * 10**5,
+    "İ" * 10**5,
 )  # fmt: skip
 
 

@@ -267,7 +267,7 @@ def _of_lines(row: Row, lines: list[Claim]) -> Iterator[Claim]:
 
 def _keyed(row: Row, question: str) -> Iterator[Claim]:
     """Yield the candidates of lines whose key has a word of the question: "Team: network"."""
-    words = {w for w in re.findall(r"[^\W\d_]{4,}", question.lower())}
+    words = set(re.findall(r"[^\W\d_]{4,}", question.lower()))
     for match in _KEYED.finditer(row.tags):
         first, at = match.start() // 2, (match.end() - 1) // 2
         key = row.text[row.spans[first][0] : row.spans[at - 1][1]].lower()

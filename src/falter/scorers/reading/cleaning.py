@@ -22,7 +22,8 @@ _OPENED = late_regex(rf"[<\[◁]\|?{_PREFIX}(?:begin_of_)?{_THOUGHT}\|?[>\]▷]"
 _CLOSED = late_regex(rf"[<\[◁](?:\|?/|\|?end_of_){_PREFIX}{_THOUGHT}\|?[>\]▷]", re.IGNORECASE)
 _CHANNEL = late_regex(r"<\|channel\|>\s{0,9}(\w{1,20})[^<]{0,80}<\|message\|>", re.IGNORECASE)
 _FINAL_LINE = late_regex(
-    r"^[\W_]*(?:the |my |so |final |correct )*(?:answer|verdict|judge?ment|antwort|réponse|respuesta"
+    r"^[\W_]*(?:the |my |so |final |correct )*(?:answer|verdict|judge?ment|antwort|réponse"
+    r"|respuesta"
     r"|risposta|antwoord|resposta)\b[^\n:]{0,30}(?::|is )|^[\W_]*(?:答え|回答|####)",
     re.IGNORECASE,
 )
@@ -40,7 +41,8 @@ _SEQUEL = late_regex(
 )
 """Where a model asks itself a further question."""
 _INPUT = late_regex(
-    r"\n[ \t>*#]{0,9}(?:input|text|review|ticket|passage|sentence|message|premise|hypothesis|context"
+    r"\n[ \t>*#]{0,9}(?:input|text|review|ticket|passage|sentence|message|premise|hypothesis"
+    r"|context"
     r"|document|instructions?|problem|exercise|task|example|comment|tweet|e-?mail|statement|title"
     r"|eingabe|aufgabe|texte|exemple|texto|ejemplo|testo|esempio|voorbeeld|utterance|snippet)\b"
     r"[ \w]{0,20}?[ *]{0,3}[:：]",
@@ -86,7 +88,7 @@ def clean(reply: str, *, keeps_tags: bool = False) -> Cleaned:
         return Cleaned(reason=reason)
     boxed = tuple(_boxed(raw)) if "boxed" in raw else ()
     bold = tuple((m[1] or m[2]).strip() for m in _BOLD.finditer(raw)) if _marked(raw) else ()
-    tagged = ()
+    tagged: tuple[str, ...] = ()
     if "<" in raw and not keeps_tags:
         tagged = tuple(m[2].strip() for m in _ANSWER_TAG.finditer(raw))
     text = plain(raw, keeps_tags=keeps_tags)
@@ -211,7 +213,7 @@ def plain(text: str, *, keeps_tags: bool = False) -> str:
 
 def _unfenced(text: str) -> str:
     """Return a text without the lines of its code fences."""
-    out, at = [], 0
+    out, at = list[str](), 0
     for block in fenced_blocks(text):
         out += (text[at : block.span[0]], text[slice(*block.inside)])
         at = block.span[1]
@@ -232,11 +234,12 @@ def _boxed(text: str) -> list[str]:
 
 
 _ENDED = late_regex(r"[.!?…。！？)\]}>”\"'»」*`$|~✓✔✅✗❌☺-⟿\U0001f000-\U0001faff]\s*\Z")
-HANGING = frozenset(
-    "is are the a an of and or to that because in for with so be which by as at on from but if than"
-    " was would its their ist der die das ein eine und oder weil dass den dem est le la les et ou"
-    " que de des un une es el los y o è il che e di het een en dat é os um uma".split()
+HANGING_WORDS = (
+    "is are the a an of and or to that because in for with so be which by as at on from but "
+    "if than was would its their ist der die das ein eine und oder weil dass den dem est le "
+    "la les et ou que de des un une es el los y o è il che e di het een en dat é os um uma"
 )
+HANGING = frozenset(HANGING_WORDS.split())
 
 
 def is_cut(text: str) -> bool:

@@ -168,7 +168,8 @@ def _located(text: str) -> list[Found]:
 
 
 _REPLACED = late_regex(
-    r"\b(?:wait|correct(?:ion|ed)|actually|sorry|instead|final|updated|revised|should be|i mean|rather"
+    r"\b(?:wait|correct(?:ion|ed)|actually|sorry|instead|final|updated|revised|should be"
+    r"|i mean|rather"
     r"|korrigiert|korrektur|corrig|corretto|gecorrigeerd)\b|訂正",
     re.IGNORECASE,
 )
