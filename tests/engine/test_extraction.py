@@ -120,8 +120,9 @@ def test_a_reader_takes_answers_out_of_what_is_not_stated(tmp_path: Path) -> Non
         store = tmp_path / "s.db"
         plain = falter.run(**settings(server, tmp_path), store=store)
         planned = falter.plan(**settings(server, tmp_path, reads=True), store=store)
-        assert planned.data["reader_calls_at_most"] == {"openai:reads": 24}
-        assert "at most 24 calls" in str(planned)
+        (row,) = (row for row in planned.data["others"] if row["role"] == "reader")
+        assert (row["model"], row["calls"]) == ("openai:reads", 24)
+        assert "at most 24 calls of openai:reads" in str(planned)
         assert not asked_by_reader(server)
         read = falter.run(**settings(server, tmp_path, reads=True), store=store)
         calls = len(server.posted)
@@ -144,8 +145,8 @@ def test_a_quote_that_is_not_in_the_reply_is_rejected(tmp_path: Path) -> None:
     def work(server: LocalServer) -> Any:
         store = tmp_path / "s.db"
         falter.run(**settings(server, tmp_path), store=store)
-        options = ["--reader", "openai:reads", "--base-url", server.base_url]
-        options += ["--api-key-env", "NO_KEY", "--store", str(store), "--json"]
+        options = ["--reader", "openai:reads", "--reader-base-url", server.base_url]
+        options += ["--reader-api-key-env", "NO_KEY", "--store", str(store), "--json"]
         return CliRunner().invoke(cli, ["rescore", *options])
 
     _, called = served(liar, work)
