@@ -116,7 +116,7 @@ def _other_text(row: Mapping[str, Any]) -> str:
     """The calls of a judge in one part, or of the rewriter, in two lines."""
     return (
         f"{row['part']}: at most {row['calls']:,} calls of {row['model']}\n"
-        f"  tokens about {row['prompt_tokens']:,} in, at most "
+        f"  tokens at most {row['prompt_tokens']:,} in, "
         f"{row['completion_tokens_at_most']:,} out{_amount(row)}{_address(row)}"
     )
 

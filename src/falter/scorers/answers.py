@@ -189,8 +189,12 @@ class Label(_Labelled):
         if found.answer is None:
             return self.unparsed(found.reason)
         label = next(each for each in labels if _folded(each) == _folded(found.answer))
-        right = any(_folded(label) == _folded(target) for target in accepted(case))
-        return self.scored(right, label, found.tier)
+        return self.scored(equals_label(label, case), label, found.tier)
+
+
+def equals_label(label: str, case: Case) -> bool:
+    """Return True if a label is the target or one of its aliases."""
+    return any(_folded(label) == _folded(target) for target in accepted(case))
 
 
 def named_choices(text: str, choices: Sequence[str]) -> tuple[int, ...]:
