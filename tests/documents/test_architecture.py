@@ -279,7 +279,6 @@ NAMED: dict[str, set[str]] = {
     "perturbations/paraphrase.py": {"rouge1"},
     "engine/study.py": {"numeric"},
     "protocols/brittlebench/[aj]*.py": {"reasoning_quality"},
-    "protocols/consistency/figures.py": {"exact"},
     "perturbations/recipes.py": {"brittlebench"},
     "perturbations/tool*.py": {"function", "functions"},
     "protocols/enterprise/scores.py": {"rougeL"},

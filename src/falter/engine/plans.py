@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Unpack
@@ -12,6 +12,7 @@ from falter.engine.asking import connect_writer, writing_target
 from falter.engine.budgets import budget_forecast, read_prices, with_prices
 from falter.engine.config import Experiment, ModelSpec
 from falter.engine.connections import connect_judge
+from falter.engine.example_replies import example_replies
 from falter.engine.execution import planned_cost
 from falter.engine.extraction import calls_at_most
 from falter.engine.keywords import ExperimentSettings
@@ -91,7 +92,7 @@ def panel_text(row: Mapping[str, Any]) -> str:
     part = f"{row['part']}: " if "part" in row else ""
     return (
         f"{part}{row['model']} on {row['task']}, scored by {row['scorer']}\n"
-        f"  scorer {row['scorer']}: {row['scorer_because']}\n"
+        f"  scorer {row['scorer']}: {row['scorer_because']}\n{_replies(row)}"
         f"  {_cells(row)} = {row['cells']:,} cells"
         f"   stored {row['stored']:,}   calls {row['calls']:,}\n"
         f"  tokens {row['prompt_tokens']:,} in, at most {row['completion_tokens_at_most']:,} out"
@@ -99,11 +100,23 @@ def panel_text(row: Mapping[str, Any]) -> str:
     )
 
 
+def _replies(row: Mapping[str, Any]) -> str:
+    """What the scorer would make of replies to one item, where it reads answers."""
+    replies = row.get("replies")
+    if not replies:
+        return ""
+    read = ", ".join(f"'{shown_text(text, 100)}'" for text in replies["read"])
+    return (
+        f"  of item {shown_text(replies['item'], 60)} it would read {read}; not "
+        f"'{shown_text(replies['not_read'], 100)}' ({replies['judged']})\n"
+    )
+
+
 def _other_text(row: Mapping[str, Any]) -> str:
     """The calls of a judge in one part, or of the rewriter, in two lines."""
     return (
         f"{row['part']}: at most {row['calls']:,} calls of {row['model']}\n"
-        f"  tokens about {row['prompt_tokens']:,} in, at most "
+        f"  tokens at most {row['prompt_tokens']:,} in, "
         f"{row['completion_tokens_at_most']:,} out{_amount(row)}{_address(row)}"
     )
 
@@ -413,15 +426,19 @@ def _planned(
     finally:
         if store is not None:
             store.close()
-    limits = {part.name: resolved.experiment.limit for part, resolved in study.parts}
+    of_part = {part.name: resolved for part, resolved in study.parts}
     batch = study.spec.experiment.batch
     rows: list[dict[str, Any]] = []
     cells: dict[tuple[str, str], int] = {}
     for part, panels in costs:
         for panel, cost in panels:
-            of_all = _of_all(panel, limits[part.name], described)
-            of_part = {"part": part.name} if protocol.name else {}
-            rows.append(of_part | panel_row(panel, cost, price_list, batch, of_all))
+            resolved = of_part[part.name]
+            of_all = _of_all(panel, resolved.experiment.limit, described)
+            named = {"part": part.name} if protocol.name else {}
+            rows.append(named | panel_row(panel, cost, price_list, batch, of_all))
+            if not described.rows:
+                replies = example_replies(panel, resolved.scorers[panel.panel.scorer])
+                rows[-1]["replies"] = None if replies is None else asdict(replies)
             place = part.name, panel.panel.task
             cells[place] = cells.get(place, 0) + round(of_all * cost.cells)
     needs = [resolved.rewrites for _, resolved in study.parts if resolved.rewrites is not None]
