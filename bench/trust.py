@@ -312,8 +312,8 @@ def in_rows(sql: str) -> Damage:
             changed = letter_changed(one[place], moments)
             empty = b"" if isinstance(one[place], bytes) else 0
             kind, field = moments.choice(KINDS), field_changed(one[place], moments)
-            new = {"swap": SPARE, "letter": changed, "empty": empty, "kind": kind, "field": field}
-            new = new.get(sql)
+            made = {"swap": SPARE, "letter": changed, "empty": empty, "kind": kind, "field": field}
+            new = made.get(sql)
             where = " AND ".join(f"{name} IS ?" for name in names)
             with contextlib.suppress(sqlite3.IntegrityError):
                 if sql == "delete":
@@ -510,8 +510,8 @@ async def four_processes(bench: Bench, signals: int, moments: random.Random) -> 
             doubled += sum(at > left for at in bench.server.arrived[body])
         else:
             ages.append(min((kill - left for kill in kills if kill >= left), default=9.9))
-    said = f"oldest answer lost: {1000 * max(ages):.0f} ms; tracebacks: {bench.tracebacks}"
-    return replace(row, again=len(ages) - 1, doubled=doubled, said=said)
+    lost = f"oldest answer lost: {1000 * max(ages):.0f} ms; tracebacks: {bench.tracebacks}"
+    return replace(row, again=len(ages) - 1, doubled=doubled, said=lost)
 
 
 # A server that dies
