@@ -13,7 +13,7 @@ from falter.engine.budgets import budget_forecast, read_prices, with_prices
 from falter.engine.config import Experiment, ModelSpec
 from falter.engine.connections import connect_judge
 from falter.engine.execution import planned_cost
-from falter.engine.extraction import calls_at_most
+from falter.engine.extraction import MAX_STATED, calls_at_most
 from falter.engine.keywords import ExperimentSettings
 from falter.engine.remarks import demonstration_changes
 from falter.engine.resolving import PanelPlan, reader_settings, resolve
@@ -505,8 +505,10 @@ def _reading(study: ResolvedStudy, price_list: str | None) -> Iterator[dict[str,
         return
     client = connect_judge(reader, batch=False)
     asking = from_json(Way, reader_settings(client)["way"])
-    target = Target(model=client.model, asking=asking.asking, sampling=asking.sampling)
-    for name, resolved in study.parts:
+    target = Target(
+        model=client.model, asking=asking.asking, sampling=asking.sampling, price=reader.price
+    )
+    for _, resolved in study.parts:
         calls = calls_at_most(resolved)
         shown = "x" * (RUBRIC + max(map(_characters, resolved.panels), default=0) + LONGEST_JUDGED)
         item = Item(task="extraction", key="filler", fields={"shown": shown})
@@ -514,7 +516,7 @@ def _reading(study: ResolvedStudy, price_list: str | None) -> Iterator[dict[str,
         variant = Variant(item=item, recipe=BASELINE, draw=0, prompt=prompt, status="unchanged")
         cost = estimate_cost([request(variant, target, 0)], target, set).times(calls)
         yield {
-            "part": name or "reading",
+            "part": f"replies inferred or unparsed, {MAX_STATED} stated ones to compare",
             "role": "reader",
             **_asked(cost, client, target, price_list, batch=False),
         }
