@@ -9,7 +9,7 @@ from typing import Any
 from falter.engine.asking import connect_writer, writing_target
 from falter.engine.config import ModelSpec
 from falter.engine.connections import connect_judge
-from falter.engine.extraction import calls_at_most
+from falter.engine.extraction import MAX_STATED, calls_at_most
 from falter.engine.resolving import PanelPlan, reader_settings, resolve
 from falter.engine.rewriting import rewriting_request
 from falter.engine.study import ResolvedStudy
@@ -103,8 +103,10 @@ def reading_rows(study: ResolvedStudy, price_list: str | None) -> Iterator[dict[
         return
     client = connect_judge(reader, batch=False)
     asking = from_json(Way, reader_settings(client)["way"])
-    target = Target(model=client.model, asking=asking.asking, sampling=asking.sampling)
-    for part, resolved in study.parts:
+    target = Target(
+        model=client.model, asking=asking.asking, sampling=asking.sampling, price=reader.price
+    )
+    for _, resolved in study.parts:
         calls = calls_at_most(resolved)
         shown = "x" * (RUBRIC + max(map(_characters, resolved.panels), default=0) + LONGEST_JUDGED)
         item = Item(task="extraction", key="filler", fields={"shown": shown})
@@ -112,7 +114,7 @@ def reading_rows(study: ResolvedStudy, price_list: str | None) -> Iterator[dict[
         variant = Variant(item=item, recipe=BASELINE, draw=0, prompt=prompt, status="unchanged")
         cost = estimate_cost([request(variant, target, 0)], target, set).times(calls)
         yield {
-            "part": part.name if study.spec.protocol.name else "reading",
+            "part": f"replies inferred or unparsed, {MAX_STATED} stated ones to compare",
             "role": "reader",
             **asked_of(cost, client, target, price_list, batch=False),
         }
