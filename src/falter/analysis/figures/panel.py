@@ -28,7 +28,6 @@ from falter.records.figures import (
     HeatMap,
     Statement,
     Value,
-    Verdict,
     grid,
 )
 from falter.records.types import Estimate
@@ -78,15 +77,12 @@ def overview(analysis: Analysis) -> tuple[Figure, ...]:
             (Column(name="Flip rate, %", unit="percent"), lambda p: p.flip_rate),
             (
                 Column(name="Largest drop, points", unit="points"),
-                lambda p: p.worst.drop if p.worst else None,
+                lambda p: p.largest.together if p.largest else None,
             ),
-            (Column(name="under"), lambda p: p.worst.recipe if p.worst else None),
+            (Column(name="under"), lambda p: p.largest.name if p.largest else None),
             name="overview",
             title="Overview",
             labels=2,
-            text=(
-                "The largest drop is drawn towards the others, because it was picked for its size.",
-            ),
         ),
     )
 
@@ -185,10 +181,10 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
             kind="member",
             everyday=recipe.everyday,
             change=changes.get((panel.panel.task, recipe.label), ()),
-            estimate=recipe.drop,
-            together=recipe.together,
+            estimate=recipe.together,
+            own=recipe.drop,
             verdict=recipe.verdict,
-            cells=(recipe.together.p_value, recipe.changed, recipe.lost, recipe.gained),
+            cells=(recipe.together.p_value, recipe.together.items, recipe.lost, recipe.gained),
         )
         for recipe in ranked
     ]
@@ -207,7 +203,11 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
         scale="drops",
         columns=(
             Column(name="p", unit="p", about="adjusted for all recipes compared here"),
-            Column(name="Changed", unit="count", about="items whose prompt really changed"),
+            Column(
+                name="Pairs",
+                unit="count",
+                about="items whose prompt changed and whose two answers were scored",
+            ),
             Column(name="Lost", unit="count", about="items whose answer turned wrong"),
             Column(name="Gained", unit="count", about="items whose answer turned right"),
         ),
@@ -216,16 +216,8 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
 
 
 def _forest_row(label: str, kind: Literal["group", "total"], drop: Estimate | None) -> ForestRow:
-    """An average. It is one number and no member of the family, so its own interval decides."""
-    return ForestRow(label=label, kind=kind, estimate=drop, verdict=_sign(drop))
-
-
-def _sign(drop: Estimate | None) -> Verdict | None:
-    if drop is None:
-        return None
-    if drop.low is not None and drop.low > 0.0:
-        return "degraded"
-    return "improved" if drop.high is not None and drop.high < 0.0 else "undecided"
+    """An average, without a verdict: the sentence on top says what is shown on average."""
+    return ForestRow(label=label, kind=kind, estimate=drop)
 
 
 def _accuracies(panel: PanelResult) -> Iterator[Figure]:
@@ -373,10 +365,11 @@ def _recipes(panel: PanelResult) -> Iterator[Figure]:
         Column(name="Group"),
         Column(name="Accuracy, %", unit="percent", about="over the items that the recipe changed"),
         Column(name="Accuracy of read answers, %", unit="percent"),
-        Column(name="changed items", unit="points", over="Drop", about="the headline"),
-        Column(name="read answers", unit="points", over="Drop",
+        Column(name="changed items", unit="points", over="Drop of this recipe alone",
+               about="with its interval were it the only one asked about"),
+        Column(name="read answers", unit="points", over="Drop of this recipe alone",
                about="unparsed, cut off and refused answers left out"),
-        Column(name="all items", unit="points", over="Drop",
+        Column(name="all items", unit="points", over="Drop of this recipe alone",
                about="unchanged items carry the baseline's outcome"),
         Column(name="Flip rate, %", unit="percent", about="answers that turn, either way"),
         Column(name="lost", unit="count", over="Items", about="their answer turned wrong"),
