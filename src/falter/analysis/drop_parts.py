@@ -107,12 +107,13 @@ def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[Reci
 
     def of(n: int) -> RecipeParts:
         label, ours = table.recipes[n].label, changed[:, n, None]
+        again = evidence.reread[:, 0], evidence.reread[:, n]
         after = np.where(ours, scores[:, n], np.nan)
         split = drop_parts(
             scores[:, 0],
             after,
             states=(states[:, 0], states[:, n]),
-            reread=(evidence.reread[:, 0], evidence.reread[:, n]) if evidence.reader else None,
+            reread=again if evidence.reader or not states.any() else None,
             meaning_fails=evidence.meaning_fails[:, n] if n in evidence.checked else None,
             served_differently=evidence.served_differently[:, n],
             clusters=table.clusters,

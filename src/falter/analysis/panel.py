@@ -24,8 +24,11 @@ from falter.analysis.table import (
     MISSING,
     OUTCOMES,
     SAME_PROMPT,
+    SCORED,
     STATUSES,
     TIERS,
+    TRUNCATED,
+    UNPARSED,
     Table,
 )
 from falter.measures.averages import (
@@ -175,11 +178,18 @@ class _Panel:
         return family_of(replace(self.table, value=value, outcome=outcome), self.settings)
 
     def _read(self) -> FamilyVerdicts | None:
-        """The verdicts with unread answers by the other rule; None where few are unread."""
-        if self.counts.unread <= MUCH_UNREAD * self.counts.answers:
+        """The verdicts with unreadable answers by the other rule; None where these are few.
+
+        A refusal is no answer that could be read: it counts by the run's rule in both.
+        """
+        table = self.table
+        if self.counts.unreadable <= MUCH_UNREAD * self.counts.answers:
             return None
-        rule: Any = "excluded" if self.settings.strict else "wrong"
-        return family_of(self.table, replace(self.settings, unparsed=rule))
+        unreadable = np.isin(table.outcome, (UNPARSED, TRUNCATED))
+        value, code = (np.nan, MISSING) if self.settings.strict else (0.0, SCORED)
+        outcome = np.where(unreadable, np.uint8(code), table.outcome)
+        values = np.where(unreadable, value, table.value)
+        return family_of(replace(table, value=values, outcome=outcome), self.settings)
 
     def _subjects(self) -> Estimate | None:
         """The baseline's mean over subjects, each counting the same, where items share some."""

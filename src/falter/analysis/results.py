@@ -167,6 +167,11 @@ class Counts:
         return self.answers > 0 and self.scored == 0
 
     @property
+    def unreadable(self) -> int:
+        """Replies that came and from which no answer could be read; a refusal is none of them."""
+        return self.unparsed + self.truncated
+
+    @property
     def unread(self) -> int:
         """Replies that came and hold no answer."""
         return self.unparsed + self.truncated + self.refused
@@ -316,9 +321,9 @@ class PanelResult:
     variance and in outcomes, whatever the number of recipes. `worst` is the largest drop, drawn
     towards the others because it was picked. `p_any` is the p-value of "some recipe, or their
     average, moves the score". `stated` and `read` name the recipes whose verdict is another from
-    the answers that were stated, and from those that were read, alone. `components` holds the
-    variance components by method
-    (`plugin`, `crossed`) and name; `brittleness` is the plug-in share that the papers report.
+    the answers that were stated alone, and without those that could not be read. `components` holds
+    the variance components by method (`plugin`, `crossed`) and name; `brittleness` is the plug-in
+    share that the papers report.
     `subjects` is the baseline with every subject counting the same, where items have several.
     `parts` split the recipes' drops; they take a store, so results of others have none. `margin` is
     that of the verdicts. `at_chance`: the baseline cannot be told from guessing. `not_asked` is

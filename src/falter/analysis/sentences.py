@@ -54,11 +54,6 @@ def noun(count: int, name: str, plural: str = "") -> str:
     return f"{n.whole(count)} {name if count == 1 else plural or f'{name}s'}"
 
 
-def have(count: int) -> str:
-    """What things with this count do with what they have: `1 reply holds`, `2 replies hold`."""
-    return "holds" if count == 1 else "hold"
-
-
 def are(count: int) -> str:
     """The verb after a noun with this count."""
     return "is" if count == 1 else "are"

@@ -17,7 +17,6 @@ from falter.analysis.sentences import (
     are,
     at_most,
     drop_of,
-    have,
     left_out,
     level_of,
     listed_bounded,
@@ -146,8 +145,8 @@ def _doubts(panels: Sequence[PanelResult], analysis: Analysis) -> Iterator[str]:
     other = "counted as wrong" if analysis.unparsed == EXCLUDED else "left out"
     readings = {
         "stated": f"Without the {noun(counts.inferred, 'answer')} inferred from prose",
-        "read": f"With the {noun(counts.unread, 'reply', 'replies')} that {have(counts.unread)} "
-        f"no usable answer {other}",
+        "read": f"With the {noun(counts.unreadable, 'reply', 'replies')} that could not be read "
+        f"{other}",
     }
     for name, reading in readings.items():
         recipes = dict.fromkeys(label for panel in panels for label in getattr(panel, name))
@@ -191,7 +190,8 @@ def _panel(panel: PanelResult, level: float) -> Iterator[str]:
             names=names_of(same, panel),
         )
     else:
-        yield sentence("answer.nothing", subject=subject, bound=_bound(panel, level))
+        bound = _bound(panel, level)
+        yield sentence("answer.nothing", subject=subject, bound=f" {bound}" if bound else "")
 
 
 def _bound(panel: PanelResult, level: float) -> str:
@@ -238,8 +238,11 @@ def _open(panel: PanelResult) -> Iterator[str]:
         return
     known = [recipe.most for recipe in undecided if recipe.most is not None]
     blank = len(undecided) - len(known)
+    alone = len(undecided) == len(panel.recipes) and not moves_on_average(panel)
     if not known:
         bounds = sentence("answer.no_interval")
+    elif alone and not blank:
+        bounds = ""  # the finding has it
     elif blank:
         bounds = sentence("answer.without_interval", count=n.whole(blank))
     else:
@@ -366,7 +369,7 @@ def _step(panels: Sequence[PanelResult], counts: Counts, *, stored: bool) -> str
     lost = [(drop_of(r), r.label) for panel in panels for r in of_verdict(panel, "degraded")]
     if counts.missing or counts.mostly_failed:
         return sentence("answer.next_missing" if stored else "answer.next_missing_elsewhere")
-    if counts.unread > MUCH_UNREAD * counts.answers and stored:
+    if counts.unreadable > MUCH_UNREAD * counts.answers and stored:
         return sentence("answer.next_unread")
     if all(panel.baseline.value == 0.0 for panel in panels):
         return sentence("answer.next_none_right") if stored else ""

@@ -72,7 +72,7 @@ def _about(split: Sequence[RecipeParts]) -> str:
         "Replies without a usable answer count as wrong, and every answer as it was served. "
         f"Reading: {reading}. Meaning: what items whose changed prompt fails a check of its "
         "meaning add. Serving: what items answered by another server or model version than their "
-        "clean prompt add. Wording: the drop of all other items, refused and cut off replies included."
+        "clean prompt add. Wording: the drop of all other items, with refused and cut off replies."
     )
 
 
