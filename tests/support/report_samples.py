@@ -429,7 +429,7 @@ def undefined() -> Analysis:
             drop=_undefined("undefined_zero_denominator"),
             drop_valid=none,
             drop_all=none,
-            together=none,
+            together=_undefined("undefined_zero_denominator"),
             verdict="undecided",
             p_equivalent=None,
             why_undecided="too few items",

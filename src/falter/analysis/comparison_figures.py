@@ -165,7 +165,7 @@ def _better_under(pair: ComparedPair, result: SidesCompared, name: str) -> Fores
             kind="total" if label else "member",
             everyday=result.everyday.get(one.name, ""),
             estimate=one.together,
-            own=one.difference,
+            own=(one.difference.low, one.difference.high),
             verdict=VERDICTS[one.better],
             cells=(
                 scores[pair.later].get(one.name),

@@ -103,7 +103,7 @@ class ForestRow:
 
     A group's line may be a mere heading, without an estimate. `cells` belong to the columns of the
     plot. Of a member of a family the interval is the one that holds for all members at once, and
-    the verdict follows from it; `own` is the same number with its interval were it the only one
+    the verdict follows from it; `own` are the ends of its interval were it the only one
     asked about, which only data files have. `everyday` is what people call the row, and `change`
     one place where it
     changed a prompt, with a little of what stands around it.
@@ -114,7 +114,7 @@ class ForestRow:
     everyday: str = ""
     change: tuple[Segment, ...] = ()
     estimate: Estimate | None = None
-    own: Estimate | None = None
+    own: tuple[float | None, float | None] = (None, None)
     verdict: Verdict | None = None
     cells: tuple[Value, ...] = ()
 

@@ -329,9 +329,7 @@ def _forest_rows(figure: Forest) -> Iterator[Row]:
         if row.estimate is not None:
             estimate = _cell(row.label, figure.measured, figure.unit, row.estimate)
             estimate["text"] = row.verdict and VERDICT_WORDS[row.verdict]
-            if row.own is not None:
-                estimate |= {"own_low": row.own.low, "own_high": row.own.high}
-            yield estimate
+            yield estimate | dict(zip(("own_low", "own_high"), row.own, strict=True))
         for column, value in zip(figure.columns, row.cells, strict=False):
             if value is not None:
                 yield _cell(row.label, column.name, column.unit, value)

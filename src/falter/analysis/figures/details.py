@@ -293,16 +293,13 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
         return
     worst = "at worst, whatever the missing answers are"
     missing, two_tests = "With what is missing", "of two one-sided tests, for all together"
-    text: tuple[str, ...] = ()
-    if panel.worst is not None and panel.largest is not None:
-        text = (
-            "The largest of several drops is too large, because it was picked for its size: that "
-            f"of {panel.largest.name} is likely to be {n.shown(panel.worst, 'points').text} for "
-            "new items (James and Stein).",
-        )
     yield grid(
         panel.recipes,
         (Column(name="Recipe"), lambda r: r.name),
+        (
+            Column(name="Largest, points", unit="points", about="drawn towards the others"),
+            lambda r: panel.worst if r is panel.largest else None,
+        ),
         (Column(name="p, equivalence", about=two_tests), lambda r: _equivalence(r.p_equivalent)),
         (
             Column(name="at least", unit="points", over=missing, about=worst),
@@ -315,7 +312,10 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
         (Column(name="Why it is undecided"), lambda r: r.why_undecided),
         name="verdicts",
         title="What stands behind the verdicts",
-        text=text,
+        text=(
+            "The largest of several drops is too large, because it was picked for its size. It is "
+            "drawn towards the mean of all here (James and Stein), as it is likely to be.",
+        ),
         folded=True,
     )
 

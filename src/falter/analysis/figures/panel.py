@@ -28,11 +28,13 @@ from falter.records.figures import (
     HeatMap,
     Statement,
     Value,
+    Verdict,
     grid,
 )
 from falter.records.types import Estimate
 
 MOST_REASONS = 20
+ALL = "all recipes"
 NUMBERS, DETAILS = "Key numbers", "More numbers"
 
 PLUGIN_PARTS = {"data": "the item", "pert": "the prompt", "run": "asking again"}
@@ -182,7 +184,7 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
             everyday=recipe.everyday,
             change=changes.get((panel.panel.task, recipe.label), ()),
             estimate=recipe.together,
-            own=recipe.drop,
+            own=(recipe.drop.low, recipe.drop.high),
             verdict=recipe.verdict,
             cells=(recipe.together.p_value, recipe.together.items, recipe.lost, recipe.gained),
         )
@@ -191,7 +193,7 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
     averages = [group for group in panel.groups if 1 < len(group.recipes) < len(panel.recipes)]
     averages.sort(key=lambda group: -_size(group.drop))
     rows += [_forest_row(f"mean of {group.group}", "group", group.drop) for group in averages]
-    rows.append(_forest_row("all recipes", "total", panel.micro))
+    rows.append(_forest_row(ALL, "total", panel.micro))
     if len(panel.groups) > 1:
         rows.append(_forest_row("mean of groups", "total", panel.macro))
     yield Forest(
@@ -216,8 +218,12 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
 
 
 def _forest_row(label: str, kind: Literal["group", "total"], drop: Estimate | None) -> ForestRow:
-    """An average, without a verdict: the sentence on top says what is shown on average."""
-    return ForestRow(label=label, kind=kind, estimate=drop)
+    """An average. That over all recipes is a member of their family, and its interval decides."""
+    verdict: Verdict | None = None
+    if label == ALL and drop is not None:
+        lost, gained = (drop.low or 0.0) > 0.0, (drop.high or 0.0) < 0.0
+        verdict = "degraded" if lost else "improved" if gained else "undecided"
+    return ForestRow(label=label, kind=kind, estimate=drop, verdict=verdict)
 
 
 def _accuracies(panel: PanelResult) -> Iterator[Figure]:
