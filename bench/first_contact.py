@@ -121,10 +121,11 @@ def _free(row: Row, right: bool, rng: random.Random) -> str:
     """The answer alone, or in one of the sentences that models write around it."""
     answer = row["answer"] if right else rng.choice(row["others"])
     low = answer[:1].lower() + answer[1:]
+    bare = low.removeprefix("a ").removeprefix("an ").removeprefix("the ")
     return rng.choice(
         [answer, answer, low, f"{answer}.", f"**{answer}**", f"The answer is {low}.",
-         f"Answer: {answer}", f"It is called {low}.", f"That would be **{low}**.",
-         f"The correct answer is {answer}.", f"It's {low}.", f"A {low}.",
+         f"Answer: {answer}", f"It is called {bare}.", f"That would be **{low}**.",
+         f"The correct answer is {answer}.", f"It's {low}.", f"A {bare}.",
          f"The answer to this question is:\n\n**{answer}**"]
     )  # fmt: skip
 
@@ -277,8 +278,7 @@ def _write(job: Job, folder: Path) -> Path:
 
 
 async def contact(job: Job, folder: Path, recipes: Sequence[str]) -> list[Line]:
-    """Run one job by the README's command, and hold its numbers beside the truth."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Run one job by the README's command in a folder, and hold its numbers beside the truth."""
     data, store = _write(job, folder), folder / "falter.db"
     async with LocalServer(lambda asked: truth.answer(asked)) as server:
         command = (
@@ -339,6 +339,7 @@ async def main(items: int, recipes: Sequence[str], folder: Path) -> None:
     """Run all four, print the table and what is off."""
     lines: list[Line] = []
     for n, job in enumerate(jobs(items)):
+        (folder / str(n)).mkdir()
         lines += await contact(job, folder / str(n), recipes)
     print(table(lines))
     off = misses(lines)

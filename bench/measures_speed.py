@@ -27,7 +27,7 @@ from falter.measures.consistency import (
     consistency_curve,
     item_std,
     output_consistency,
-    random_baseline,
+    steadiness,
 )
 from falter.measures.drops import paired_drops
 from falter.measures.rankings import rank_agreement, ranking_changed, ranking_survival
@@ -102,7 +102,7 @@ def large_steps(cells: Floats) -> Steps:
             lambda: (output_consistency(codes), consistency_curve(codes)),
         ),
         ("capability, item standard deviations", lambda: (capability(cells), item_std(cells))),
-        ("beta-binomial null", lambda: random_baseline(cells, items="beta-binomial")),
+        ("steadiness", lambda: steadiness(cells)),
     ]
 
 

@@ -49,7 +49,8 @@ def test_plan_run_report(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> No
     parts = {row["part"] for row in plan["panels"]}
     assert parts == {"zero-shot", "few-shot", "options", "intensity", "pairs", "reasoning"}
     assert all(row["cost_at_most"] == 0.0 for row in plan["panels"])
-    assert plan["judge_calls_at_most"]["quality"] == 2 * 6 * 9
+    (quality,) = plan["others"]
+    assert (quality["part"], quality["role"], quality["calls"]) == ("quality", "judge", 2 * 6 * 9)
     assert any("Maths perturbations: left out" in note for note in plan["notes"])
 
     run = ("run", *TASK, *MODELS, "--judge", "simulated:j", "--html", "page.html")

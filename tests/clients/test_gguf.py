@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 import falter
-from falter.clients.quantize import content_hash
 from falter.engine.config import ModelSpec
 from falter.engine.connections import connect
 from falter.records.errors import InvalidValue, PreflightError
-from falter.weights.downloads import SMOLLM2, find_weights
+from falter.weights.downloads import SMOLLM2, content_hash, find_weights
 
 REAL = Path(__file__).parents[2] / "bench" / "real_models.py"
 
@@ -148,7 +147,7 @@ def test_the_hub_may_be_away_or_give_something_else(
 
     hub = Hub(weights, says="0" * 64)
     monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
-    with pytest.raises(PreflightError, match="not the file that the hub named"):
+    with pytest.raises(PreflightError, match="have changed: they have sha256"):
         run_async(lambda: fetch("gguf:hub/org/repo/q4.gguf"))
     hub.fetched = 0
     with pytest.raises(PreflightError, match=r"org/repo has no file q8\.gguf"):

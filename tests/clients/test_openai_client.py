@@ -34,7 +34,7 @@ from falter.clients.openai import OpenAI, connect
 from falter.clients.openai_replies import Scoring, _spell, read_chat, read_completion
 from falter.clients.retry import asked_wait, read_error
 from falter.clients.transport import listed_models
-from falter.records.codec import to_json
+from falter.records.codec import from_json, to_json
 from falter.records.errors import (
     AuthenticationError,
     EndpointError,
@@ -55,6 +55,7 @@ from falter.records.types import (
 )
 from faulty_server import FaultyServer, _completion, logprob, tokens_of
 from idle_time import run_in_idle_time
+from odd_replies import odd_replies
 
 T = TypeVar("T")
 KEY = "sk-very-secret-0123456789"
@@ -276,6 +277,27 @@ def test_missing_usage_and_fingerprint_are_no_failure() -> None:
     response, _ = ask(replies=[reply])
     assert response.usage.prompt_tokens == response.usage.completion_tokens == 0
     assert response.served_by == "mock"
+
+
+def test_every_odd_reply_is_an_answer_or_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a key to be masked: nothing is raised, and what comes can be stored."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    shapes = dict(odd_replies())
+
+    async def body(_: FaultyServer, connected: OpenAI) -> list[Response]:
+        return [await connected.generate(request_of(connected, name)) for name in shapes]
+
+    replies = list(shapes.values())
+    got, _ = served(body, replies=replies, client={"max_attempts": 1}, key=KEY)
+    said = dict(zip(shapes, got, strict=True))
+    for name, response in said.items():
+        assert (response.text is None) is (response.failure is not None), name
+        assert from_json(Response, orjson.loads(orjson.dumps(to_json(response)))) == response
+    assert len(shapes) >= 200
+    assert said["content: surrogate"].text == "\ufffd x"
+    assert said["content: nested text"].text == "[" * 100_000
+    assert "nested more than 100 deep" in str(said["usage: deep list"].failure)
+    assert "more than 3,000,000 brackets" in str(said["brackets"].failure)
 
 
 def test_an_overlong_text_is_cut() -> None:

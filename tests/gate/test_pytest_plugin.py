@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 import tomllib
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import falter
-from falter.gate.robust import Robust, source_version
+from falter.gate.robust import CaseFunction, Robust, source_version
 from falter.records.errors import FalterError
 
 pytest_plugins = ["pytester"]
@@ -40,6 +41,43 @@ def test_prompt(falter_gate):
                           max_calls=400)
     assert verdict.passed, verdict
 """
+CONFTEST = """
+import os
+import pytest
+
+@pytest.fixture(autouse=True)
+def mocked(monkeypatch):
+    monkeypatch.setenv("ROUTER", "on")
+
+@pytest.fixture
+def greeting():
+    return "yes"
+"""
+FIXTURES = """
+import os
+import falter
+import pytest
+import pytest_asyncio
+
+CASES = falter.cases("rows.jsonl", template="{question}", target="answer", scorer="exact")
+GATE = falter.robust(CASES, recipes=["space_sequences", "casing"], max_drop=30, looks=1)
+
+@pytest_asyncio.fixture
+async def suffix():
+    return ""
+
+@pytest.mark.parametrize("mark", [".", ""])
+@GATE
+def test_fixtures(mark, greeting, case, monkeypatch, tmp_path, suffix):
+    monkeypatch.setenv("LANGUAGE_OF_REPLY", "English")
+    (tmp_path / "calls.txt").write_text(case.text)
+    return greeting + suffix + mark if os.environ["ROUTER"] == "on" else "no"
+
+class TestApp:
+    @GATE
+    async def test_method(self, case, greeting):
+        return greeting
+"""
 DECORATED = """
 import falter
 CASES = falter.cases("rows.jsonl", template="{question}", target="answer")
@@ -57,7 +95,8 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
     for variable in ("FALTER_STORE", "CI", "BUILD_NUMBER"):  # under CI, pytest's summary is long
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setenv("PYTHONPATH", str(Path(falter.__file__).parents[1]))
+    own = str(Path(falter.__file__).parents[1])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [own, os.getenv("PYTHONPATH")])))
     rows = (f'{{"question": "Is the number {n} greater than zero?", "answer": "yes"}}\n'
             for n in range(60))  # fmt: skip
     (pytester.path / "rows.jsonl").write_text("".join(rows), "utf-8")
@@ -99,7 +138,7 @@ def test_what_tests_say(project: pytest.Pytester) -> None:
         test_app=MODULE % False,
         test_good=IMPERATIVE % 35,
         test_bad=IMPERATIVE % 2,
-        test_two=DECORATED % "case, tmp_path",
+        test_two=DECORATED % "prompt",
         test_narrow=DECORATED % "case",
     )
     result = ran(project, "--continue-on-collection-errors")
@@ -111,8 +150,18 @@ def test_what_tests_say(project: pytest.Pytester) -> None:
     assert text.count("expected 'yes', answered 'no' (as asked: 'yes')") == 3
     assert "cannot show a 2-point margin; it needs about" in text
     assert "60 items cannot show a 1-point margin" in text
-    assert "takes a function of one parameter, the case; this one has case, tmp_path" in text
+    assert "calls the function with a parameter named 'case', which is missing" in text
     assert "pytest_plugin.py" not in text
+
+
+@pytest.mark.parametrize("order", ["workers", "random"])
+def test_calls_run_inside_the_fixtures_of_the_test(project: pytest.Pytester, order: str) -> None:
+    """Autouse, monkeypatch, tmp_path, a fixture of conftest.py, an async one, other parameters."""
+    project.makeconftest(CONFTEST)
+    project.makepyfile(test_app=FIXTURES)
+    more = {"workers": ("-n", "2"), "random": ("-p", "pytest_randomly")}
+    result = ran(project, "-p", "pytest_asyncio.plugin", *more[order])
+    result.assert_outcomes(passed=6)
 
 
 def test_another_state_of_the_project_is_another_version(
@@ -126,7 +175,7 @@ def test_another_state_of_the_project_is_another_version(
     )
     (tmp_path / "prompt.txt").write_text("one")
     monkeypatch.syspath_prepend(tmp_path)
-    function = importlib.import_module("tests_of_mine").test_it
+    function = CaseFunction(function=importlib.import_module("tests_of_mine").test_it)
     cases = falter.cases("x", template="{q}", target="a")
 
     def version(**more: str) -> str:

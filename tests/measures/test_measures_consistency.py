@@ -13,7 +13,7 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import betabinom, binomtest, f_oneway
+from scipy.stats import betabinom, binomtest
 
 from falter.measures.consistency import (
     capability,
@@ -21,6 +21,7 @@ from falter.measures.consistency import (
     item_std,
     output_consistency,
     random_baseline,
+    steadiness,
 )
 from falter.measures.drops import accuracy, performance_drop_rate
 from falter.measures.regression import robustness_regression
@@ -158,57 +159,57 @@ def test_consistency_and_its_curve_cover():
     assert binomtest(strict, 300, 0.95, alternative="less").pvalue > 1e-3
 
 
-def test_baseline_by_hand():
-    """p^4, and the beta-binomial of the one-way ICC: against scipy's distribution."""
-    scores = np.array([[1, 1, 1, 1], [1, 1, 0, 1], [0, 0, 1, 0], [1, 1, 1, 1], [0, 0, 0, 0]])
-    p = scores.mean()
-    assert random_baseline(scores).value == pytest.approx(p**4)
-    f = f_oneway(*scores).statistic
-    r = (f - 1) / (f + 3)
-    a, b = p * (1 - r) / r, (1 - p) * (1 - r) / r
-    found = random_baseline(scores, items="beta-binomial")
-    assert found.value == pytest.approx(betabinom(4, a, b).pmf(4))
-    assert found.low < found.value < found.high
-
-
-def test_baseline_edges():
-    """Items that never vary agree as often as they are right; one configuration; too few."""
-    steady = np.repeat([[1.0], [0.0], [1.0], [1.0]], 3, axis=1)
-    assert random_baseline(steady, items="beta-binomial").value == pytest.approx(0.75)
-    assert random_baseline(np.ones((4, 24))).value == 1.0
-    assert random_baseline([[1.0], [0.0], [0.0]]).value == pytest.approx(1 / 3)
+def test_luck_is_the_capability_to_the_power_of_the_configurations():
+    """p^V with ends between 0 and 1, also at the boundary, where a jackknife left the scale."""
+    scores = np.array([[1, 1, 1, 1], [1, 0, 1, 1], [0, 1, 0, 0]], dtype=float)
+    found = random_baseline(scores)
+    assert found.value == pytest.approx((8 / 12) ** 4)
+    assert 0.0 <= found.low < found.value < found.high <= 1.0
+    high = random_baseline(np.repeat((np.arange(100) < 97)[:, None], 24, axis=1))
+    assert f"{high.value:.3f}" == "0.481"
+    assert random_baseline(np.ones((40, 24))).value == pytest.approx(1.0)
     with pytest.raises(InvalidValue, match="0/1 scores"):
         random_baseline([[0.5, 0.2]] * 3)
-    with pytest.raises(UnknownName, match="did you mean 'beta-binomial'"):
-        random_baseline(steady, items="betabinomial")
-    assert random_baseline([[1.0, 0.0]]).status == "insufficient_data"
-    assert random_baseline([[1.0], [0.0]], items="beta-binomial").status == "not_identified"
 
 
-def test_unequal_items_explain_most_of_the_agreement():
-    """The beta-binomial of real scores is near the share that is all right, equal items are not."""
-    table, better = verdicts()
-    scores = right(table["ChatGPT"], better)
-    found = random_baseline(scores, items="beta-binomial").value
-    equal = random_baseline(scores).value
-    correct = output_consistency(table["ChatGPT"], scores).correct.value
-    assert equal < 0.5 * found
-    assert abs(found - correct) < abs(equal - correct)
+def mixture(rng, steady, rate, items=60, width=24):
+    """Scores of which a share never changes; the others are independent coins."""
+    never = rng.random(items) < steady
+    fixed, coins = rng.random((items, 1)) < rate, rng.random((items, width)) < rate
+    return np.where(never[:, None], fixed, coins).astype(float)
 
 
-def test_unequal_items_beat_equal_ones_by_jensen():
-    """Items whose rates follow a beta: the fitted null meets the truth and covers it, p^V fails."""
-    rng = np.random.default_rng(62)
-    truth = betabinom(12, 4, 1).pmf(12)
-    hits = equal = 0
-    for _ in range(200):
-        scores = (rng.random((150, 12)) < rng.beta(4, 1, size=(150, 1))).astype(float)
-        found = random_baseline(scores, items="beta-binomial")
-        hits += found.low <= truth <= found.high
-        low, high = ends(random_baseline(scores))
-        equal += low <= truth <= high
-    assert binomtest(hits, 200, 0.95).pvalue > 1e-3
-    assert equal == 0
+def test_steadiness_of_known_models_is_covered():
+    """Deterministic models at 1, coins at 0, mixtures at their share of steady items."""
+    rng = np.random.default_rng(59)
+    for truth in (0.0, 0.3, 0.7, 1.0):
+        hits = 0
+        for _ in range(60):
+            found = steadiness(mixture(rng, truth, 0.6)).index
+            hits += found.low - 1e-9 <= truth <= found.high + 1e-9
+        assert binomtest(hits, 60, 0.95).pvalue > 1e-3 or hits == 60, truth
+        if truth in (0.0, 1.0):
+            assert found.value == pytest.approx(truth, abs=0.02)
+
+
+def test_steadiness_is_its_formula_and_says_where_it_says_nothing():
+    """(O − L)/(1 − L) and its companion; few items, saturated models, one configuration."""
+    scores = mixture(np.random.default_rng(1), 0.5, 0.6)
+    p, right = scores.mean(), scores.all(axis=1).mean()
+    same, luck = right + (~scores.any(axis=1)).mean(), p**24 + (1 - p) ** 24
+    found = steadiness(scores)
+    assert found.index.value == pytest.approx((same - luck) / (1 - luck))
+    assert found.right.value == pytest.approx((right - p**24) / (p - p**24))
+    clusters = [item // 6 for item in range(60)]
+    assert steadiness(scores, clusters=clusters).index.clusters == 10
+    few = steadiness(scores, clusters=[item // 20 for item in range(60)]).index
+    assert (few.status, few.low) == ("too_few_clusters", None)
+    assert steadiness(scores[:29]).index.status == "insufficient_data"
+    assert steadiness(np.ones((60, 24))).index.status == "not_informative"
+    assert steadiness(scores[:, :1]).index.status == "not_identified"
+    whole = steadiness(np.repeat(scores[:, :1], 24, axis=1))
+    assert whole.index.value == whole.right.value == 1.0
+    assert whole.index.low > 0.9
 
 
 def test_std_by_hand():
@@ -328,22 +329,6 @@ def test_regression_is_statsmodels():
     assert (found.slope.items, found.slope.excluded) == (20, 1)
 
 
-def test_regression_with_effects_is_dummy_regression():
-    """Nine models x six datasets: the slope and interval within them are statsmodels'."""
-    rng = np.random.default_rng(66)
-    models = [m for m in range(9) for _ in range(6)]
-    datasets = [d for _ in range(9) for d in range(6)]
-    x = rng.random(54) + 0.1 * np.array(datasets)
-    y = 0.8 * x + 0.3 * np.array(models) + 0.1 * rng.normal(size=54)
-    found = robustness_regression(x, y, effects=[models, datasets])
-    design = [np.ones(54), x]
-    design += [np.array(models) == m for m in range(1, 9)]
-    design += [np.array(datasets) == d for d in range(1, 6)]
-    fit = sm.OLS(y, np.column_stack(design).astype(float)).fit()
-    assert found.slope.value == pytest.approx(fit.params[1])
-    assert ends(found.slope) == pytest.approx(tuple(fit.conf_int()[1]))
-
-
 def test_regression_edges():
     """Constant performance, too few points, constant robustness, and lists that do not fit."""
     flat = robustness_regression([0.5, 0.5, 0.5], [0.1, 0.2, 0.3])
@@ -354,36 +339,4 @@ def test_regression_edges():
         pytest.approx(0.0),
         "undefined_zero_variance",
     )
-    with pytest.raises(InvalidValue, match="as many points"):
-        robustness_regression([0.1], [0.1, 0.2])
-    with pytest.raises(InvalidValue, match="a label for each of 2 points"):
-        robustness_regression([0.1, 0.2], [0.1, 0.2], effects=["a"])
-    with pytest.raises(InvalidValue, match="vectors of the same two items"):
-        robustness_regression([0.1, 0.2, 0.3], [0.1, 0.2, 0.3], correction="split-half")
-    with pytest.raises(UnknownName, match="did you mean 'split-half'"):
-        robustness_regression([0.1], [0.1], correction="split-halves")
-    same = [np.array([0.0, 1.0, 0.0, 1.0])] * 5
-    alike = robustness_regression(same, same, correction="split-half")
-    assert (alike.slope.value, alike.slope.status) == (None, "not_identified")
-    few = robustness_regression(same[:2], same[:2], correction="split-half")
-    assert few.slope.status == "insufficient_data"
-
-
-def test_shared_luck_is_taken_out_by_halves():
-    """Both axes from the same few answers: least squares is pulled to 1, halves are unbiased."""
-    rng = np.random.default_rng(67)
-    plain, halved, hits = [], [], 0
-    for seed in range(120):
-        skill = rng.uniform(0.4, 0.8, size=40)
-        answers = (rng.random((40, 20)) < skill[:, None]).astype(float)
-        # In truth half of the skill, measured on the same answers as the skill itself.
-        robust = list(answers + 0.2 * rng.random((40, 20)) - 0.5 * skill[:, None])
-        plain.append(robustness_regression(list(answers), robust).slope.value)
-        found = robustness_regression(
-            list(answers), robust, correction="split-half", splits=60, seed=seed
-        )
-        halved.append(found.slope.value)
-        hits += found.slope.low <= 0.5 <= found.slope.high
-    assert np.mean(plain) > 0.6
-    assert abs(np.mean(halved) - 0.5) < 4 * np.std(halved) / np.sqrt(120) + 0.02
-    assert binomtest(hits, 120, 0.95).pvalue > 1e-3
+    assert robustness_regression([0.1, None, 0.3], [0.1, 0.2, None]).slope.excluded == 2

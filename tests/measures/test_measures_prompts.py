@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from falter.measures.flips import flip_rate, noise_floor
+from falter.measures.flips import churn, flip_rate, noise_floor, turn_threshold
 from falter.measures.variance import prompt_share, variance_components
 from falter.records.errors import InvalidValue
 
@@ -257,17 +257,28 @@ def test_flips_of_asking_again():
     assert again.again.value == pytest.approx((0.5 + 0 + 1 + 0) / 4)
 
 
-def test_flip_rates_cover():
-    """Rare and common flips over four conditions that share their items."""
-    rng = np.random.default_rng(10)
-    for chance in (0.02, 0.3):
-        hits = []
-        for _ in range(200):
-            own = np.clip(chance * 2 * rng.random((150, 1)), 0, 1)
-            cells = (rng.random((150, 4)) >= own).astype(float)
-            rate = flip_rate(np.ones(150), cells).rate
-            hits.append(rate.low <= chance <= rate.high)
-        assert np.mean(hits) > 0.91
+def test_a_graded_score_turns_by_more_than_asking_again_moves_it():
+    """Jitter turns nothing; with 20 repeat pairs the threshold is the 95 % point of their moves."""
+    rng = np.random.default_rng(3)
+    base = rng.random(60)
+    jittered = base[:, None] + 5e-4 * rng.standard_normal((60, 3))
+    found = flip_rate(base, jittered, again=base + 5e-4 * rng.standard_normal(60))
+    assert (found.rate.value, found.threshold) == (0.0, 0.05)
+    moves = 0.1 * rng.standard_normal(60)
+    noisy = flip_rate(base, np.clip(base + moves, 0, 1)[:, None], again=base + moves)
+    assert noisy.threshold == pytest.approx(np.sort(np.abs(moves))[57])
+    assert noisy.excess.low < 0 < noisy.excess.high
+    assert turn_threshold([0.0, 1.0, NAN], moves) == 1e-9
+    assert turn_threshold(base, moves[:19]) == 0.05
+    assert turn_threshold(base, [0.3] * 20, turn=0.1) == pytest.approx(0.3)
+
+
+def test_lost_and_gained_are_the_flips():
+    """Of graded scores too: a score that moves by .2 has turned, one that moves by .03 has not."""
+    before, after = [0.9, 0.9, 0.5, 0.5], [0.7, 0.87, 0.7, 0.5]
+    turned = churn(before, after, before)
+    assert (turned.lost, turned.gained) == (1.0, 1.0)
+    assert flip_rate(before, np.array(after)[:, None]).rate.value == 0.5
 
 
 def test_flip_arguments_are_checked():

@@ -15,7 +15,8 @@ from falter.records.ids import step_seed
 from falter.records.registry import Registry
 from falter.records.render import plain
 from falter.records.rng import Rng
-from falter.records.types import Demonstration, Prompt, Recipe, Section, Span, Step
+from falter.records.types import Demonstration, Item, Prompt, Recipe, Section, Span, Step
+from falter.tasks import Template
 from falter.text.words import natural_words
 
 DOCS = Path(__file__).parents[2] / "docs" / "perturbations"
@@ -265,15 +266,44 @@ def test_text_before_goes_ahead_of_demonstrations() -> None:
     assert plain(after) == 'Be brief.\n\n""Q? A\n\nQ? A\n\nWhy?\nAnswer:""'
 
 
+PLEA = "This matters to me."
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Why?\nAnswer:", f"Why? {PLEA}\nAnswer:"),
+        ("Which?\n- one.\n- two.\nAnswer:", f"Which?\n- one.\n- two.\n\n{PLEA}\nAnswer:"),
+        ("See?\n```\nx = 3\n```\nAnswer:", f"{PLEA}\n\nSee?\n```\nx = 3\n```\nAnswer:"),
+        ("Mend it. for x in y:\n    print(x)", f"{PLEA}\n\nMend it. for x in y:\n    print(x)"),
+        ("Why?", f"Why? {PLEA}"),
+        ("Why?\n", f"Why?\n{PLEA}"),
+    ],
+)
+def test_a_plea_stands_before_the_cue_and_off_code(
+    text: str, expected: str, tmp_path: Path
+) -> None:
+    """`place=end` puts it behind everything, as a reading of the paper has it."""
+    (tmp_path / "mine.txt").write_text(PLEA, encoding="utf-8")
+    prompt = Template.parse("{q}" + ("\nAnswer:" if text.endswith("\nAnswer:") else "")).build(
+        Item(task="t", key="k", fields={"q": text.removesuffix("\nAnswer:")})
+    )
+
+    def pleaded(**more: str) -> str:
+        step = resolve_step("emotion", {"file": str(tmp_path / "mine.txt"), **more})
+        return plain(apply_recipe("k", prompt, Recipe(label="e", steps=(step,)), 0, 0).prompt)
+
+    assert pleaded() == expected
+    assert pleaded(place="end") == text + ("" if text.endswith("\n") else " ") + PLEA
+
+
 def test_persona_and_emotion(tmp_path: Path) -> None:
-    """A persona stands on a line before the prompt, a plea behind it; the user's files serve."""
+    """A persona stands on a line before the prompt; the user's files serve."""
     path = tmp_path / "mine.txt"
     path.write_text("# mine\nYou are a tester.\n", encoding="utf-8")
     step = resolve_step("persona", {"file": str(path)})
     assert perturb("Why?", step) == "You are a tester.\nWhy?"
     assert perturb("Why?", "persona").endswith(".\nWhy?")
-    assert perturb("Why?", "emotion").startswith("Why? ")
-    assert perturb("Why?\n", "emotion").count("\n") == 1
 
 
 def test_system_words_alone_are_no_prompt() -> None:

@@ -7,19 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 import falter
 from falter.engine.config import read_experiment
 from falter.engine.results import Result
 from falter.engine.study import read_study, study_in
-from falter.measures.consistency import random_baseline
 from falter.protocols import protocols
 from falter.protocols.consistency import PRESETS
+from falter.protocols.consistency.figures import answer_sentences, measured_panels
+from falter.protocols.factors import GridPanel
 from falter.protocols.protocol import UserSettings
 from falter.records.errors import InvalidValue, TaskError, UsageError
-from falter.records.figures import Grid
-from falter.records.types import Estimate, Item
+from falter.records.figures import Curves, Grid
+from falter.records.interfaces import Case
+from falter.records.types import BASELINE, Item, Prompt, Response, Variant
+from falter.scorers import scorers
 from falter.tasks import tasks
 
 PAPER_GRID = {
@@ -30,19 +32,25 @@ PAPER_GRID = {
 }
 
 
+MODELS = [
+    {"name": f"simulated:{name}", "options": {"mean": mean, "seed": seed}}
+    for seed, (name, mean) in enumerate({"one": 0.9, "two": 0.5, "three": 0.2}.items(), 1)
+]
+
+
+ITEMS = 10
+
+
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    """Three simulated models on the quick preset's tasks."""
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("grid") / "falter.db"
+
+
+@pytest.fixture(scope="module")
+def result(store: Path) -> Result:
+    """Three simulated models on a few easy questions, in the paper's grid."""
     return falter.run(
-        protocol="consistency",
-        models=[
-            {"name": "simulated:one", "options": {"mean": 0.9, "seed": 1}},
-            {"name": "simulated:two", "options": {"mean": 0.5, "seed": 2}},
-            {"name": "simulated:three", "options": {"mean": 0.2, "seed": 3}},
-        ],
-        task="basics:core",
-        limit=10,
-        store=tmp_path_factory.mktemp("grid") / "falter.db",
+        protocol="consistency", models=MODELS, task="basics:core", limit=ITEMS, store=store
     )
 
 
@@ -83,6 +91,7 @@ def test_the_grid_is_twenty_four_configurations(tmp_path: Path) -> None:
         ({"noise": ["typos", "none"]}, "'none' as the first"),
         ({"template": ["other", "own"]}, "'own' as the first"),
         ({"noise": ["none", 3]}, "perturbation"),
+        ({"max_tokens": [16, 32]}, "a run has one 'max_tokens'"),
     ],
 )
 def test_a_wrong_grid_is_refused(grid: dict[str, Any], words: str) -> None:
@@ -178,76 +187,144 @@ def test_published_shapes_are_read(tmp_path: Path) -> None:
 # The figures
 
 
+def panel(steady: float, *, rate: float = 0.6, items: int = 100, seed: int = 0) -> GridPanel:
+    """A model with a known share of items that never change; the others are coins."""
+    rng = np.random.default_rng(seed)
+    never = np.arange(items) < round(steady * items)
+    scores = np.where(
+        never[:, None], rng.random((items, 1)) < rate, rng.random((items, 24)) < rate
+    ).astype(float)
+    return GridPanel(
+        model=f"steady {steady}", task="coins", scorers=("exact_word",), scores=scores,
+        outputs=scores.astype(np.int32), missing=np.zeros(scores.shape, bool), levels={},
+        clusters=None, signature="",
+    )  # fmt: skip
+
+
+def sentence(one: GridPanel) -> str:
+    (text,) = answer_sentences(measured_panels([one], 0.95))
+    return text
+
+
+def test_the_headline_says_where_a_model_stands_between_luck_and_always_the_same() -> None:
+    """Deterministic models, coins, a mixture; too few items and a saturated model say neither."""
+    for seed in range(4):
+        text = sentence(panel(1.0, seed=seed))
+        assert "gives the same answer to 100.0 %" in text
+        assert "that is 1.00 [0.95, 1.00]: practically the same however asked" in text
+    assert "that is 0.00 [0.00, 0.05]: not shown to be steadier than luck" in sentence(panel(0.0))
+    assert "steadier than luck with equally hard items. Easy and hard" in sentence(panel(0.5))
+    assert "not said: fewer than 30 items" in sentence(panel(1.0, items=20))
+    assert "not said: not informative at this capability, 1.000" in sentence(panel(1.0, rate=1))
+    tally, *_ = answer_sentences(measured_panels([panel(1.0), panel(0.0)], 0.95))
+    assert tally.startswith(
+        "Of 2 pairs of a model and a data set: 1 practically the same however asked; 1 not shown "
+        "to be steadier than luck."
+    )
+
+
 def test_every_figure_is_there(result: Result) -> None:
-    """Capability and consistency for each model, with both nulls."""
+    """Readings that agree are one row; factors, the paper's figures, and every prompt counted."""
     assert {figure.name for figure in result.figures} == {
-        "answer", "capability", "consistency-curve", "drop-rates", "regression", "factors",
-        "levels",
-        "item-deviations", "items-at-rest", "counts",
+        "answer", "capability", "bars", "consistency-curve", "factors", "levels", "interactions",
+        "scatter", "regression", "by-data-set", "drop-rates-chart", "drop-rates",
+        "item-deviations", "items-at-rest", "anova", "measures-agree", "counts",
     }  # fmt: skip
-    table = [row for row in rows(result, "capability") if row[2] == "choice_letter"]
+    table = rows(result, "capability")
     assert [row[0] for row in table] == ["simulated:one", "simulated:two", "simulated:three"]
-    assert {row[4] for row in table} == {24}
+    assert {row[2:5] for row in table} == {("exact_letter and choice_letter", ITEMS, 24)}
     assert all(0.0 <= row[5].low <= row[5].value <= row[5].high <= 1.0 for row in table)
 
 
-def test_capability_and_nulls_are_those_of_the_scores(result: Result) -> None:
-    """The mean over all cells; its 24th power; and the null with items as they are."""
+def test_the_numbers_are_those_of_the_scores(result: Result) -> None:
+    """Capability, its 24th power, and the gap over luck by data set."""
     (part,) = result.parts
-    for row, table in zip(rows(result, "capability"), part.tables, strict=True):
+    tables = [t for t in part.tables if t.panel.scorer == "exact_letter"]
+    gaps = []
+    for row, table in zip(rows(result, "capability"), tables, strict=True):
         scores = table.matrix(strict=True)
-        assert row[5].value == pytest.approx(float(np.mean(scores)))
-        assert row[9].value == pytest.approx(float(np.mean(scores)) ** 24)
-        assert row[10].value == pytest.approx(random_baseline(scores, items="beta-binomial").value)
+        p = scores.mean()
+        assert row[5].value == pytest.approx(p)
+        assert row[9].status == "insufficient_data"
+        assert row[11].value == pytest.approx(p**24)
+        assert row[11].low >= 0.0
+        gaps.append(row[6].value - p**24)
+    (by_task,) = rows(result, "by-data-set")
+    assert by_task[5:] == pytest.approx((np.mean(gaps), min(gaps), max(gaps)))
 
 
-def known_shares(mean: float, item_sd: float, spread: float, loss: float) -> tuple[float, float]:
-    """Capability and the share that is right in all 24: integrals of the simulated model's formula.
-
-    In 8 configurations spaces are tabs, which costs `loss`; each answers by itself given the item.
-    """
-    places = np.linspace(-8, 8, 4001)
-    weight = norm.pdf(places) * (places[1] - places[0])
-    other, tabs = (norm.cdf((mean - less + item_sd * places) / spread) for less in (0.0, loss))
-    return float(weight @ (16 * other + 8 * tabs)) / 24, float(weight @ (other**16 * tabs**8))
+def test_the_pooled_table_has_the_papers_rows(result: Result) -> None:
+    """One degree of freedom for each factor with two levels, two for the noise, an intercept."""
+    freedom = {row[1]: row[3] for row in rows(result, "anova")}
+    assert freedom == {
+        "template": 1, "demonstrations": 1, "noise": 2, "temperature": 1, "intercept": 1
+    }  # fmt: skip
+    assert f"{3 * ITEMS * 24 - 6:,}" in " ".join(result.figure("anova").text)
 
 
-def test_known_consistency_comes_back(tmp_path: Path) -> None:
-    """Capability and output consistency that follow from the formula are inside their intervals."""
-    known = {"one": (1.2, 1.0, 0.0), "two": (0.2, 2.0, 0.5)}
-    result = falter.run(
-        protocol="consistency",
-        models=[
-            {"name": f"simulated:{name}", "options": {
-                "mean": mean, "item_sd": sd, "interaction_sd": 0.5, "seed": seed,
-                "effects": {"replace_spaces": loss},
-            }}
-            for seed, (name, (mean, sd, loss)) in enumerate(known.items(), 1)
-        ],
-        task="basics",
-        scorer="choice_letter",
-        limit=150,
-        store=tmp_path / "falter.db",
-    )  # fmt: skip
-    for row, (mean, sd, loss) in zip(rows(result, "capability"), known.values(), strict=True):
-        capability, same = known_shares(mean, sd, 0.5, loss)
-        assert row[5].low < capability < row[5].high
-        assert row[7].low < same < row[7].high
-        assert row[7].high - row[7].low < 0.2
-        assert row[9].value < 0.5 * same  # the paper's null is far too low
+def test_the_scatter_has_points_a_line_and_luck(result: Result) -> None:
+    """The line is the regression's, luck is p to the power of 24, the scale is true."""
+    scatter = result.figure("scatter")
+    assert isinstance(scatter, Curves) and scatter.true_scale
+    line, luck, *points = scatter.curves
+    assert (line.label, luck.label, len(points)) == ("fitted line", "luck, p to the power of 24", 3)
+    assert all(e.value == pytest.approx((x / 100) ** 24) for x, e in luck.points)
+    ((_, _, slope, intercept, _),) = rows(result, "regression")
+    assert all(
+        e.value == pytest.approx(intercept.value + slope.value * x / 100) for x, e in line.points
+    )
 
 
-def test_the_degrees_of_freedom_are_those_of_the_paper(result: Result) -> None:
-    """One for each factor with two levels, two for the noise."""
-    freedom = {row[3]: row[4] for row in rows(result, "factors")}
-    assert freedom == {"template": 1, "demonstrations": 1, "noise": 2, "temperature": 1}
+def test_published_tables_are_beside_the_run(result: Result) -> None:
+    """Table A.2 with its models, tables C.1 and C.2 with their intercepts."""
+    protocol = protocols.get("consistency")
+    capability, anova = protocol.published(result.parts)
+    assert isinstance(capability, Grid) and isinstance(anova, Grid)
+    assert ("phi-4", "paper", 0.96, 0.88, 0.70, 0.67, 0.50, 0.38) in capability.rows
+    assert len([row for row in anova.rows if row[1] == "intercept"]) == 6
 
 
-def test_the_line_stands_beside_that_of_luck(result: Result) -> None:
-    """Three points make a line; fewer make a sentence."""
-    lines = {row[1]: row for row in rows(result, "regression")}
-    assert {"observed", "luck alone", "observed, split halves"} <= set(lines)
-    assert all(isinstance(row[3], Estimate) for row in lines.values())
+def test_the_papers_reading_is_one_rule_for_score_and_sameness() -> None:
+    """Lower-cased and stripped: "Positive." is neither right nor the same as "positive"."""
+    item = Item(
+        task="t", key="k", fields={"text": "Fine."}, choices=("negative", "positive"), target=1
+    )
+    prompt = Prompt(sections=(), target=1, choices=item.choices, labels=("A", "B"))
+    variant = Variant(item=item, recipe=BASELINE, draw=0, prompt=prompt, status="changed")
+    scorer = scorers.get("exact_word")
+    read = [
+        scorer.score(Case(variant=variant, response=Response(key="k", text=text)))
+        for text in (" Positive\n", "positive", "positive.")
+    ]
+    assert [score.value for score in read] == [1.0, 1.0, 0.0]
+    assert [score.extracted for score in read] == ["positive", "positive", "positive."]
+
+
+def test_a_grid_of_ones_own_has_main_effects_products_and_tests(
+    store: Path, result: Result
+) -> None:
+    """In the protocol, which sends these configurations only, and in an experiment by itself."""
+    grid = {"noise": ["none", "replace_spaces"], "demonstrations": [2, 4]}
+    loss = {**MODELS[0], "options": {"mean": 2.0, "effects": {"replace_spaces": 3.0}}}
+    settings = {
+        "models": [loss],
+        "task": "basics:core",
+        "limit": ITEMS,
+        "grid": grid,
+        "store": store,
+    }
+    own = falter.run(protocol="consistency", **settings)
+    alone = falter.run(scorer="choice_letter", **settings)
+    assert rows(own, "capability")[0][4] == 4
+    for found in (own, alone):
+        tests = {row[3]: row for row in rows(found, "factors")}
+        assert list(tests) == ["noise", "demonstrations", "noise × demonstrations"]
+        assert tests["noise"][7] < 0.001 < 0.05 < tests["demonstrations"][7]
+        drops = {row[4]: row[6] for row in rows(found, "levels")}
+        assert drops["replace_spaces"].low > 0.3 and drops["none"] is None
+        ((*_, both, beyond),) = rows(found, "interactions")
+        assert both == "noise replace_spaces and demonstrations 4"
+        assert beyond.low < 0.0 < beyond.high
 
 
 def test_the_papers_preset_names_its_data_sets() -> None:
@@ -260,9 +337,3 @@ def test_the_papers_preset_names_its_data_sets() -> None:
     assert part.experiment["limit"] == 100
     assert all(len(names) == 2 for names in part.experiment["scorer"].values())
     assert any("24" in note or "templates" in note for note in protocol.notes("paper"))
-
-
-def test_p_to_the_24th_at_97_percent() -> None:
-    """The number that the paper's null gives."""
-    scores = np.repeat((np.arange(100) < 97)[:, None], 24, axis=1)
-    assert f"{random_baseline(scores).value:.3f}" == "0.481"

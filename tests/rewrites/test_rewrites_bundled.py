@@ -216,33 +216,32 @@ def test_two_tasks_are_settled_apart(tmp_path: Path, store: Path) -> None:
         falter.run(experiment, store=store)
 
 
-def test_a_named_rewriter_is_the_only_author(store: Path) -> None:
-    """Its texts are missing when it made none; the bundled author can be named like any other."""
-    with pytest.raises(PreflightError, match="264 of 264"):
+def test_a_named_rewriter_is_asked_for_what_is_not_bundled(store: Path) -> None:
+    """The bundled rewrites go first and none is asked for again; nothing is left out."""
+    with pytest.raises(PreflightError, match=f"{ITEMS - BUNDLED} of {ITEMS}"):
         falter.run(basics("paraphrase_free", rewriter="simulated"), store=store)
-    named = falter.run(basics("paraphrase_free", rewriter=HAND_WRITTEN), store=store)
-    usual = falter.run(basics("paraphrase_free"), store=store)
-    assert named.run.id == usual.run.id
 
 
-def test_the_order_is_file_store_bundled(tmp_path: Path, store: Path) -> None:
+def test_the_order_is_file_bundled_store(tmp_path: Path, store: Path) -> None:
     """For one text that all three know, and for texts that only a later one knows."""
     made = made_by("paraphrase_free")
-    first, second, third = [r for r in bundled_rewrites() if r.perturbation == made.name][:3]
+    first, second = [r for r in bundled_rewrites() if r.perturbation == made.name][:2]
+    third = made.wanted("Who is it?", 0)
     own = [
         hand_written(made.wanted(r.source, 0), f"From the file: {r.text}", "ann") for r in [first]
     ]
     stored = [
-        hand_written(made.wanted(r.source, 0), f"Stored: {r.text}", "ann") for r in (first, second)
+        hand_written(wanted, f"Stored: {wanted.text}", "ann")
+        for wanted in (*(made.wanted(r.source, 0) for r in (first, second)), third)
     ]
     path = tmp_path / "own.jsonl"
     path.write_text("".join(f"{line}\n" for line in bank_lines(own)), "utf-8")
     with Store(store) as opened:
         put_rewrites(opened, stored)
         bank = bank_for(basics("paraphrase_free", rewrites=str(path)), opened)
-        assert bank is not None
-        found = [bank.find(r.key, r.source) for r in (first, second, third)]
-    assert found == [own[0], stored[1], third]
+        texts = ((first.key, first.source), (second.key, second.source), (third.key, third.text))
+        found = [bank.find(key, text) for key, text in texts]
+    assert found == [own[0], second, stored[2]]
 
 
 def test_a_models_unfinished_rewrites_are_not_filled_in_silently(store: Path) -> None:
@@ -291,18 +290,19 @@ def test_plan_counts_what_is_left_out(tmp_path: Path, capsys: Capture) -> None:
     assert (found["missing_rewrites"], found["texts_left_out"]) == (0, ITEMS - BUNDLED)
     assert invoke([*arguments, "--rewriter", "simulated"]) == 0
     out = capsys.readouterr().out
-    assert "bundled" not in out and "missing: 264 of 264" in out
+    assert "bundled" not in out and f"missing: {ITEMS - BUNDLED} of {ITEMS}" in out
 
 
 def test_status_counts_the_bundled_author(store: Path) -> None:
-    """With an experiment that may use them; a named rewriter is counted by itself."""
+    """With an experiment that may use them; a named rewriter lacks what is not among them."""
     with Store(store) as opened:
         (row,) = rewrite_status(basics("paraphrase_free"), opened)
         assert (row.author, row.wanted, row.statuses, row.missing) == (
             HAND_WRITTEN, ITEMS, {"ok": BUNDLED}, ITEMS - BUNDLED,
         )  # fmt: skip
-        (row,) = rewrite_status(basics("paraphrase_free", rewriter="simulated"), opened)
-        assert (row.author, row.statuses, row.missing) == ("simulated", {}, ITEMS)
+        ours, row = rewrite_status(basics("paraphrase_free", rewriter="simulated"), opened)
+        assert (ours.author, ours.wanted, ours.missing) == (HAND_WRITTEN, BUNDLED, 0)
+        assert (row.author, row.statuses, row.missing) == ("simulated", {}, ITEMS - BUNDLED)
         (row,) = rewrite_status(basics("tone"), opened)
         assert (row.author, row.missing) == ("", ITEMS)
         assert rewrite_status(None, opened) == []

@@ -61,7 +61,7 @@ def test_a_server_holds_the_model_to_the_options(tmp_path: Path) -> None:
     free, constrained = result.analysis.panels
     assert free.baseline.value == constrained.baseline.value
     assert constrained.counts.scored == constrained.counts.cells
-    assert "held the model to the options" in constrained.notes[0]
+    assert "held the model to the answers" in constrained.notes[0]
     assert not any("held the model" in note for note in free.notes)
     formed = ["response_format" in request.body for request in sent]
     assert sum(formed) == len(formed) / 2
@@ -83,7 +83,7 @@ def test_a_server_that_does_not_hold_it_gets_no_credit(tmp_path: Path) -> None:
 
 def test_a_client_without_it_is_refused(tmp_path: Path) -> None:
     """Before anything is asked."""
-    with pytest.raises(UsageError, match="needs a client that holds a model to the options"):
+    with pytest.raises(UsageError, match="needs a client that holds a model to certain answers"):
         falter.run(
             {**SETTINGS, "models": [lambda prompt: "A"], "scorer": "choice_constrained"},
             store=tmp_path / "s.db",
@@ -235,9 +235,9 @@ def test_vllm_is_asked_under_the_name_that_it_has(
     module = types.ModuleType("vllm")
     module.sampling_params = types.SimpleNamespace(**{named: dict})  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "vllm", module)
-    only = ['{"answer": "A"}', '{"answer": "B"}']
+    only = {"choice": ['{"answer": "A"}', '{"answer": "B"}']}
     decoding = {"max_tokens": 32, "only": only}
-    assert vllm_client._constrained(decoding) == {"max_tokens": 32, field: {"choice": only}}
+    assert vllm_client._constrained(decoding) == {"max_tokens": 32, field: only}
     assert vllm_client._constrained({"max_tokens": 32}) == {"max_tokens": 32}
 
 

@@ -126,6 +126,23 @@ def test_what_cannot_be_read_is_settled_before(response: Response, outcome: str)
     assert (score.outcome, score.value) == (outcome, None)
 
 
+def test_a_scorer_that_raises_costs_its_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run and its report survive any reply; the cell is failed, and says why."""
+
+    def deep(self: FirstWord, text: str, case: Case) -> Score:
+        return self.read(text, case) if int(text.split()[0]) % 2 else self.unparsed("even")
+
+    monkeypatch.setattr(FirstWord, "read", deep)
+    scripted(monkeypatch, right)
+    result = run(tmp_path / "s.db", experiment(task="sums", models=["own"], scorer="first_word"))
+    scores = result.scores()
+    assert {row["outcome"] for row in scores} == {"failed", "unparsed"}
+    reasons = {row["reason"] for row in scores if row["outcome"] == "failed"}
+    assert {reason.partition(":")[0] for reason in reasons} == {"the scorer raised RecursionError"}
+
+
 def test_a_scorer_may_refuse_to_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`check` is asked before anything is sent; by default it has nothing to say."""
 

@@ -90,7 +90,9 @@ def test_differences_are_those_of_the_two_readings(store: Path) -> None:
         labels = Label({panel.task: QUEUES for panel in run.panels})
         settings = Settings(run=run.id, version=run.version, created_at=0.0)
         chosen = {"exact": scorers.get("exact")}
-        (twice,) = rescored_panels(opened, run, chosen, labels, [0], settings)
+        (twice,) = rescored_panels(
+            opened, run, chosen, dict.fromkeys(chosen, labels), [0], settings
+        )
     assert value(twice.second.baseline) - value(twice.first.baseline) == value(twice.accuracy)
     assert value(twice.second.micro) - value(twice.first.micro) == pytest.approx(
         value(twice.average)

@@ -95,7 +95,7 @@ def test_every_second_reader_exists_and_reads_what_the_first_reads() -> None:
     readers = {name: reader.name for name, reader in named.items() if reader is not None}
     assert readers.pop("exact_letter") == "choice_letter"
     assert readers.pop("numeric") == "last_number"
-    strict = ("answer", "choice_letter", "exact", "fields", "includes", "label")
+    strict = ("answer", "choice_letter", "exact", "exact_word", "fields", "includes", "label")
     assert readers == dict.fromkeys(strict, "named_answer")
     for text in ("Billing", "billing.", "A", "A. billing", "the answer is (a)"):
         for name in readers:

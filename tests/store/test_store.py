@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
+import orjson
 import pytest
 
 from falter.records.errors import StoreError, UnknownName
 from falter.records.ids import short
+from falter.records.types import Edit
+from falter.store.encoding import read_prompt
 from falter.store.maintenance import verify
 from falter.store.migrations import MIGRATIONS
 from falter.store.store import PlannedCell, Store
@@ -151,3 +155,49 @@ def test_migrations_only_grow(path: Path) -> None:
     with Store(path) as store:
         (version,) = store.db.execute("PRAGMA user_version").fetchone()
     assert version == len(MIGRATIONS)
+
+
+def test_an_older_store_is_brought_up_to_date_and_gets_smaller(path: Path) -> None:
+    """Prompts were whole records in a table without rowids, up to schema 9."""
+    edit = Edit(start=0, end=2, new_start=0, new_end=5)
+    planned = [
+        replace(
+            request,
+            variant=replace(
+                request.variant,
+                prompt=request.variant.prompt.with_sections(
+                    tuple(
+                        replace(section, text=section.text * 50, edits=(edit,) * 40)
+                        for section in request.variant.prompt.sections
+                    )
+                ),
+            ),
+        )
+        for request in requests(30)
+    ]
+    with Store(path) as store:
+        store.begin_run(RUN)
+        store.put_plan(
+            RUN, [PlannedCell(panel=0, sequence=n, request=r) for n, r in enumerate(planned)]
+        )
+        _downgrade(store.db)
+    before = path.stat().st_size
+    with Store(path) as store:
+        assert [c.variant for c in store.cells(RUN)] == [r.variant for r in planned]
+    assert path.stat().st_size < before
+
+
+def _downgrade(db: sqlite3.Connection) -> None:
+    """Turn the table of prompts into that of schema 9."""
+    rows = [
+        (*place, orjson.dumps(read_prompt(prompt, whole=True)[0]))
+        for *place, prompt in db.execute("SELECT * FROM variants").fetchall()
+    ]
+    db.execute("DROP TABLE variants")
+    db.execute(
+        "CREATE TABLE variants (item, recipe, draw, id, status, prompt, "
+        "PRIMARY KEY (item, recipe, draw, id)) WITHOUT ROWID"
+    )
+    db.executemany("INSERT INTO variants VALUES (?, ?, ?, ?, ?, ?)", rows)
+    db.execute("PRAGMA user_version = 9")
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

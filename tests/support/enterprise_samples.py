@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from html import escape
 from typing import Any
 
 import pytest
 
 from falter.clients import ClientSettings, clients
-from falter.records.answers import AnswerSchema
+from falter.records.answers import written
 from falter.records.types import Request
 from falter.testing import Scripted
 
 Parts = dict[str, str]
-
-
-def written(parts: Parts, form: str, schema: AnswerSchema) -> str:
-    """The parts of an answer in a form."""
-    many = {key.name for key in schema.keys if key.many}
-    if form in ("json", "yaml"):
-        return json.dumps({k: v.split("\n") if k in many else v for k, v in parts.items()})
-    if form == "xml":
-        return "<a>" + "".join(f"<{k}>{escape(v)}</{k}>" for k, v in parts.items()) + "</a>"
-    if form == "html":
-        return "".join(f'<p id="{k}">{escape(v)}</p>' for k, v in parts.items())
-    if form == "markdown":
-        return "\n".join(f"## {k}\n{v}" for k, v in parts.items())
-    if schema.lines:
-        return "\n".join(f"{k}: {v}" for k, v in parts.items())
-    return "\n".join(f"{key.heading}\n{parts[key.name]}" for key in schema.keys)
 
 
 def answer(request: Request, change: Callable[[Request, Parts], Parts] | None = None) -> str:

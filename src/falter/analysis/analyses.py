@@ -41,12 +41,15 @@ def analyse(
     tables: Sequence[Table] | None = None,
     evidence: Sequence[Evidence] | None = None,
     everyday: Callable[[Recipe], str] = lambda recipe: "",
+    notes: tuple[str, ...] = (),
+    reader: str = "",
 ) -> Analysis:
     """Analyse a stored run. Calls no model; an encoder adds cosines of prompts.
 
     A run that was interrupted is refused unless `partial` is set: cells that were never asked
     would look like a smaller experiment. `tables` are those of the run, if they were read already,
     and `evidence` what stands beside them. `everyday` says what people call a recipe.
+    `notes` and `reader` are those of `Settings`.
     """
     run = stored.run
     if tables is None:
@@ -60,6 +63,8 @@ def analyse(
         level=run.experiment["level"],
         unparsed=run.experiment["unparsed"],
         everyday=everyday,
+        notes=notes,
+        reader=reader,
         # Runs of earlier versions could set a margin in points.
         margin=run.experiment.get("decide", 100.0 * MARGIN) / 100.0,
     )
@@ -93,7 +98,10 @@ def _notes(scorer: Scorer, run: Run) -> Iterator[str]:
     """Say that the server constrained the replies, and that an older reader read them first."""
     if isinstance(scorer, ConstrainedScorer) and scorer.constrains:
         yield sentence("notes.constrained")
-    if not scorer.needs_scores and (stored := run.experiment.get("reader", 1)) != READER_VERSION:
+    if (
+        not scorer.needs_scores
+        and (stored := run.experiment.get("reader_version", 1)) != READER_VERSION
+    ):
         yield sentence("notes.reader", stored=str(stored), now=str(READER_VERSION))
 
 

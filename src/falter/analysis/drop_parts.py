@@ -10,7 +10,6 @@ import math
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import tee
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +25,7 @@ from falter.analysis.table import (
     UNREADABLE,
     Table,
     TableBuilder,
-    judged_cells,
-    scored_cells,
+    cells_read_twice,
 )
 from falter.measures.drop_decomposition import drop_parts
 from falter.measures.flips import churn
@@ -149,12 +147,8 @@ def tables_with_evidence(
     checks = _Checks(store, run)
     builders = [TableBuilder(run, place) for place in range(len(run.panels))]
     gathered = [_Gathered(run) for _ in run.panels]
-    readers = [*(second for second in seconds if second is not None), *scorers.values()]
-    sections = bool(checks.recipes) or any(reader.needs_prompt for reader in readers)
-    cells, again = tee(store.cells(run, sections=sections))
-    first = scored_cells(store, run, scorers, cells=cells)
-    second = judged_cells(again, run, seconds)
-    for (cell, score), (_, reread) in zip(first, second, strict=True):
+    sections = bool(checks.recipes)
+    for cell, score, reread in cells_read_twice(store, run, scorers, seconds, sections=sections):
         builders[cell.panel].add(cell, score)
         gathered[cell.panel].add(cell, reread, checks)
     checks.close()

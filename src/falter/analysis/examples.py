@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from falter.analysis.table import STATUSES, Table, score_cell, scored_cells
+from falter.analysis.table import STATUSES, Table, cells_read_twice, score_cell
 from falter.records.figures import Example, Segment, Side
 from falter.records.interfaces import Scorer
-from falter.records.types import BASELINE, Prompt, Response, Run, Score, Section
+from falter.records.types import BASELINE, Panel, Prompt, Run, Score, Section
+from falter.scorers.base import second_reader
 from falter.store.store import Store, StoredCell
 from falter.text.spans import diff_spans
 
@@ -43,8 +44,10 @@ def examples(table: Table, store: Store, run: Run, scorer: Scorer) -> tuple[Exam
     chosen = []
     for row, column in places:
         item = table.item_ids[row]
-        before, after = cells[item, baseline], cells[item, table.recipes[column].id]
-        chosen.append(example_of(before, after, scorer, with_demonstrations=with_demonstrations))
+        both = cells[item, baseline], cells[item, table.recipes[column].id]
+        first = both[0].response if scorer.needs_baseline else None
+        before, after = (Judged(cell, score_cell(cell, scorer, first)) for cell in both)
+        chosen.append(example_of(before, after, with_demonstrations=with_demonstrations))
     return tuple(chosen)
 
 
@@ -74,11 +77,18 @@ def _choose(table: Table) -> list[tuple[int, int]]:
     return places
 
 
-def example_of(
-    before: StoredCell, after: StoredCell, scorer: Scorer, *, with_demonstrations: bool = False
-) -> Example:
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A cell with its score, and that of a second reader where one is named."""
+
+    cell: StoredCell
+    score: Score | None
+    second: Score | None = None
+
+
+def example_of(before: Judged, after: Judged, *, with_demonstrations: bool = False) -> Example:
     """What was asked and answered at two cells of an item, the clean one first."""
-    original, prompt = before.variant.prompt, after.variant.prompt
+    original, prompt = before.cell.variant.prompt, after.cell.variant.prompt
     demonstrations = _demonstrations(original, prompt) if with_demonstrations else ()
     target = prompt.target
     expected = (
@@ -87,25 +97,31 @@ def example_of(
         else str(target)
     )
     return Example(
-        item=before.variant.item.key,
-        recipe=after.variant.recipe.label,
+        item=before.cell.variant.item.key,
+        recipe=after.cell.variant.recipe.label,
         expected=expected,
         segments=tuple(_joined([*demonstrations, *segments(original, prompt)])),
-        baseline=_side(before, scorer, before.response),
-        perturbed=_side(after, scorer, before.response),
+        baseline=_side(before),
+        perturbed=_side(after),
     )
 
 
-def _side(cell: StoredCell, scorer: Scorer, baseline: Response | None) -> Side:
-    score = score_cell(cell, scorer, baseline if scorer.needs_baseline else None)
+def _side(judged: Judged) -> Side:
+    cell, score, second = judged.cell, judged.score, judged.second
     response, prompt = cell.response, cell.variant.prompt
     right = score is not None and score.value == 1.0
     if response is None:
         outcome = "failed" if cell.failure else "missing"
         return Side(answer=cell.failure or "no answer", right=False, outcome=outcome)
     if not response.scores:
-        read = (score.extracted if score is not None else None) or ""
-        return Side(answer=response.text or "", right=right, read=read, outcome=_outcome(score))
+        return Side(
+            answer=response.text or "",
+            right=right,
+            read=(score.extracted if score is not None else None) or "",
+            outcome=_outcome(score),
+            tier=(score.tier if score is not None else None) or "",
+            second="" if second is None else f"{second.scorer}: {judgement(second)}",
+        )
     detail = tuple(
         (text, scored.logprob)
         for text, scored in zip(prompt.choices, response.scores, strict=False)
@@ -113,6 +129,13 @@ def _side(cell: StoredCell, scorer: Scorer, baseline: Response | None) -> Side:
     label = score.extracted if score is not None else None
     answer = prompt.choices[prompt.labels.index(label)] if label in prompt.labels else ""
     return Side(answer=f"{label}. {answer}", right=right, detail=detail)
+
+
+def judgement(score: Score) -> str:
+    """`right`, `wrong`, `in between`, or the outcome of an answer that has no score."""
+    if score.value is None:
+        return score.outcome
+    return {1.0: "right", 0.0: "wrong"}.get(score.value, "in between")
 
 
 def _outcome(score: Score | None) -> str:
@@ -169,8 +192,8 @@ AnswerKind = Literal["lost", "gained", "unparsed", "truncated", "refused", "fail
 class Answer:
     """One cell beside its item's clean prompt; `example` holds the prompts and both answers.
 
-    `outcome` and `value` are those of this cell, `before` is the clean prompt's value. `reason`
-    says why there is no value.
+    `outcome`, `value` and `tier` are those of this cell, `before` is the clean prompt's value.
+    `reason` says why there is no value, or the score of each field.
     """
 
     model: str
@@ -183,8 +206,9 @@ class Answer:
     outcome: str
     value: float | None
     before: float | None
+    tier: str
     reason: str
-    example: Example
+    example: Example | None
 
     @property
     def is_lost(self) -> bool:
@@ -222,25 +246,34 @@ def answers(
     items: Sequence[str] = (),
     model: str | None = None,
     task: str | None = None,
-) -> Iterator[Answer]:
+    most: int,
+) -> tuple[list[Answer], int]:
     """The answers of a run in plan order: those of the kinds, or all; of a recipe, items, a panel.
 
-    The clean prompt's own answers are among them where no kind needs a comparison.
+    The clean prompt's own answers are among them where no kind needs a comparison. Returns the
+    first `most` and the number of all.
     """
-    clean: tuple[StoredCell, Score | None] | None = None
-    for cell, score in scored_cells(store, run, scorers, sections=True):
+    clean: Judged | None = None
+    found: list[Answer] = []
+    count = 0
+    seconds = [second_reader(scorers[panel.scorer]) for panel in run.panels]
+    for cell, score, second in cells_read_twice(store, run, scorers, seconds, sections=True):
         variant, panel = cell.variant, run.panels[cell.panel]
+        judged = Judged(cell, score, second)
         if variant.recipe.id == BASELINE.id and cell.repeat == 0:
-            clean = (cell, score)
+            clean = judged
         if model not in (None, panel.model.label) or task not in (None, panel.task):
             continue
         if recipe not in (None, variant.recipe.label) or (items and variant.item.key not in items):
             continue
-        if clean is None or not _same_item(clean[0], cell):
+        if clean is None or not _same_item(clean.cell, cell):
             clean = None
-        answer = _answer(cell, score, clean, run, scorers[panel.scorer])
+        answer = _answer(judged, clean, panel)
         if not kinds or any(answer.of_kind(kind) for kind in kinds):
-            yield answer
+            count += 1
+            if count <= most:
+                found.append(replace(answer, example=example_of(clean or judged, judged)))
+    return found, count
 
 
 def unread_replies(
@@ -269,26 +302,21 @@ def _same_item(clean: StoredCell, cell: StoredCell) -> bool:
     return (clean.panel, clean.variant.item.id) == (cell.panel, cell.variant.item.id)
 
 
-def _answer(
-    cell: StoredCell,
-    score: Score | None,
-    clean: tuple[StoredCell, Score | None] | None,
-    run: Run,
-    scorer: Scorer,
-) -> Answer:
-    before, clean_score = clean if clean is not None else (cell, None)
-    panel, variant = run.panels[cell.panel], cell.variant
+def _answer(judged: Judged, clean: Judged | None, panel: Panel) -> Answer:
+    cell, score = judged.cell, judged.score
+    before = None if clean is None else clean.score
     return Answer(
         model=panel.model.label,
         task=panel.task,
         scorer=panel.scorer,
-        item=variant.item.key,
-        recipe=variant.recipe.label,
-        draw=variant.draw,
+        item=cell.variant.item.key,
+        recipe=cell.variant.recipe.label,
+        draw=cell.variant.draw,
         repeat=cell.repeat,
         outcome="missing" if score is None else score.outcome,
         value=None if score is None else score.value,
-        before=None if clean_score is None else clean_score.value,
+        before=None if before is None else before.value,
+        tier=(score.tier if score is not None else None) or "",
         reason=(score.reason if score is not None else None) or cell.failure or "",
-        example=example_of(before, cell, scorer),
+        example=None,
     )

@@ -39,7 +39,7 @@ from falter.measures.averages import (
     random_conditions_average,
 )
 from falter.measures.drops import accuracy, accuracy_drop
-from falter.measures.flips import FlipRate, flip_rate, noise_floor
+from falter.measures.flips import FlipRate, flip_rate, noise_floor, turn_threshold
 from falter.measures.missing import MissingBounds, missing_bounds, missingness
 from falter.measures.variance import PromptShare, prompt_share, variance_components
 from falter.measures.verdicts import FamilyVerdicts, RecipeVerdict, recipe_verdicts
@@ -67,7 +67,7 @@ class Signer:
                 f"falter {settings.version}",
                 f"{panel.task}@{short(panel.revision, 8)}",
                 panel.model.label + (f"@{short(panel.model.id, 8)}"),
-                panel.scorer,
+                panel.scorer + (f" + {settings.reader}" if settings.reader else ""),
                 f"items {len(table.items)}",
                 f"recipes {len(table.recipes)}",
                 f"draws {table.draws}",
@@ -131,6 +131,9 @@ class _Panel:
         self.columns = table.distinct
         self.counts = _counts(table, range(len(table.recipes)))
         self.options: dict[str, Any] = {"clusters": table.clusters, "level": settings.level}
+        identity = self._identity()
+        moves = () if identity is None else self.values[:, identity] - self.values[:, 0]
+        self.threshold = turn_threshold(self.values, moves)
 
     def result(self) -> PanelResult:
         table, components = self.table, self._components()
@@ -258,8 +261,8 @@ class _Panel:
             drop_all=self.sign(self._drop(before, carried[:, n]), **about, rule="all items"),
             changed=int(changed.sum()),
             **missing,
-            lost=int(np.sum(before - after > 0.5)) if has_baseline else None,
-            gained=int(np.sum(after - before > 0.5)) if has_baseline else None,
+            lost=int(np.sum(before - after > self.threshold)) if has_baseline else None,
+            gained=int(np.sum(after - before > self.threshold)) if has_baseline else None,
             edits_mean=None if edits is None or not len(edits) else float(edits.mean()),
             counts=_counts(self.table, [n]),
             everyday=self.settings.everyday(recipe),
@@ -414,12 +417,11 @@ class _Panel:
             return None
         identity = self._identity()
         if identity is not None:
-            floor = noise_floor(values[:, 0], values[:, identity], level=self.level)
+            floor = noise_floor(values[:, 0], values[:, identity], **self.options)
             return self.sign(floor, recipe=table.recipes[identity].label)
         if table.repeats > 1 and table.in_plan[:, 0, 1].any():
             scores = table.scores(strict=self.settings.strict)
-            first, second = scores[:, 0, 0], scores[:, 0, 1]
-            floor = noise_floor(first, second, level=self.level)
+            floor = noise_floor(scores[:, 0, : table.repeats], **self.options)
             return self.sign(floor, recipe="baseline repeated")
         return None
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from falter.analysis.examples import judgement
 from falter.analysis.panel import Signer, panel_of
 from falter.analysis.results import PanelResult, Settings
-from falter.analysis.table import Table, TableBuilder, scored_cells
+from falter.analysis.table import Table, TableBuilder, cells_read_twice
 from falter.measures.averages import micro_average
 from falter.measures.drops import accuracy_drop
 from falter.records import numbers as n
@@ -30,6 +31,7 @@ from falter.records.types import Estimate, Panel, Run, Score
 from falter.store.store import Store, StoredCell
 
 MOST_SHOWN = 10
+_COUNTED = ("inferred", "unparsed", "truncated", "refused")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,21 +82,21 @@ def rescored_panels(
     store: Store,
     run: Run,
     scorers: Mapping[str, Scorer],
-    other: Scorer,
+    others: Mapping[str, Scorer],
     places: Collection[int],
     settings: Settings,
 ) -> tuple[ReadTwice, ...]:
     """The panels at these places of a run, read by their own scorer and by another one.
 
-    One pass over the stored answers; calls no model.
+    `others` are by the name of the own. One pass over the stored answers; calls no model.
     """
-    readers = {place: _TwoReadings(run, place, other) for place in places}
-    pairs = zip(
-        scored_cells(store, run, scorers, sections=True),
-        scored_cells(store, run, dict.fromkeys(scorers, other), sections=True),
-        strict=True,
-    )
-    for (cell, first), (_, second) in pairs:
+    readers = {
+        place: _TwoReadings(run, place, others[run.panels[place].scorer]) for place in places
+    }
+    seconds = [
+        others[panel.scorer] if place in readers else None for place, panel in enumerate(run.panels)
+    ]
+    for cell, first, second in cells_read_twice(store, run, scorers, seconds, sections=True):
         if cell.panel in readers:
             readers[cell.panel].add(cell, first, second)
     return tuple(reader.result(settings) for reader in readers.values())
@@ -119,10 +121,10 @@ class _TwoReadings:
         self.answers += 1
         if (first.outcome, first.value) == (second.outcome, second.value):
             return
-        judged = _judgement(first), _judgement(second)
+        judged = judgement(first), judgement(second)
         self.turned[judged] += 1
         self.by_recipe[cell.variant.recipe.label] += 1
-        read = first.extracted or "", second.extracted or ""
+        read = _read(first), _read(second)
         reply = (cell.response.text or "").strip()
         self.replies[reply, _expected(cell), judged, read] += 1
 
@@ -152,11 +154,10 @@ class _TwoReadings:
         )
 
 
-def _judgement(score: Score) -> str:
-    """`right`, `wrong`, `in between`, or the outcome of an answer that has no score."""
-    if score.value is None:
-        return score.outcome
-    return {1.0: "right", 0.0: "wrong"}.get(score.value, "in between")
+def _read(score: Score) -> str:
+    """What a scorer took for the answer, with its tier where it was inferred."""
+    read = score.extracted or ""
+    return f"{read} (inferred)" if score.tier == "inferred" else read
 
 
 def _expected(cell: StoredCell) -> str:
@@ -249,14 +250,11 @@ def _readings(panel: ReadTwice) -> Grid:
     """The numbers to remember of both readings, and the second's less the first's."""
     readings = [
         (reading.panel.scorer, reading.baseline, reading.micro, reading.prompt_share.share,
-         reading.counts.unparsed, reading.counts.truncated, reading.counts.refused)
+         *(getattr(reading.counts, name) for name in _COUNTED))
         for reading in (panel.first, panel.second)
     ]  # fmt: skip
     counts = (panel.first.counts, panel.second.counts)
-    more = [
-        getattr(counts[1], name) - getattr(counts[0], name)
-        for name in ("unparsed", "truncated", "refused")
-    ]
+    more = [getattr(counts[1], name) - getattr(counts[0], name) for name in _COUNTED]
     first, second = panel.scorers
     return Grid(
         name="readings",
@@ -266,6 +264,7 @@ def _readings(panel: ReadTwice) -> Grid:
             Column(name="Baseline, %", unit="percent"),
             Column(name="Average drop, points", unit="points"),
             Column(name="Prompt share, %", unit="percent"),
+            Column(name="inferred", unit="count", over="Answers"),
             Column(name="unparsed", unit="count", over="Answers"),
             Column(name="cut off", unit="count", over="Answers"),
             Column(name="refused", unit="count", over="Answers"),
@@ -273,7 +272,8 @@ def _readings(panel: ReadTwice) -> Grid:
         rows=(*readings, (f"{second} less {first}", panel.accuracy, panel.average, None, *more)),
         text=(
             "The last line is taken item by item from the same answers, so its interval is about "
-            "the two readings and leaves out the difference between items.",
+            "the two readings and leaves out the difference between items. Inferred answers were "
+            "taken from prose; all other answers were stated, or are the whole reply.",
         ),
     )
 

@@ -49,9 +49,9 @@ def level_of(level: float) -> str:
     return f"{100 * level:.3g}"
 
 
-def noun(count: int, name: str, plural: str = "") -> str:
-    """`1 item`, `72 items`, `2 replies`."""
-    return f"{n.whole(count)} {name if count == 1 else plural or f'{name}s'}"
+def noun(count: int, name: str) -> str:
+    """`1 item`, `72 items`."""
+    return f"{n.whole(count)} {name}{'' if count == 1 else 's'}"
 
 
 def are(count: int) -> str:

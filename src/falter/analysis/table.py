@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, tee
 from statistics import median
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from falter.analysis.cache import KnownScores
 from falter.records.interfaces import Case, PreparedScorer, Scorer
 from falter.records.types import BASELINE, Panel, Recipe, Response, Run, Score, Tier
-from falter.scorers.base import EMPTY_REASON
+from falter.scorers.base import EMPTY_REASON, safe_score
 from falter.store.cells import CellRange
 from falter.store.store import PromptSize, Store, StoredCell
 
@@ -211,7 +211,7 @@ def score_cell(cell: StoredCell, scorer: Scorer, baseline: Response | None = Non
         if cell.failure is None:
             return None
         response = Response(key=cell.key, failure=cell.failure)
-    return scorer.score(Case(variant=cell.variant, response=response, baseline=baseline))
+    return safe_score(scorer, Case(variant=cell.variant, response=response, baseline=baseline))
 
 
 def scored_cells(
@@ -236,8 +236,6 @@ def scored_cells(
     cut = cuts_of_run(store, run) if cut is None else cut
     if cells is None:
         cells = store.cells(run, items=items, within=within, sections=sections)
-    if any(isinstance(scorer, PreparedScorer) for scorer in by_panel):
-        cells = _prepared(cells, by_panel)
     for cell, score in judged_cells(cells, run, by_panel):
         limit = cut.get((cell.panel, cell.key)) if cut else None
         if limit is not None:
@@ -248,6 +246,27 @@ def scored_cells(
         yield cell, score
 
 
+def cells_read_twice(
+    store: Store,
+    run: Run,
+    scorers: Mapping[str, Scorer],
+    seconds: Sequence[Scorer | None],
+    *,
+    sections: bool = False,
+) -> Iterator[tuple[StoredCell, Score | None, Score | None]]:
+    """Every planned cell with its score and the second scorer's of its panel, in one pass.
+
+    An answer to a prompt that the server cut without a word is failed in both.
+    """
+    readers = [*(second for second in seconds if second is not None), *scorers.values()]
+    sections = sections or any(reader.needs_prompt for reader in readers)
+    cells, again = tee(store.cells(run, sections=sections))
+    first = scored_cells(store, run, scorers, cells=cells)
+    for (cell, score), (_, second) in zip(first, judged_cells(again, run, seconds), strict=True):
+        is_cut = score is not None and (score.reason or "").startswith(CUT_PROMPT)
+        yield cell, score, score if is_cut else second
+
+
 def judged_cells(
     cells: Iterator[StoredCell], run: Run, by_panel: Sequence[Scorer | None]
 ) -> Iterator[tuple[StoredCell, Score | None]]:
@@ -255,6 +274,8 @@ def judged_cells(
 
     A panel without a scorer has no scores.
     """
+    if any(isinstance(scorer, PreparedScorer) for scorer in by_panel):
+        cells = _prepared(cells, by_panel)
     baselines, known = _Baselines(run), KnownScores(by_panel)
     lookup = known.useful
     try:
@@ -275,7 +296,7 @@ def judged_cells(
                 if score is None and scorer is not None:
                     response = None if before is None else before.response
                     score = score_cell(cell, scorer, response)
-                    if key is not None and score is not None:
+                    if key is not None and score is not None and score.outcome != "failed":
                         fresh[key] = score
                 yield cell, score
             if fresh:
@@ -284,7 +305,9 @@ def judged_cells(
         known.close()
 
 
-def _prepared(cells: Iterator[StoredCell], by_panel: Sequence[Scorer]) -> Iterator[StoredCell]:
+def _prepared(
+    cells: Iterator[StoredCell], by_panel: Sequence[Scorer | None]
+) -> Iterator[StoredCell]:
     """The same cells, a stretch at a time, each stretch shown to the scorers that prepare."""
     while stretch := list(islice(cells, STRETCH)):
         for place, scorer in enumerate(by_panel):

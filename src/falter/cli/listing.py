@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from falter.clients.quantize import QUANTISATIONS, content_hash, quantised
-from falter.records.errors import UnknownName
-from falter.weights.downloads import MINILM, SMOLLM2, find_weights, pull_weights
+from falter.clients.quantize import QUANTISATIONS, quantised
+from falter.records.errors import UnknownName, WeightsError
+from falter.weights.downloads import MINILM, SMOLLM2, content_hash, find_weights, pull_weights
 
 Row = dict[str, Any]
 EMBEDDED = {"minilm": MINILM, "smollm2": SMOLLM2}
@@ -105,9 +105,15 @@ def list_models() -> None:
 
 
 def weights_here() -> dict[str, str | None]:
-    """Where the weights of each embedded model are."""
-    paths = {name: find_weights(record) for name, record in EMBEDDED.items()}
-    return {name: None if path is None else str(path) for name, path in paths.items()}
+    """Where the weights of each embedded model are, or why they are not used."""
+    found: dict[str, str | None] = {}
+    for name, record in EMBEDDED.items():
+        try:
+            path = find_weights(record)
+            found[name] = None if path is None else str(path)
+        except WeightsError as error:
+            found[name] = f"{error.message}; {error.hint}"
+    return found
 
 
 def not_downloaded(name: str) -> str:
@@ -122,12 +128,7 @@ def pull(name: str, force: bool) -> None:
     if name not in EMBEDDED:
         raise UnknownName("embedded model", name, EMBEDDED)
     record = EMBEDDED[name]
-    path = None if force else find_weights(record)
-    if path is not None:
-        click.echo(f"{name} is downloaded already", err=True)
-    else:
-        path = pull_weights(record, say=lambda text: click.echo(text, err=True), force=force)
-    click.echo(path)
+    click.echo(pull_weights(record, say=lambda text: click.echo(text, err=True), force=force))
 
 
 @models.command("quantize")

@@ -138,7 +138,9 @@ def describe(lane: Progress, price: Price | None) -> str:
         spent = (lane.prompt_tokens * price.input + lane.completion_tokens * price.output) / 1e6
         parts.append(f"{spent:,.4f} {price.currency}")
     left = lane.total - lane.done
-    if left and answered:
+    if lane.paused:
+        parts.append(f"paused, because every request fails: {printable(lane.paused)[:200]}")
+    elif left and answered:
         parts.append(f"{clock(left / rate)} left")
     elif not left:
         parts.append(f"in {clock(elapsed)}")

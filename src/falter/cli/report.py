@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
@@ -177,6 +178,7 @@ def _say_rest(result: Answers) -> None:
 def _plain(answer: Answer) -> dict[str, Any]:
     """An answer as an object that a script can use."""
     sides = answer.example
+    assert sides is not None
     return {
         **{name: value for name, value in asdict(answer).items() if name != "example"},
         "expected": sides.expected,
@@ -186,6 +188,7 @@ def _plain(answer: Answer) -> dict[str, Any]:
         "answer": sides.perturbed.answer,
         "read_before": sides.baseline.read,
         "read": sides.perturbed.read,
+        "second": sides.perturbed.second,
     }
 
 
@@ -194,7 +197,15 @@ def _plain(answer: Answer) -> dict[str, Any]:
 
 @click.command()
 @click.argument("run", required=False)
-@click.option("--scorer", "-s", metavar="NAME", required=True, help="Who reads the answers again.")
+@click.option("--scorer", "-s", metavar="NAME", help="The scorer that reads the answers again.")
+@click.option(
+    "--reader", metavar="MODEL", help="Ask this model for the answer in each reply that is "
+    "inferred or unparsed.",
+)  # fmt: skip
+@click.option("--reader-base-url", help="Where the reader's server listens.")
+@click.option("--reader-api", help="Which API to use: chat (default) or completions.")
+@click.option("--reader-api-key-env", help="The environment variable that holds its key.")
+@click.option("--marks", type=FILE, help="What people read, as 'falter view' exports it.")
 @click.option(
     "--labels", metavar="A,B,C", help="The labels to read, for a scorer of labels  "
     "[default: the run's, or the different targets]",
@@ -205,27 +216,54 @@ def _plain(answer: Answer) -> dict[str, Any]:
 @form_options
 def rescore(
     run: str | None,
-    scorer: str,
+    scorer: str | None,
+    reader: str | None,
+    reader_base_url: str | None,
+    reader_api: str | None,
+    reader_api_key_env: str | None,
+    marks: Path | None,
     labels: str | None,
     store_path: Path,
     part: str | None,
     partial: bool,
     **forms: Any,
 ) -> None:
-    """Read the stored answers of RUN with another scorer, and show both readings.
+    """Read the stored answers of RUN again, by another scorer, a model or people, and show both
+    readings.
 
-    Calls no model and changes nothing: RUN keeps its scorer. Without RUN, the newest.
+    RUN keeps its scorer. Without RUN, the newest. Only --reader calls a model: once for each reply
+    that the scorer inferred or could not read, and for at most 50 that state their answer, to
+    compare. Its replies are stored and not asked for again.
 
     \b
     falter rescore --scorer label
     falter rescore 3f1c --scorer includes --json
+    falter rescore 3f1c --reader openai:NAME
+    falter rescore 3f1c --marks falter-marks.jsonl
     """
-    study = rescored_study(
-        store_path,
-        run,
-        scorer,
-        part=part,
-        labels=[label.strip() for label in (labels or "").split(",") if label.strip()],
-        incomplete=partial,
-    )
+    spec = None
+    meter: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+    if reader is not None:
+        from falter.cli.progress import Meter
+        from falter.engine.config import ModelSpec
+
+        spec = ModelSpec(
+            name=reader,
+            base_url=reader_base_url,
+            api=reader_api,
+            api_key_env=reader_api_key_env,
+        )
+        meter = Meter(Console(stderr=True), {reader: None})
+    with meter as watch:
+        study = rescored_study(
+            store_path,
+            run,
+            scorer,
+            part=part,
+            labels=[label.strip() for label in (labels or "").split(",") if label.strip()],
+            incomplete=partial,
+            reader=spec,
+            marks=marks,
+            watch=watch,
+        )
     show(study, **forms)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -65,9 +64,6 @@ def _selection_options(command: F) -> F:
 @rewrites.command("prepare")
 @experiment_options
 @protocol_options
-@click.option("--rewriter-base-url", help="Where the rewriter's server listens.")
-@click.option("--rewriter-api", help="Which API to use: chat (default) or completions.")
-@click.option("--rewriter-api-key-env", help="The environment variable that holds its key.")
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def prepare_command(
@@ -84,9 +80,6 @@ def prepare_command(
 
     Exit code 1 if some requests failed; the same command sends them again.
     """
-    connection = {
-        name: options.pop(f"rewriter_{name}") for name in ("base_url", "api", "api_key_env")
-    }
     settings, folder = settings_from(options, needs_models=False)
     experiments = rewriting_experiments(read_study(settings, folder=folder, needs_models=False))
     spec = experiments[0].rewriter if experiments else None
@@ -94,7 +87,6 @@ def prepare_command(
         raise UsageError(
             "No rewriter is named", hint="--rewriter MODEL, or 'rewriter: MODEL' in the file"
         )
-    spec = replace(spec, **{key: value for key, value in connection.items() if value is not None})
     with Store(store_path) as store, _meter(spec) as meter:
         prepared = prepare(experiments, spec, store, meter)
     if as_json:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import time
 from typing import Any, Self
 
+import orjson
+
 from falter.records.errors import EndpointError
 from falter.records.types import ContinuationScore, Request, Response, Usage
 
 LONGEST_TEXT = 1_000_000
+LONGEST_REASON = 2000
+MAX_DEPTH = 100
+"""Lists within lists of a reply; orjson writes 254, and Python's own recursion ends at 1,000."""
+MAX_CONTAINERS = 3_000_000
+"""Brackets of a reply, each of which may be a list of 56 bytes in memory."""
 MOST_TOKENS = 10_000_000
 """More than any request takes: a server that counts beyond has not counted."""
 THOUGHT = re.compile(r"\s*<think>(?P<inside>.*?)(?:(?P<end></think>)|\Z)", re.S)
@@ -47,12 +56,12 @@ class Answer:
         request_id: Any = None,
         value: float | None = None,
     ) -> Self:
-        """From values of a server's JSON: those of a wrong type count as absent.
+        """From values of a server's JSON: those of a wrong type count as absent, but for the text.
 
-        A text beyond a million characters is cut there, with finish reason `length`.
+        TypeError: the text is none.
         """
-        if text is not None and len(text) > LONGEST_TEXT:
-            text, finish_reason = text[:LONGEST_TEXT], "length"
+        if not isinstance(text, str | None):
+            raise TypeError(f"the text is of type {type(text).__name__}")
         return cls(
             text=text,
             scores=scores,
@@ -64,7 +73,7 @@ class Answer:
                 cached_tokens=_count(cached_tokens),
             ),
             served_by=_short(served_by),
-            reasoning=reasoning[:LONGEST_TEXT] if isinstance(reasoning, str) else None,
+            reasoning=reasoning if isinstance(reasoning, str) else None,
             request_id=_short(request_id),
             value=value,
         )
@@ -74,8 +83,18 @@ class Answer:
         return self.stored(request.key, latency)
 
     def stored(self, key: str, latency: float = 0.0) -> Response:
-        """The same where no more than the request's key is known."""
+        """The same where no more than the request's key is known.
+
+        Every reply becomes a record here. Halves of characters are replaced. A text beyond a
+        million characters is cut there, with finish reason `length`. A score that is not finite
+        is a failure.
+        """
+        odd = next((s.logprob for s in self.scores if not math.isfinite(s.logprob)), self.value)
+        if odd is not None and not math.isfinite(odd):
+            return failed_key(key, f"the model gave the score {odd}, which is no finite number")
         text, reasoning, finish_reason = self.text, self.reasoning, self.finish_reason
+        if text is not None and len(text) > LONGEST_TEXT:
+            text, finish_reason = text[:LONGEST_TEXT], "length"
         if text is not None and not self.scores:
             text, inside, whole = split_reasoning(text)
             reasoning = "\n".join(filter(None, (reasoning, inside))) or None
@@ -83,17 +102,70 @@ class Answer:
                 finish_reason = "unclosed_reasoning"
         return Response(
             key=key,
-            text=text,
+            text=_whole(text),
             scores=self.scores,
-            finish_reason=finish_reason,
+            finish_reason=_whole(finish_reason),
             usage=self.usage,
             latency=latency,
-            served_by=self.served_by,
+            served_by=_whole(self.served_by),
             received_at=time(),
-            reasoning=reasoning,
+            reasoning=_whole(reasoning and reasoning[:LONGEST_TEXT]),
             value=self.value,
-            request_id=self.request_id,
+            request_id=_whole(self.request_id),
         )
+
+
+def read_json(raw: bytes) -> Any:
+    """Return the JSON of a reply; `ValueError` if it is none, or beyond the bounds.
+
+    The one place where what a server sent is parsed. NaN is no JSON. Half a character, which some
+    servers write where an answer was cut, does not cost the answer.
+    """
+    brackets = raw.count(b"[") + raw.count(b"{")
+    if brackets > MAX_CONTAINERS:
+        raise TooLargeJson(f"more than {MAX_CONTAINERS:,} brackets")
+    try:
+        data = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        if b"\\u" not in raw:
+            raise
+        try:
+            data = json.loads(raw, parse_constant=_no_number, parse_int=_bounded)
+        except (ValueError, RecursionError):
+            raise error from None
+    if brackets > MAX_DEPTH:
+        _check_depth(data)
+    return data
+
+
+class TooLargeJson(ValueError):
+    """JSON beyond the bounds, which asking again would not change."""
+
+
+def _bounded(digits: str) -> int | float:
+    return int(digits) if len(digits) < 19 else float(digits)
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _check_depth(data: Any) -> None:
+    """Raise for lists in lists without end; level by level, so that nothing recurses here."""
+    level = [data]
+    for _ in range(MAX_DEPTH):
+        inner = (v.values() if isinstance(v, dict) else v for v in level)
+        level = [v for values in inner for v in values if isinstance(v, (dict, list))]
+        if not level:
+            return
+    raise TooLargeJson(f"nested more than {MAX_DEPTH} deep")
+
+
+def _whole(text: str | None) -> str | None:
+    """The text with U+FFFD for halves of characters, which no file can hold."""
+    if text is None or text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def split_reasoning(text: str) -> tuple[str, str, bool]:
@@ -153,7 +225,7 @@ def failed(request: Request, reason: str) -> Response:
 
 def failed_key(key: str, reason: str) -> Response:
     """The same where no more than the request's key is known."""
-    return Response(key=key, failure=reason, received_at=time())
+    return Response(key=key, failure=_whole(reason[:LONGEST_REASON]), received_at=time())
 
 
 def refused_key(key: str, reason: str) -> Response:

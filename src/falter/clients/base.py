@@ -50,6 +50,16 @@ class BaseClient(ABC):
         raise EndpointError(f"{self.model.label} gives no log-likelihoods of given answers")
 
     @property
+    def address(self) -> str | None:
+        """Where the requests go; None if they stay in this process."""
+        return self.model.base_url
+
+    @property
+    def key_variable(self) -> str | None:
+        """The name of the environment variable whose value goes there; None if none does."""
+        return None
+
+    @property
     def adapted(self) -> Mapping[str, str]:
         """What was learnt of how the server wants to be asked: fields, and what became of them."""
         return {}
@@ -66,6 +76,11 @@ class HttpClient(BaseClient):
     async def check(self) -> None:
         """Ask for the model list: free of charge, and it says if the first request can work."""
         await self.transport.check(self.model.name)
+
+    @property
+    def key_variable(self) -> str | None:
+        """The variable of the transport's key."""
+        return self.transport.key_variable
 
     @property
     def adapted(self) -> Mapping[str, str]:

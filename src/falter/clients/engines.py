@@ -74,6 +74,7 @@ class EngineClient(BaseClient):
 
     def __init__(self, client: Client, host: Host) -> None:
         self.model = client.model
+        self._key_variable = getattr(client, "key_variable", None)
         self.chunk = FEWEST
         self._own = client.capabilities
         self.capabilities = replace(self._own, lanes=1, batch=1, keeps_prefixes=False)
@@ -84,6 +85,11 @@ class EngineClient(BaseClient):
         self._most_losses = MAX_ENGINE_LOSSES
         self._losses = 0
         """How many engines have ended since the last answer."""
+
+    @property
+    def key_variable(self) -> str | None:
+        """The variable of the client's own."""
+        return self._key_variable
 
     async def check(self) -> None:
         """Start all engines at once; each loads its model."""

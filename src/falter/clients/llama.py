@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import mmap
 import os
 import re
@@ -16,12 +15,20 @@ from typing import TYPE_CHECKING
 
 from falter.clients.answers import Answer, failed
 from falter.clients.base import BaseClient
-from falter.clients.quantize import content_hash, quantised
+from falter.clients.constrained import answer_grammar
+from falter.clients.quantize import quantised
 from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
 from falter.records.errors import InvalidValue, PreflightError
 from falter.records.interfaces import Capabilities, Client
 from falter.records.types import Model, Request, Response, Usage
-from falter.weights.downloads import SMOLLM2, cache_dir, find_weights, pull_weights
+from falter.weights.downloads import (
+    SMOLLM2,
+    cache_dir,
+    content_hash,
+    find_weights,
+    pull_weights,
+    require_content,
+)
 
 if TYPE_CHECKING:
     from falter.clients.llama_engine import LlamaEngine
@@ -67,7 +74,7 @@ class LlamaClient(BaseClient):
 
     async def check(self) -> None:
         """Fetch the weights on first use, and load them."""
-        path = await asyncio.to_thread(self._locate)
+        path = await asyncio.to_thread(self._located)
         from falter.clients.llama_engine import LlamaEngine
 
         engine = await asyncio.to_thread(LlamaEngine, path)
@@ -75,6 +82,13 @@ class LlamaClient(BaseClient):
         self._free = asyncio.Queue()
         for engine in self._engines:
             self._free.put_nowait(engine)
+
+    def _located(self) -> Path:
+        """The file; what is loaded is what the record says."""
+        path, weights = self._locate(), self.model.weights
+        if weights is not None:
+            require_content(path, weights, "run the same command again")
+        return path
 
     async def generate(self, request: Request) -> Response:
         sampling = request.sampling
@@ -86,7 +100,7 @@ class LlamaClient(BaseClient):
                 temperature=sampling.temperature,
                 seed=int(request.key[7:19], 16) if sampling.seed is None else sampling.seed,
                 stop=sampling.stop,
-                only=[json.dumps({"answer": answer}) for answer in request.answers],
+                grammar=None if request.answers is None else answer_grammar(request.answers),
             )
             usage = Usage(
                 prompt_tokens=written.prompt_tokens, completion_tokens=written.completion_tokens
@@ -184,7 +198,7 @@ class GgufFile:
     member: str = ""
 
     def fetched(self) -> Path:
-        """The file on this machine, fetched from the hub where it is not; its hash is checked."""
+        """The file on this machine, fetched from the hub where it is not."""
         if self.path is not None:
             return self.path
         from huggingface_hub import hf_hub_download
@@ -193,11 +207,6 @@ class GgufFile:
             path = Path(hf_hub_download(self.repository, self.member)).resolve()
         except Exception as error:
             raise _away(self.name, error) from error
-        if content_hash(path) != self.weights:
-            raise PreflightError(
-                f"{self.name} is not the file that the hub named",
-                hint="it may have changed in between; run the same command again",
-            )
         return path
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from falter.clients.settings import require
@@ -89,18 +87,6 @@ def quantised(
             os.fsync(file.fileno())
         os.replace(folder / "made.gguf", target)
     return target
-
-
-def content_hash(path: Path) -> str:
-    """`sha256:…` of a file's bytes; read again only when the file has changed."""
-    about = path.stat()
-    return _hash(path, about.st_mtime_ns, about.st_size)
-
-
-@lru_cache(maxsize=32)
-def _hash(path: Path, changed: int, size: int) -> str:
-    with path.open("rb") as file:
-        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 @contextmanager

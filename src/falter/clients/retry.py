@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from falter.clients.answers import read_json
 from falter.records.rng import Rng
 
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
@@ -140,8 +141,8 @@ class ServerError:
 def read_error(raw: bytes) -> ServerError:
     """What a server said went wrong, from the usual places of a body."""
     try:
-        data = orjson.loads(raw)
-    except orjson.JSONDecodeError:
+        data = read_json(raw)
+    except ValueError:
         return ServerError(raw[:LONGEST_RAW].decode("utf-8", "replace"))
     if isinstance(data, list) and len(data) == 1:
         (data,) = data
@@ -152,7 +153,7 @@ def read_error(raw: bytes) -> ServerError:
     code = error.get("code") or error.get("type") or ""
     return ServerError(
         message if isinstance(message, str) else orjson.dumps(message).decode(),
-        str(code),
+        str(code)[:100],
         _field(error),
     )
 

@@ -10,8 +10,11 @@ So every accuracy, drop and variance component of it has a known value.
 With `mended_by`, a text, no perturbation has an effect in a prompt that contains it: a remedy that
 writes this text helps, and by how much is known.
 Asked for reasoning, it writes a line or two before its answer, the same for every item.
+Asked for an answer with several parts, it writes all of them in the form that the prompt asks for:
+the target's where it is right, and otherwise the same words in each.
 As a judge, of items with a field `ratings_wanted`, it makes ratings up: 100·Φ of the same formula,
-with d from all that is shown, g for each rating and no effect. They say nothing about quality.
+with d from all that is shown, g for each rating and no effect; of an item with options, the option
+at that share of them. They say nothing about quality.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from typing import Any
 
 from falter.clients.base import BaseClient
 from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing
+from falter.records.answers import AnswerSchema, written
 from falter.records.ids import digest
 from falter.records.interfaces import Capabilities, Client, Parameter
 from falter.records.render import plain
@@ -105,11 +109,13 @@ class Simulated(BaseClient):
         index = self._answer(request)
         if prompt.choices:
             answer = prompt.labels[index]
-            if request.answers:
-                answer = json.dumps({"answer": answer})
+        elif prompt.schema is not None:
+            answer = _in_parts(request.variant, prompt.schema, right=index == 0)
         else:
             answer = str(prompt.target) if index == 0 else "something else"
-        if request.variant.recipe.reasons and not request.answers:
+        if request.answers is not None:
+            answer = _held(request.answers, answer, str(prompt.target), right=index == 0)
+        elif request.variant.recipe.reasons:
             answer = _STEPS + answer
         return self._response(request, text=answer)
 
@@ -162,7 +168,9 @@ class Simulated(BaseClient):
         ratings = {}
         for name in map(str.strip, names):
             own = latent + p["interaction_sd"] * normal("rating of", name)
-            ratings[name] = round(100 * _STANDARD.cdf(own))
+            share, options = _STANDARD.cdf(own), request.variant.prompt.choices
+            place = min(int(share * len(options)), len(options) - 1)
+            ratings[name] = int(options[place]) if options else round(100 * share)
         return json.dumps(ratings)
 
     def _scores(self, request: Request) -> Response:
@@ -202,6 +210,27 @@ class Simulated(BaseClient):
 
     def _normal(self, part: str, request: Request) -> float:
         return _STANDARD.inv_cdf(self._uniform(part, request))
+
+
+def _held(answers: Sequence[str], answer: str, target: str, *, right: bool) -> str:
+    """The answer in the form that a server holds a model to: an option, a label or a number."""
+    if not answers:
+        return f'{{"answer": {target.replace(",", "") if right else "-0.5"}}}'
+    if answer not in answers:
+        answer = next(a for a in answers if (a.casefold() == target.casefold()) == right)
+    return json.dumps({"answer": answer})
+
+
+def _in_parts(variant: Variant, schema: AnswerSchema, *, right: bool) -> str:
+    target = str(variant.prompt.target or "")
+    if schema.lines:
+        gold = dict(line.split(": ", 1) for line in target.splitlines() if ": " in line)
+        parts = {key.name: gold[key.name] for key in schema.keys if key.name in gold}
+    else:
+        parts = {key.name: f"{key.name} of {variant.item.key}. {target}" for key in schema.keys}
+    if not right:
+        parts = {key.name: "something else" for key in schema.keys}
+    return written(parts, variant.recipe.output_format or schema.form, schema)
 
 
 @clients.registers("simulated")

@@ -13,7 +13,15 @@ from typing import Any
 import orjson
 from yarl import URL
 
-from falter.clients.answers import Answer, RequestRefused, UnusableAnswer, failed, refused_key
+from falter.clients.answers import (
+    Answer,
+    RequestRefused,
+    TooLargeJson,
+    UnusableAnswer,
+    failed,
+    read_json,
+    refused_key,
+)
 from falter.clients.connection import (
     ENDPOINTS,
     JSON,
@@ -56,8 +64,17 @@ LARGEST_CALL = 256 * 2**20
 QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_error"})
 FILTERED = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 """Codes of an error that is the provider's refusal of this prompt."""
-ODD_JSON = (LookupError, TypeError, AttributeError, ValueError)
+ODD_JSON = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
 """What reading JSON of an unexpected form raises."""
+
+
+def _trouble(result: Answer | Outcome) -> str | None:
+    """How an attempt failed if the server is away or broken; a refusal shows that it is not."""
+    if isinstance(result, Answer) or result.final:
+        return None
+    if result.status is not None and result.status < 500:
+        return None
+    return f"{result.what}: {result.message}" if result.message else result.what
 
 
 def listed_models(data: Any) -> list[str]:
@@ -85,6 +102,8 @@ class Transport:
       reads their names from it.
     - `renames` and `may_drop`: fields of the body that dialects differ in, see `Dialect`.
 
+    `on_attempt` is told of every attempt: None if the server answered, else what went wrong.
+
     Redirects are not followed, bodies and messages are bounded, and the key is in no message,
     record or log.
     """
@@ -107,13 +126,16 @@ class Transport:
             raise InvalidValue("base_url", None, "the URL of a server")
         self.base_url = normal_url(settings.base_url or default_url or "", endpoints)
         host, home = URL(self.base_url).host or "", URL(default_url or "")
-        self.is_home = host == home.host and not is_loopback(host)
+        # The scheme and the port too: a key never goes to the provider's host in plain text.
+        same = bool(home.host) and URL(self.base_url).origin() == home.origin()
+        self.is_home = same and not is_loopback(host)
         self.limiter = Limiter(
             concurrency=settings.concurrency,
             requests_per_minute=settings.requests_per_minute,
             tokens_per_minute=settings.tokens_per_minute,
         )
         self.dialect = Dialect(renames, may_drop)
+        self.on_attempt: Callable[[str | None], None] = lambda trouble: None
         self._policy = RetryPolicy(settings.max_attempts, cap=settings.max_wait)
         self._models_path, self._models_of = models_path, models_of
         self._check_seconds = min(CHECK_SECONDS, settings.timeout)
@@ -201,6 +223,7 @@ class Transport:
                 result = self._read(await self._connection.post(url, body), read)
             finally:
                 self.limiter.release()
+            self.on_attempt(_trouble(result))
             if isinstance(result, Answer):
                 seconds = time.perf_counter() - started
                 used = result.usage.prompt_tokens + result.usage.completion_tokens
@@ -315,8 +338,10 @@ class Transport:
         if reply[0] >= 300:
             return self._refused(*reply)
         try:
-            return self._connection.masked(orjson.loads(reply[2]))
-        except orjson.JSONDecodeError as error:
+            return self._connection.masked(read_json(reply[2]))
+        except TooLargeJson as error:
+            return Outcome(what="unusable answer", message=str(error), final=True)
+        except ValueError as error:
             return Outcome(what="unusable answer", message=f"not JSON: {error}")
 
     def _read(self, reply: Reply | Outcome, read: Read) -> Answer | Outcome:
@@ -336,8 +361,8 @@ class Transport:
 
     def _line(self, line: bytes) -> Any:
         try:
-            return self._connection.masked(orjson.loads(line))
-        except orjson.JSONDecodeError:
+            return self._connection.masked(read_json(line))
+        except ValueError:
             return None
 
     def _refused(self, status: int, headers: Mapping[str, str], raw: bytes) -> Outcome:
@@ -404,7 +429,7 @@ class Transport:
 
     def _check_listed(self, model: str, raw: bytes) -> None:
         try:
-            listed = list(self._models_of(orjson.loads(raw)))
+            listed = list(self._models_of(read_json(raw)))
         except ODD_JSON:
             return
         # Some servers list a name with a tag or a folder that they do not ask for in requests.

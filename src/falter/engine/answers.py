@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,13 +10,19 @@ from falter.analysis.examples import Answer, AnswerKind, UnreadReply, answers, u
 from falter.analysis.rescore import ReadTwice, rescore_figures, rescored_panels
 from falter.analysis.results import Settings
 from falter.analysis.table import scored_cells
-from falter.engine.scoring import reads_labels, run_scorers, with_labels, with_reasoning
+from falter.engine.asking import ask_extractor
+from falter.engine.config import ModelSpec
+from falter.engine.execution import Watch
+from falter.engine.extraction import extractions, read_marks, reads_prose, stored_scorers
+from falter.engine.scoring import reads_labels, with_labels, with_reasoning
 from falter.records.errors import StoreError, UnknownName, UsageError
-from falter.records.figures import Column, Examples, Figure, Grid, Study
+from falter.records.figures import Column, Examples, Figure, Grid, Statement, Study
 from falter.records.ids import short
 from falter.records.interfaces import Scorer
 from falter.records.types import Item, Run
 from falter.scorers import scorers
+from falter.scorers.base import ReadElsewhere, with_readings
+from falter.scorers.choosing import READERS
 from falter.store.store import Store, StoredRun
 from falter.store.studies import find_study
 
@@ -58,8 +63,8 @@ def pick_answers(path: Path, name: str | None, picked: PickedAnswers, *, limit: 
     with Store(path) as store:
         run = part_of_study(store, name, picked.part).run
         _check(run, picked)
-        chosen: dict[str, Scorer] = run_scorers(run)
-        found = answers(
+        chosen = stored_scorers(store, run)
+        first, count = answers(
             store,
             run,
             chosen,
@@ -68,10 +73,10 @@ def pick_answers(path: Path, name: str | None, picked: PickedAnswers, *, limit: 
             items=picked.items,
             model=picked.model,
             task=picked.task,
+            most=limit,
         )
-        first, count = _counted(found, limit)
         if not set(picked.kinds) & set(UNREAD):
-            return Answers(run=run, answers=first, count=count)
+            return Answers(run=run, answers=tuple(first), count=count)
         cells = (
             (cell, score)
             for cell, score in scored_cells(store, run, chosen, sections=True)
@@ -80,16 +85,11 @@ def pick_answers(path: Path, name: str | None, picked: PickedAnswers, *, limit: 
         unread, readers = unread_replies(cells, _alternatives(run, chosen))
         return Answers(
             run=run,
-            answers=first,
+            answers=tuple(first),
             count=count,
             unread=unread,
             readers=tuple(readers.items()),
         )
-
-
-def _counted(found: Iterator[Answer], limit: int) -> tuple[tuple[Answer, ...], int]:
-    first = tuple(itertools.islice(found, limit))
-    return first, len(first) + sum(1 for _ in found)
 
 
 def part_of_study(store: Store, name: str | None, part: str | None) -> StoredRun:
@@ -119,17 +119,18 @@ def _check(run: Run, picked: PickedAnswers) -> None:
 
 
 def _alternatives(run: Run, chosen: dict[str, Scorer]) -> list[Scorer]:
-    """Other scorers of written replies that need nothing but the reply and read the same kind."""
-    kinds = {scorer.answer_kind for scorer in chosen.values()}
+    """Other scorers that read an answer out of a reply and ask in the same style.
+
+    Not those that grade a reply by its likeness to the target: they give any reply a number.
+    """
     styles = {scorer.style for scorer in chosen.values()}
+    labels = run.experiment.get("labels") or {}
     return [
         scorer
-        for name in scorers.names()
+        for name in READERS
         if name not in chosen
-        for scorer in (with_reasoning(scorers.get(name), run.experiment),)
-        if scorer.answer_kind in kinds
-        and scorer.style in styles
-        and not (scorer.needs_scores or scorer.needs_baseline)
+        for scorer in (with_reasoning(with_labels(scorers.get(name), labels), run.experiment),)
+        if scorer.style in styles
     ]
 
 
@@ -144,7 +145,7 @@ def answers_study(result: Answers, picked: PickedAnswers) -> Study:
         Examples(
             name="answers",
             title=f"{result.count:,} answers: {what}",
-            examples=tuple(answer.example for answer in result.answers),
+            examples=tuple(a.example for a in result.answers if a.example is not None),
         )
     )
     return Study(
@@ -184,37 +185,74 @@ def _unread_grid(result: Answers) -> Grid:
 def rescored_study(
     path: Path | str,
     name: str | None,
-    scorer: str,
+    scorer: str | None = None,
     *,
     part: str | None = None,
     labels: Sequence[str] = (),
     incomplete: bool = False,
+    reader: ModelSpec | None = None,
+    marks: Path | None = None,
+    watch: Watch | None = None,
 ) -> Study:
     """The answers of a stored run as it was scored and as another scorer reads them.
 
     `labels` are those of a scorer that reads labels; without them, those of the run, else the
-    different targets of its items.
+    different targets of its items. A `reader` is a model that is asked what a scorer inferred or
+    could not read, `marks` a file of what people read; without a scorer, both go with the run's.
     """
     path = Path(path)
+    if scorer is None and reader is None and marks is None:
+        raise UsageError(
+            "Nothing is named that reads the answers again",
+            hint="falter rescore --scorer NAME, --reader MODEL or --marks FILE",
+        )
     if not path.exists():
         raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
     with Store(path) as store:
         stored = part_of_study(store, name, part)
         run = stored.run
-        other = with_reasoning(scorers.get(scorer), run.experiment)
-        other.check()
-        items = store.items(run)
-        other = with_labels(other, _labels(run, items, labels))
-        if labels and not reads_labels(other):
-            raise UsageError(
-                f"The scorer '{scorer}' reads no labels",
-                hint="drop --labels, or name one that does",
-            )
-        places = _places(run, other, items)
-        panels = rescored_panels(store, run, run_scorers(run), other, places, _settings(stored))
+        own, items = stored_scorers(store, run), store.items(run)
+        if scorer is None:
+            others = own
+            places = [n for n, p in enumerate(run.panels) if reads_prose(own[p.scorer])]
+            if not places:
+                raise UsageError(
+                    "No panel of this run is scored by reading written replies",
+                    hint="name a scorer that does with --scorer",
+                )
+        else:
+            other = _other(run, scorer, items, labels)
+            places, others = _places(run, other, items), dict.fromkeys(own, other)
+        said: list[str] = []
+        added: list[str] = []
+        readings: dict[str, ReadElsewhere] = {}
+        if reader is not None:
+            asked = ask_extractor(store, run, others, reader, watch)
+            extracted = extractions(store, run, others, asked)
+            readings |= extracted.readings
+            added.append(extracted.reader)
+            said.append(extracted.line(run.experiment["level"]))
+        if marks is not None:
+            marked = read_marks(marks, store, run, places)
+            readings |= marked
+            added.append(f"{len(marked):,} mark{'' if len(marked) == 1 else 's'}")
+        others = {name: with_readings(s, readings, added) for name, s in others.items()}
+        panels = rescored_panels(store, run, own, others, places, _settings(stored))
     if not incomplete:
         _require_finished(stored, panels)
-    return _study(stored, other, panels)
+    return _study(stored, panels, said)
+
+
+def _other(run: Run, name: str, items: Sequence[Item], labels: Sequence[str]) -> Scorer:
+    """The scorer of that name as it reads the replies of the run."""
+    other = with_reasoning(scorers.get(name), run.experiment)
+    other.check()
+    other = with_labels(other, _labels(run, items, labels))
+    if labels and not reads_labels(other):
+        raise UsageError(
+            f"The scorer '{name}' reads no labels", hint="drop --labels, or name one that does"
+        )
+    return other
 
 
 def _require_finished(stored: StoredRun, panels: Sequence[ReadTwice]) -> None:
@@ -283,14 +321,17 @@ def _settings(stored: StoredRun) -> Settings:
     )
 
 
-def _study(stored: StoredRun, other: Scorer, panels: Sequence[ReadTwice]) -> Study:
+def _study(stored: StoredRun, panels: Sequence[ReadTwice], said: Sequence[str]) -> Study:
     run = stored.run
+    names = " and ".join(dict.fromkeys(panel.scorers[1] for panel in panels))
     figures = rescore_figures(panels, run.experiment["level"])
+    if said:
+        figures = (Statement(name="reader", title="Read by a model", text=tuple(said)), *figures)
     models = {panel.panel.model.label: panel.panel.model for panel in panels}
     left_out = len(run.panels) - len(panels)
     return Study(
         id=run.id,
-        title=f"The run {short(run.id)} read by {other.name}",
+        title=f"The run {short(run.id)} read by {names}",
         version=run.version,
         created_at=stored.created_at,
         seed=run.seed,
@@ -300,6 +341,6 @@ def _study(stored: StoredRun, other: Scorer, panels: Sequence[ReadTwice]) -> Stu
         simulated=tuple(label for label, model in models.items() if model.simulated),
         figures=figures,
         headline=tuple(figure.name for figure in figures),
-        notes=(f"{left_out} panels of this run are left out: {other.name} read them already or "
+        notes=(f"{left_out} panels of this run are left out: {names} read them already or "
                "cannot.",) if left_out else (),
     )  # fmt: skip

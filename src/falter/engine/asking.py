@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from falter.engine.config import Experiment, ModelSpec
 from falter.engine.connections import connect, require_batches
@@ -17,15 +18,16 @@ from falter.engine.execution import (
     send,
     watching,
 )
+from falter.engine.extraction import questions
 from falter.engine.findings import part_result
-from falter.engine.resolving import resolve
+from falter.engine.resolving import reader_settings, resolve
 from falter.engine.sending import ModelQueue, Progress
 from falter.protocols import Part
 from falter.protocols.protocol import ScoredCell
 from falter.records.errors import UsageError
-from falter.records.interfaces import Client
+from falter.records.interfaces import Client, Scorer
 from falter.records.planning import Target
-from falter.records.types import BASELINE, Request, Sampling
+from falter.records.types import BASELINE, Request, Run, Sampling
 from falter.store.store import Store
 from falter.tasks.task import Task
 
@@ -98,3 +100,23 @@ def ask_task(
     run_async(run)
     part = Part(name=task.name, title=task.name, experiment={})
     return part_result(store, part, resolved.run).cells()
+
+
+def ask_extractor(
+    store: Store,
+    run: Run,
+    scorers: Mapping[str, Scorer],
+    spec: ModelSpec,
+    watch: Watch | None = None,
+) -> Mapping[str, Any]:
+    """Ask a model for the answers in a run's replies, as far as the store lacks its own replies.
+
+    The result is how it is asked, by which `extractions` finds its replies.
+    """
+    client = connect_writer(spec)
+    reader = reader_settings(client)
+    asked = {q.request.key: q.request for q in questions(store, run, scorers, reader).values()}
+    missing = [asked[key] for key in store.missing(list(asked))]
+    if missing:
+        ask_all(missing, client, spec, store, f"{spec.name}, reading", watch)
+    return reader

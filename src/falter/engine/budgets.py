@@ -13,7 +13,7 @@ import numpy as np
 import yaml
 
 from falter.clients.settings import is_free
-from falter.engine.config import Experiment
+from falter.engine.config import Experiment, ModelSpec
 from falter.engine.resolving import PanelPlan, Resolved
 from falter.engine.setting_types import Options, Place, Value
 from falter.engine.settings import Block, Setting
@@ -75,11 +75,12 @@ def read_prices(source: str) -> PriceList:
 
 def with_prices(experiment: Experiment, prices: PriceList) -> Experiment:
     """The experiment with a price for each model that has none and is in the list."""
-    models = (
-        spec if spec.price is not None else replace(spec, price=prices.price(spec.name))
-        for spec in experiment.models
-    )
-    return replace(experiment, models=tuple(models))
+
+    def priced(spec: ModelSpec) -> ModelSpec:
+        return spec if spec.price is not None else replace(spec, price=prices.price(spec.name))
+
+    rewriter = None if experiment.rewriter is None else priced(experiment.rewriter)
+    return replace(experiment, models=tuple(map(priced, experiment.models)), rewriter=rewriter)
 
 
 def _bundled() -> dict[str, str]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from falter.analysis.compared_runs import RunToCompare, compare_runs
 from falter.engine.answers import part_of_study
+from falter.engine.extraction import stored_scorers
 from falter.engine.results import Result, Shown
-from falter.engine.scoring import run_scorers
 from falter.engine.task_loading import prompt_of, task_of
 from falter.perturbations.recipes import everyday_name
 from falter.records.errors import UsageError
@@ -119,7 +119,7 @@ def compared_study(
                     stored=stored,
                     store=store,
                     called=named.called,
-                    scorers=run_scorers(stored.run),
+                    scorers=stored_scorers(store, stored.run),
                     tasks=[task_of(stored.run, task) for task in tasks_of],
                     prompts=[prompt_of(stored.run, task) for task in tasks_of],
                 )

@@ -83,12 +83,28 @@ class ModelSpec:
 
 
 MODEL = Block(ModelSpec)
+REACHED_BY = ("base_url", "api", "api_key_env")
+
+
+class InRole(Block[ModelSpec]):
+    """The settings of a model that judges, reads or rewrites; its options carry the role's name."""
+
+    def __init__(self, role: str) -> None:
+        super().__init__(ModelSpec)
+        self.settings = tuple(
+            replace(s, help=f"the {role}'s: {s.help}",
+                option=f"--{role}-{s.flag[2:]}" if s.name in REACHED_BY else "")
+            for s in self.settings
+        )
 
 
 class Model(Shape[ModelSpec]):
     """A model by its name, or a mapping with how to reach it."""
 
     expected = "a model's name, or a mapping with its name and how to reach it"
+
+    def __init__(self, block: Block[ModelSpec] | None = None) -> None:
+        self.block = block
 
     def read(self, value: Any, place: Place) -> ModelSpec:
         return MODEL.read({"name": value} if isinstance(value, str) else value, place)
@@ -268,9 +284,13 @@ class Experiment:
     language: str | None = setting("the language of the texts, for word noise", "--language",
         identity="always", without="en", off="de")
     rewriter: ModelSpec | None = setting("the model whose paraphrases, tones or translations "
-        "are used", "--rewriter", shape=Model(), metavar="NAME", off="openai:gpt-4o-mini")
+        "are used", "--rewriter", shape=Model(InRole("rewriter")), metavar="NAME",
+        off="openai:gpt-4o-mini")
     rewrites: str | None = setting("a file of rewrites, which go before those of the store",
         "--rewrites", shape=File(), metavar="FILE", off="bank.jsonl")
+    reader: ModelSpec | None = setting("the model that reads replies which are inferred or "
+        "unparsed", "--reader", shape=Model(InRole("reader")), metavar="NAME",
+        off="openai:gpt-4o-mini")
     unparsed: Literal["wrong", "excluded"] = setting("how unreadable answers count",
         "--unparsed", default="wrong", identity="always", on="wrong")
     batch: bool = setting("ask in the provider's batches: half the price, within a day",
@@ -290,12 +310,16 @@ class StudySettings:
         above="… or, instead of task and recipes, a whole protocol:")
     preset: str | None = setting("the size of a protocol, such as quick or paper", "--preset",
         without="the protocol's first", off="quick")
+    parts: tuple[str, ...] = setting("the parts of a protocol to run, by name", "--part",
+        default=(), metavar="NAME", without="all of them", off="[zero-shot, pairs]")
     remedies: tuple[str, ...] = setting("the remedies to compare, if a protocol does so",
         "--remedies", default=(), shape=Columns(tuple), metavar="A,B,C", without="all of them",
         off="[tidy_lines, restate]")
     judges: tuple[ModelSpec, ...] = setting("the model that rates replies, or several that each "
-        "rate the same", "--judge", name="judge", default=(), shape=Judges(Model()),
-        metavar="NAME", off="openai:gpt-4o")
+        "rate the same", "--judge", name="judge", default=(),
+        shape=Judges(Model(), InRole("judge")), metavar="NAME", off="openai:gpt-4o")
+    rubrics: str | None = setting("a file with rubrics of your own for the judge, by name",
+        "--rubrics", shape=File(), metavar="FILE", without="the protocol's", off="rubrics.yaml")
     gate: GateSpec | None = setting("what must hold for 'falter gate', which other commands leave "
         "alone", shape=GATE, above="What must hold, for 'falter gate'.")
 
@@ -319,11 +343,15 @@ def read_experiment(
     return _consistent(experiment)
 
 
-def read_study_settings(data: Mapping[str, Any]) -> tuple[StudySettings, dict[str, Any]]:
+def read_study_settings(
+    data: Mapping[str, Any], folder: Path = Path()
+) -> tuple[StudySettings, dict[str, Any]]:
     """A mapping's settings of a protocol, and the others, which are an experiment's."""
     names = {setting.name for setting in STUDY.settings}
     of_study = {name: value for name, value in data.items() if name in names}
-    return STUDY.read(of_study, Place()), {k: v for k, v in data.items() if k not in names}
+    return STUDY.read(of_study, Place(folder=folder)), {
+        k: v for k, v in data.items() if k not in names
+    }
 
 
 def overlay(data: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:

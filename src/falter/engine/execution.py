@@ -19,6 +19,7 @@ from falter.records.errors import PreflightError, RunStopped, StoreBusy, StoreEr
 from falter.records.interfaces import Case, Client
 from falter.records.planning import Cost, Shard, batched, estimate_cost
 from falter.records.types import CUT, Request, Response, Run
+from falter.scorers.base import safe_score
 from falter.store.batches import Batches
 from falter.store.store import PlannedCell, Store
 
@@ -223,7 +224,7 @@ def _is_cut(resolved: Resolved, panels: Sequence[PanelPlan]) -> Callable[..., bo
         case = Case(variant=request.variant, response=response)
         task = request.variant.item.task
         scorers = [resolved.scorers[p.panel.scorer] for p in panels if p.panel.task == task]
-        return all(scorer.score(case).outcome == "truncated" for scorer in scorers)
+        return all(safe_score(scorer, case).outcome == "truncated" for scorer in scorers)
 
     return is_cut
 

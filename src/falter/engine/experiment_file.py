@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
 
-from falter.engine.config import Experiment, read_experiment
+from falter.clients.permits import SAFE_TASK, asked_by
+from falter.engine.config import EXPERIMENT, STUDY, Experiment, Model, read_experiment
 from falter.engine.setting_types import Options, Place
 from falter.records.errors import UsageError, printable
+from falter.tasks.task import tasks
 
 MOST_BYTES = 8 * 2**20
 MOST_NODES = 200_000
@@ -124,51 +126,61 @@ def _whole(text: str) -> bool:
     )
 
 
-# What an experiment file may do by itself, and what needs a word on the command line.
+# What an experiment file may ask for by itself, and what needs a word on the command line.
 #
 # A file may come from a stranger. It must not send a secret to an address of its choice, nor run
 # code; so whoever types the command allows each by name: `--allow-env NAME`, `--allow-code`.
-
+# `falter.clients.permits` lists what is safe.
 
 # The names that keys of model providers have; anything else may hold any secret.
 _MODEL_KEY = re.compile(r"[A-Z0-9_]*API_KEY|HF_TOKEN|HUGGING_FACE_HUB_TOKEN")
 _LOCAL = re.compile(r"localhost|127\.\d+\.\d+\.\d+|\[?::1\]?|0\.0\.0\.0")
-_MODELS = ("models", "model", "rewriter", "judge")
-_DEEPEST = 20
 
 
 def check_permits(
     settings: Mapping[str, Any], file: Path, *, env: Collection[str] = (), code: bool = False
 ) -> None:
     """Raise for the first thing in a file's settings that nobody has allowed."""
-    for name in _MODELS:
-        for model in _each(settings.get(name)):
-            _check_key(model, file, env)
-    if not code:
-        for what in _code(settings):
-            raise UsageError(
-                f"{printable(str(file))} runs code: {printable(what)}",
-                hint="read that code; if you trust it, add --allow-code",
-            )
+    places = [s.name for s in (*EXPERIMENT.settings, *STUDY.settings) if _is_model(s.shape)]
+    for place in (*places, "model"):
+        for model in _each(settings.get(place)):
+            asked = asked_by(model)
+            for variable in asked.variables:
+                if variable not in env:
+                    _check_variable(variable, asked.address, file)
+            _check_code(asked.code and f"{place} is {asked.code}", file, code)
+    for place in ("task", "tasks"):
+        for task in _each(settings.get(place)):
+            if isinstance(task, str) and not _is_safe_task(task):
+                _check_code(f"{place} is {task}", file, code)
+
+
+def _is_model(shape: Any) -> bool:
+    return isinstance(shape, Model) or isinstance(getattr(shape, "entry", None), Model)
 
 
 def _each(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _check_key(model: Any, file: Path, env: Collection[str]) -> None:
-    """A variable that is no model's key, or a key for a server that the file names."""
-    if not isinstance(model, Mapping):
-        return
-    headers = model.get("headers")
-    variables = [model.get("api_key_env")]
-    variables += list(headers.values()) if isinstance(headers, Mapping) else []
-    for variable in variables:
-        if isinstance(variable, str) and variable not in env:
-            _check_variable(variable, model.get("base_url"), file)
+def _check_code(what: str, file: Path, allowed: bool) -> None:
+    if what and not allowed:
+        raise UsageError(
+            f"{printable(str(file))} runs code: {printable(what)[:200]}",
+            hint="read that code; if you trust it, add --allow-code",
+        )
+
+
+def _is_safe_task(task: str) -> bool:
+    """A task that executes nothing of the file's choice, or one that nobody knows."""
+    name = task.partition(":")[0]
+    if name not in tasks or SAFE_TASK.fullmatch(task):
+        return True
+    return tasks.get(name).__module__.startswith("falter.tasks.")
 
 
 def _check_variable(variable: str, where: Any, file: Path) -> None:
+    """A variable that is no model's key, or a key for a server that the file names."""
     host = _host(where) if isinstance(where, str) else None
     shown = printable(variable)[:80]
     if not _MODEL_KEY.fullmatch(variable):
@@ -186,24 +198,3 @@ def _host(url: str) -> str:
         return urlsplit(url).hostname or url
     except ValueError:
         return url
-
-
-def _code(value: Any, path: str = "", depth: int = 0) -> Iterator[str]:
-    """The settings, wherever they stand, that would run code of the file's choice."""
-    if depth > _DEEPEST:
-        return
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            here = f"{path}.{name}" if path else str(name)
-            if name == "trust_remote_code" and inner:
-                yield f"{here} is set"
-            yield from _code(inner, here, depth + 1)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _code(inner, path, depth + 1)
-    elif isinstance(value, str):
-        top = path.partition(".")[0]
-        if top in ("task", "tasks") and re.match(r"inspect:(?!inspect_evals\b)", value):
-            yield f"{path} is {value[:80]}"
-        if top in _MODELS and value.startswith("function:"):
-            yield f"{path} is {value[:80]}"

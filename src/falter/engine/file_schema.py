@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from falter.clients import clients
-from falter.engine.config import EXPERIMENT, MODEL, STUDY, Data, Engine, Model
+from falter.engine.config import EXPERIMENT, MODEL, STUDY, Data, Engine, InRole, Model
 from falter.engine.gate_settings import Margins
 from falter.engine.setting_types import (
     Budget,
@@ -51,7 +51,8 @@ def _example() -> str:
 def _lines(setting: Setting, width: int) -> Iterator[str]:
     """A setting as it stands in the example: with its help, or with the settings below it."""
     value, off = setting.on or setting.off, "" if setting.on else "#"
-    below = None if value.startswith("{") else setting.shape.block
+    block = setting.shape.block
+    below = None if value.startswith("{") or isinstance(block, InRole) else block
     if not value and below is None:
         return
     first, *more = f"{setting.name}: {value}".split("\n")

@@ -13,11 +13,12 @@ from falter.analysis.figures import analysis_figures, analysis_title, main_figur
 from falter.analysis.results import Analysis
 from falter.analysis.table import Table, run_tables, scored_cells
 from falter.engine.execution import reduced_gc
-from falter.engine.scoring import run_scorers
+from falter.engine.extraction import stored_extractions, stored_scorers
 from falter.engine.variants import encoder_if_there
 from falter.perturbations.recipes import everyday_name
 from falter.protocols import Part, protocols
-from falter.protocols.protocol import SINGLE_RUN, PartResult, ScoredCell
+from falter.protocols.protocol import PartResult, ScoredCell
+from falter.protocols.single_run import SINGLE_RUN
 from falter.records.errors import UsageError
 from falter.records.figures import Study, StudyPart
 from falter.records.types import Run
@@ -57,7 +58,8 @@ def part_result(
 
     With `split` what splits its drops is read together with the answers, else when it is analysed.
     """
-    chosen = run_scorers(run)
+    extracted = stored_extractions(store, run)
+    chosen = stored_scorers(store, run, extracted)
     tables: Sequence[Table]
     evidence: Sequence[Evidence] | None = None
     with reduced_gc():
@@ -76,6 +78,8 @@ def part_result(
             tables=tables,
             evidence=evidence,
             everyday=everyday_name,
+            reader="" if extracted is None else extracted.reader,
+            notes=() if extracted is None else (extracted.line(run.experiment["level"]),),
         )
 
     def cells() -> Iterator[ScoredCell]:
@@ -189,7 +193,7 @@ def export_result(
 
 
 def _cells(store: Store, run: Run) -> Iterator[ExportedCell]:
-    for cell, score in scored_cells(store, run, run_scorers(run), sections=True):
+    for cell, score in scored_cells(store, run, stored_scorers(store, run), sections=True):
         yield ExportedCell(
             panel=cell.panel,
             variant=cell.variant,

@@ -149,12 +149,15 @@ class ExperimentSettings(TypedDict, total=False):
     language: str | None
     rewriter: str | ModelSettings | None
     rewrites: str | None
+    reader: str | ModelSettings | None
     unparsed: Literal["wrong", "excluded"] | None
     batch: bool | None
     engine: Literal["ray"] | EngineSettings | None
     level: float | None
     protocol: str | None
     preset: str | None
+    parts: str | Sequence[str] | None
     remedies: str | Sequence[str] | None
     judge: str | ModelSettings | Sequence[str | ModelSettings] | None
+    rubrics: str | None
     gate: GateSettings | None

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from falter.clients import request_files as forms
+from falter.clients.answers import read_json
 from falter.engine.execution import record_run, recorded_plan
 from falter.engine.study import ResolvedStudy
 from falter.records.errors import UsageError, printable
@@ -251,6 +252,6 @@ def _results(paths: Sequence[Path]) -> Iterator[tuple[Path, int, forms.ResultLin
 
 def _json(line: bytes) -> Any:
     try:
-        return orjson.loads(line)
-    except orjson.JSONDecodeError:
+        return read_json(line)
+    except ValueError:
         return None

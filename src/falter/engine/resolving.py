@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from falter import __version__
 from falter.engine.conditions import conditions, hold_out
 from falter.engine.config import Experiment, ModelSpec, identity_settings
-from falter.engine.connections import connect_all, require_batches
+from falter.engine.connections import connect_all, connect_judge, require_batches
 from falter.engine.recipes import recipes_of
 from falter.engine.scoring import (
     constrains,
@@ -27,8 +29,9 @@ from falter.engine.scoring import (
     with_reasoning,
 )
 from falter.engine.task_loading import load_tasks
+from falter.records.codec import to_json
 from falter.records.errors import DuplicateName, UsageError
-from falter.records.interfaces import Client, RewriteBank, Scorer
+from falter.records.interfaces import Client, ConstrainedScorer, RewriteBank, Scorer
 from falter.records.planning import Asked, Condition, Target, count_cells, plan
 from falter.records.types import (
     Asking,
@@ -38,6 +41,7 @@ from falter.records.types import (
     Request,
     Run,
     Sampling,
+    Way,
 )
 from falter.rewrites.bank import Needs, ledger_for, needs_from
 from falter.scorers.reading.reading import READER_VERSION
@@ -164,7 +168,7 @@ def resolve(
             (p.panel.task, p.panel.scorer): (p.items, p.conditions, experiment.draws)
             for p in panels
         }
-        needs = needs_from(ledger, sets.values())
+        needs = needs_from(ledger, sets.values(), asks=experiment.rewriter is not None)
     with_labels_of = {p.panel.task for p in panels if reads_labels(by_name[p.panel.scorer])}
     run = Run(
         experiment=identity_settings(experiment)
@@ -172,19 +176,39 @@ def resolve(
         | ({"labels": {task: list(labels[task]) for task in sorted(with_labels_of)}}
            if with_labels_of else {})
         | ({} if all(scorer.needs_scores for scorer in by_name.values())
-           else {"reader": READER_VERSION}),
+           else {"reader_version": READER_VERSION})
+        | ({} if experiment.reader is None else
+           {"reader": reader_settings(connect_judge(experiment.reader, batch=False))}),
         version=__version__,
         seed=experiment.seed,
         recipes=recipes,
         panels=tuple(p.panel for p in panels),
         draws=experiment.draws,
         repeats=experiment.repeats,
-        origin={} if experiment.data is None else {"data": source_name(experiment.data.path)},
+        origin=_origin(experiment),
         ways=tuple(p.target.way for p in panels),
     )  # fmt: skip
     return Resolved(
         experiment=experiment, run=run, panels=tuple(panels), scorers=by_name, rewrites=needs
     )
+
+
+def _origin(experiment: Experiment) -> dict[str, str]:
+    """The name of the run's data, and the levels of its grid: what reports need to know."""
+    data, grid = experiment.data, experiment.grid
+    named = {} if data is None else {"data": source_name(data.path)}
+    return named if grid is None else {**named, "grid": json.dumps(dict(grid))}
+
+
+EXTRACTION_TOKENS = 256
+
+
+def reader_settings(client: Client) -> dict[str, Any]:
+    """How a model that reads replies is asked: enough to find its own replies without a client."""
+    able = client.capabilities
+    sampling = Sampling(max_tokens=REASONING_LIMIT if able.reasons else EXTRACTION_TOKENS)
+    way = Way(asking="chat" if able.chats else "plain", sampling=sampling)
+    return {"model": to_json(client.model), "way": to_json(way)}
 
 
 def distinct(ids: Sequence[str], names: Sequence[str], what: str = "model") -> None:
@@ -235,4 +259,5 @@ def _target(
         sampling=sampling,
         price=spec.price,
         constrained=constrains(scorer),
+        answers=scorer.allowed(task.name) if isinstance(scorer, ConstrainedScorer) else None,
     )

@@ -15,11 +15,11 @@ from falter.analysis.export import score_rows
 from falter.analysis.results import Analysis
 from falter.clients.function import offer
 from falter.engine.answers import rescored_study
-from falter.engine.config import Experiment
+from falter.engine.config import Experiment, ModelSpec
 from falter.engine.execution import Watch
+from falter.engine.extraction import stored_scorers
 from falter.engine.findings import check_published, export_result, part_results, shown_study
 from falter.engine.keywords import ExperimentSettings
-from falter.engine.scoring import run_scorers
 from falter.engine.study import StudySpec, carry_out_study, read_study, study_in, study_of
 from falter.protocols.protocol import PartResult
 from falter.records.errors import InvalidValue, UnknownName, UsageError
@@ -173,6 +173,12 @@ class Result(Shown):
         return {result.part.name: result.analysis for result in self.parts}
 
     @property
+    def no_answers(self) -> bool:
+        """Return True if replies came and none of them holds an answer, so nothing is measured."""
+        panels = [panel for each in self.analyses.values() for panel in each.panels]
+        return bool(panels) and all(panel.counts.hold_no_answer for panel in panels)
+
+    @property
     def run(self) -> Run:
         """The run, if there is only one."""
         return self._only().run
@@ -198,9 +204,26 @@ class Result(Shown):
         study = replace(self.study, figures=chosen, headline=headline)
         return Result(study, self.parts, self.store)
 
-    def rescored(self, scorer: str, *, labels: Sequence[str] = ()) -> Result:
-        """The same answers as another scorer reads them, beside this reading; asks nothing."""
-        study = rescored_study(self.store, self.run.id, scorer, labels=labels)
+    def rescored(
+        self,
+        scorer: str | None = None,
+        *,
+        labels: Sequence[str] = (),
+        reader: str | None = None,
+        marks: Path | str | None = None,
+    ) -> Result:
+        """The same answers as another scorer, a model or people read them, beside this reading.
+
+        Only a `reader`, a model, is asked. `marks` is a file that `falter view` exported.
+        """
+        study = rescored_study(
+            self.store,
+            self.run.id,
+            scorer,
+            labels=labels,
+            reader=None if reader is None else ModelSpec(name=reader),
+            marks=None if marks is None else Path(marks),
+        )
         return Result(study, self.parts, self.store)
 
     def export(self, form: str, folder: Path | str) -> list[Path]:
@@ -215,7 +238,7 @@ class Result(Shown):
         rows: list[dict[str, Any]] = []
         with Store(self.store, writes=False) as store:
             for name, run in self.runs.items():
-                chosen = run_scorers(run)
+                chosen = stored_scorers(store, run)
                 part = {"part": name} if len(self.parts) > 1 else {}
                 rows += [part | row for row in score_rows(store, run, chosen)]
         return rows

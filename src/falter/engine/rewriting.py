@@ -82,21 +82,26 @@ class StatusRow:
     missing: int | None
 
 
-def bank_for(experiment: Experiment, store: Store | None) -> RewriteBank | None:
-    """The rewrites an experiment runs with: those of its file, of the store, then bundled ones.
+def bank_for(experiment: Experiment, store: Store | None) -> RewriteBank:
+    """The rewrites an experiment runs with: its file's, bundled ones, then those of the store.
 
-    If a rewriter is named, only its rewrites count; the bundled ones were written by hand.
+    If a rewriter is named, the file and the store give its rewrites alone.
     """
     author = None if experiment.rewriter is None else experiment.rewriter.name
     banks: list[RewriteBank] = []
     if experiment.rewrites is not None:
         banks.append(MemoryBank(read_bank(experiment.rewrites), author))
+    banks += _written_by_hand(experiment, store)
     if store is not None:
         banks.append(StoreBank(store, author))
-    if author in (None, HAND_WRITTEN):
-        banks.append(bundled_bank())
-        banks += [TaskTranslations(experiment)] if needs_translations(experiment) else []
-    return Banks(*banks) if banks else None
+    return Banks(*banks)
+
+
+def _written_by_hand(experiment: Experiment, store: Store | None) -> list[RewriteBank]:
+    """What people wrote or edited: in the store, and bundled."""
+    banks: list[RewriteBank] = [] if store is None else [StoreBank(store, HAND_WRITTEN)]
+    banks.append(bundled_bank())
+    return [*banks, *([TaskTranslations(experiment)] if needs_translations(experiment) else [])]
 
 
 @contextlib.contextmanager
@@ -127,7 +132,8 @@ def needs_of(experiment: Experiment, bank: RewriteBank | None) -> Needs:
     ledger = ledger_for(recipes, bank)
     assert ledger is not None
     sets = open_sets(experiment, ledger)
-    return needs_from(ledger, [(s.items, s.conditions, s.draws) for s in sets])
+    asks = experiment.rewriter is not None
+    return needs_from(ledger, [(s.items, s.conditions, s.draws) for s in sets], asks=asks)
 
 
 def prepare(
@@ -136,21 +142,21 @@ def prepare(
     store: Store,
     watch: Watch | None = None,
 ) -> Prepared:
-    """Ask the rewriter for every text it has not rewritten yet, and store its rewrites.
+    """Ask the rewriter for every text that neither it nor a person has rewritten yet.
 
     Each rewrite is one stored response. A request that failed is sent again the next time; a
     rewrite that was refused, cut off or broken is recorded and not asked for again.
     """
     statuses: Counter[str] = Counter()
-    bank = StoreBank(store, rewriter.name)
-    wanted, missing = _texts(experiments, bank)
+    experiments = [replace(experiment, rewriter=rewriter) for experiment in experiments]
+    wanted, missing = _texts(experiments, store)
     batch = any(experiment.batch for experiment in experiments)
     for _ in range(ROUNDS):  # a chain of two rewrites asks for the second after the first
         before = missing
         if not before:
             break
         statuses += _round(list(before.values()), rewriter, store, watch, batch)
-        wanted, missing = _texts(experiments, bank)
+        wanted, missing = _texts(experiments, store)
         if missing.keys() & before.keys():
             break
     return Prepared(
@@ -159,10 +165,12 @@ def prepare(
 
 
 def _texts(
-    experiments: Sequence[Experiment], bank: RewriteBank
+    experiments: Sequence[Experiment], store: Store
 ) -> tuple[dict[str, Wanted], dict[str, Wanted]]:
     """What is wanted, and what of it is missing; texts that experiments share count once."""
-    by_experiment = [needs_of(experiment, bank) for experiment in experiments]
+    by_experiment = [
+        needs_of(experiment, bank_for(experiment, store)) for experiment in experiments
+    ]
     return (
         {text.key: text for needs in by_experiment for text in needs.wanted},
         {text.key: text for needs in by_experiment for text in needs.missing},
@@ -182,7 +190,7 @@ def _round(
     requests = []
     texts_of: dict[str, list[Wanted]] = {}
     for wanted in missing:
-        request = _request(wanted, target)
+        request = rewriting_request(wanted, target)
         requests.append(request)
         texts_of.setdefault(request.key, []).append(wanted)
     statuses: Counter[str] = Counter()
@@ -201,7 +209,7 @@ def _round(
     return statuses
 
 
-def _request(wanted: Wanted, target: Target) -> Request:
+def rewriting_request(wanted: Wanted, target: Target) -> Request:
     """The request for one text: at most two tokens per byte, and at random for a second draw."""
     size = len(wanted.text.encode("utf-8", "surrogatepass"))
     sampling: dict[str, float] = {"max_tokens": STEP * (2 + 2 * size // STEP)}
@@ -233,26 +241,31 @@ def rewrite_status(experiment: Experiment | None, store: Store) -> list[StatusRo
             statuses.setdefault(place, Counter())[rewrite.status] += 1
         return [_row(place, counts, None) for place, counts in sorted(statuses.items())]
     plain = replace(experiment, rewriter=None, rewrites=None)
-    wanted: dict[str, Counter[str]] = {}
+    wanted: Counter[tuple[str, str]] = Counter()
     for author, needs in _needs_by_author(experiment.rewriter, plain, store):
-        wanted[author] = Counter(map(rewrite_label, needs.wanted))
         for text in needs.wanted:
-            counts = statuses.setdefault((rewrite_label(text), author), Counter())
-            if text.key in needs.ledger.found:
-                counts[needs.ledger.found[text.key].status] += 1
-    return [_row(place, c, wanted[place[1]][place[0]]) for place, c in sorted(statuses.items())]
+            found = needs.ledger.found.get(text.key)
+            place = rewrite_label(text), author if found is None else found.author
+            wanted[place] += 1
+            counts = statuses.setdefault(place, Counter())
+            if found is not None:
+                counts[found.status] += 1
+    return [_row(place, counts, wanted[place]) for place, counts in sorted(statuses.items())]
 
 
 def _needs_by_author(
     rewriter: ModelSpec | None, experiment: Experiment, store: Store
 ) -> list[tuple[str, Needs]]:
-    """What is needed beside each author's rewrites; beside none, if there is no author."""
+    """What is needed beside each author's rewrites; beside none, if there is no author.
+
+    A rewriter that is named is asked for what people have not written.
+    """
+    if rewriter is not None and rewriter.name != HAND_WRITTEN:
+        bank = Banks(*_written_by_hand(experiment, store), StoreBank(store, rewriter.name))
+        return [(rewriter.name, needs_of(replace(experiment, rewriter=rewriter), bank))]
     names = authors(store) if rewriter is None else [rewriter.name]
     banks: dict[str, RewriteBank] = {name: StoreBank(store, name) for name in names}
-    if rewriter is None or rewriter.name == HAND_WRITTEN:
-        written: list[RewriteBank] = [StoreBank(store, HAND_WRITTEN), bundled_bank()]
-        written += [TaskTranslations(experiment)] if needs_translations(experiment) else []
-        banks[HAND_WRITTEN] = Banks(*written)
+    banks[HAND_WRITTEN] = Banks(*_written_by_hand(experiment, store))
     by_author = [(name, needs_of(experiment, bank)) for name, bank in banks.items()]
     used = [(name, needs) for name, needs in by_author if name in names or needs.ledger.found]
     return used or [("", needs_of(experiment, None))]

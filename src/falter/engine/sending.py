@@ -7,7 +7,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
+from falter.engine.outages import Breaker
 from falter.records.errors import AuthenticationError, RunStopped, StoreBusy
 from falter.records.interfaces import ChunkClient, Client, ResponseStore, SharedStore
 from falter.records.planning import batched
@@ -116,6 +118,8 @@ ABORT_AFTER_RESPONSES = 25
 ABORT_MIN_ITEMS = 5
 MOST_HELD = 1024
 LEASE_POLL_SECONDS = 0.1
+LANDING_SECONDS = 10.0
+"""How long requests in flight may land once an error has ended the run."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,6 +138,7 @@ class Progress:
     completion_tokens: int = 0
     started_at: float = field(default_factory=time.monotonic)
     last_failure: str | None = None
+    paused: str | None = None
 
     @property
     def done(self) -> int:
@@ -165,24 +170,38 @@ async def run_queues(
     """Send what the store lacks, in all queues at once, and store every response as it arrives.
 
     Raises `AuthenticationError` at once when an endpoint refuses the credentials, `RunStopped`
-    when an endpoint only ever fails, when the first answers were all cut off at the limit of
-    tokens, when `stop` is set, or when the store takes nothing for too long. Responses that arrived
-    are stored in any case where that is possible. What another process is sending for the same
-    store is waited for, not sent again.
+    when an endpoint only ever fails or dies, when the first answers were all cut off at the limit
+    of tokens, when `stop` is set, or when the store takes nothing for too long. Responses that
+    arrived are stored in any case where that is possible; so are those that still arrive within
+    ten seconds after an error. What another process is sending for the same store is waited for.
     """
-    stop = stop or asyncio.Event()
+    stop, ending = stop or asyncio.Event(), asyncio.Event()
     buffer = Buffer(store)
+
+    def stopped() -> bool:
+        return stop.is_set() or ending.is_set()
+
+    workers: set[asyncio.Task[None]] = set()
+    for queue in queues:
+        capabilities, width = queue.client.capabilities, _width(queue)
+        feed = _Feed(queue, store, buffer, width if capabilities.keeps_prefixes else 0)
+        breaker = Breaker(queue.client, queue.progress, width, feed.lose)
+        work = [_work(feed, n, buffer, breaker, stopped) for n in range(width)]
+        for each in (*work, breaker.watch(partial(_try_one, feed, buffer), stopped)):
+            workers.add(asyncio.create_task(each))
     try:
-        async with asyncio.TaskGroup() as group:
-            for queue in queues:
-                capabilities, width = queue.client.capabilities, _width(queue)
-                feed = _Feed(queue, store, buffer, width if capabilities.keeps_prefixes else 0)
-                for worker in range(width):
-                    group.create_task(_work(feed, worker, buffer, stop))
-    except BaseExceptionGroup as group_error:
-        raise main_error(group_error) from group_error
+        _, flying = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+        if flying:  # one worker has raised: what the others have paid for may still land
+            ending.set()
+            await asyncio.wait(flying, timeout=LANDING_SECONDS)
     finally:
+        for task in workers:
+            task.cancel()
+        ended = await asyncio.gather(*workers, return_exceptions=True)
         await buffer.settle()
+    errors = [e for e in ended if isinstance(e, Exception)]
+    if errors:
+        raise main_error(BaseExceptionGroup("workers", errors))
     if stop.is_set():
         done = sum(queue.progress.stored + queue.progress.landed for queue in queues)
         total = sum(queue.progress.total for queue in queues)
@@ -237,6 +256,9 @@ class _Feed:
         self._cut_items: set[str] = set()
         self._cut, self._some_whole = 0, False
         self._held: dict[str, list[Request]] = {}
+        self._lost: list[tuple[Request, int]] = []
+        self._forgiven: set[str] = set()
+        self._in_vain = False
         self._missing = self._stream()
         self.ended = False
 
@@ -277,6 +299,11 @@ class _Feed:
         cells = 1 + self._waiting.pop(request.key, 0)
         progress = self.progress
         if response.failure is None:
+            if self._in_vain:
+                self.send_again()
+                # What was sent to the dead server may still fail, as by its time-out.
+                self._forgiven, self._in_vain = set(self._in_flight), False
+            self._lost.clear()
             progress.landed += cells
             progress.prompt_tokens += response.usage.prompt_tokens
             progress.completion_tokens += response.usage.completion_tokens
@@ -284,9 +311,28 @@ class _Feed:
         else:
             progress.failed += cells
             progress.last_failure = response.failure
+            self._lost.append((request, cells))
             self._failed.add(request.key)
             self._failed_items.add(request.variant.item.key)
             self._stop_if_hopeless()
+            if request.key in self._forgiven:
+                self._forgiven.discard(request.key)
+                self.send_again()
+
+    def lose(self) -> None:
+        """Hold the failures since the last answer against the server: it has died."""
+        self._in_vain = True
+
+    def send_again(self) -> None:
+        """Take back the failures since the last answer: they were those of a dead server."""
+        for request, cells in self._lost:
+            self.progress.failed -= cells
+            self._failed.discard(request.key)
+            self._waiting[request.key] = cells - 1
+            self._held.setdefault(request.key, []).append(request)
+        self._lost.clear()
+        if self.ended and self._held:
+            self._missing, self.ended = self._leased(), False
 
     def _stop_if_hopeless(self) -> None:
         """Give up if every response is a failure, over several items: one may just be too long."""
@@ -328,6 +374,9 @@ class _Feed:
                 yield missing
             if len(self._held) > MOST_HELD and (missing := list(self._recheck_leased())):
                 yield missing
+        yield from self._leased()
+
+    def _leased(self) -> Iterator[list[Request]]:
         while self._held:
             missing = list(self._recheck_leased())
             if missing or self._held:
@@ -380,28 +429,48 @@ def _text(request: Request) -> tuple[str, ...]:
     return (request.context,)
 
 
-async def _work(feed: _Feed, worker: int, buffer: Buffer, stop: asyncio.Event) -> None:
-    client = feed.queue.client
-    chunks = client if isinstance(client, ChunkClient) else None
-    while not stop.is_set():
-        ready = await buffer.ready()
-        if buffer.error is not None:
-            raise buffer.error
-        if not ready:
-            return  # what is in flight may still land
-        requests = feed.take(chunks.chunk if chunks else client.capabilities.batch, worker)
-        if not requests and feed.ended:
-            return
-        if not requests:
-            await asyncio.sleep(LEASE_POLL_SECONDS)
-            continue
-        answers: Sequence[Response]
-        if chunks:
-            answers = await chunks.answer_many(requests)
-        elif requests[0].scores:
-            answers = await client.score_many(requests)
-        else:
-            answers = [await client.generate(request) for request in requests]
-        for request, response in zip(requests, answers, strict=True):
-            buffer.add(request, response)
-            feed.landed(request, response)
+async def _try_one(feed: _Feed, buffer: Buffer, seconds: float) -> None:
+    """Send one request, within bounds: a server may take connections and never answer."""
+    feed.send_again()
+    for request in feed.take(1):
+        try:
+            async with asyncio.timeout(seconds):
+                (response,) = await _ask(feed.queue.client, [request])
+        except TimeoutError:
+            failure = f"no answer within {seconds:,.0f} s"
+            response = Response(key=request.key, failure=failure, received_at=time.time())
+        buffer.add(request, response)
+        feed.landed(request, response)
+
+
+async def _ask(client: Client, requests: Sequence[Request]) -> Sequence[Response]:
+    if isinstance(client, ChunkClient):
+        return await client.answer_many(requests)
+    if requests[0].scores:
+        return await client.score_many(requests)
+    return [await client.generate(request) for request in requests]
+
+
+async def _work(
+    feed: _Feed, worker: int, buffer: Buffer, breaker: Breaker, stopped: Callable[[], bool]
+) -> None:
+    client, progress = feed.queue.client, feed.progress
+    try:
+        while not stopped():
+            ready = await buffer.ready()
+            if buffer.error is not None:
+                raise buffer.error
+            if not ready:
+                return  # what is in flight may still land
+            limit = client.chunk if isinstance(client, ChunkClient) else client.capabilities.batch
+            requests = [] if progress.paused else feed.take(limit, worker)
+            if not requests and feed.ended and not breaker.opens(at_the_end=True):
+                return
+            if not requests:
+                await asyncio.sleep(LEASE_POLL_SECONDS)
+                continue
+            for request, response in zip(requests, await _ask(client, requests), strict=True):
+                buffer.add(request, response)
+                feed.landed(request, response)
+    finally:
+        breaker.workers -= 1

@@ -313,6 +313,11 @@ GridLevels = tuple[tuple[str, tuple[Any, ...]], ...]
 """Factors in order, each with its levels."""
 
 NONE, OWN, OTHER = "none", "own", "other"
+ONE_FOR_ALL = frozenset(
+    {"data", "draws", "judge", "language", "limit", "max_tokens", "model", "models", "repeats",
+     "rewriter", "scorer", "seed", "stop", "task", "tasks", "top_p"}
+)  # fmt: skip
+"""Settings of a whole run, which cannot be factors of a grid."""
 NUMBERS: Mapping[str, tuple[type, float, float]] = {
     "demonstrations": (int, 0, 64),
     "temperature": (float, 0, 10),
@@ -328,6 +333,12 @@ class Grid(Shape[GridLevels]):
     def read(self, value: Any, place: Place) -> GridLevels:
         if not isinstance(value, Mapping) or not value:
             raise place.refuse(value, self.expected)
+        for factor in ONE_FOR_ALL.intersection(map(str, value)):
+            raise place.refuse(
+                factor,
+                "template, demonstrations, temperature, or a name of yours with perturbations",
+                f"a run has one '{factor}': run once for each value and 'falter compare' the runs",
+            )
         return tuple(
             (str(factor), self._levels(str(factor), levels, place.at(str(factor))))
             for factor, levels in value.items()

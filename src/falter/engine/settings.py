@@ -195,16 +195,23 @@ class Option:
         if top is self.setting:
             return value
         first = top.shape.block.settings[0]
-        if isinstance(top.shape, Many):
-            entries = before if isinstance(before, (list, tuple)) else [before] if before else []
-            blocks = [{first.name: entry} if isinstance(entry, str) else entry for entry in entries]
-            return [
-                {**b, name: _over(b, name, value)} if isinstance(b, Mapping) else b for b in blocks
-            ]
-        if first.required and first.name not in before:
-            hint = f"give {top.flag} {top.metavar}, or drop {flag}"
-            raise UsageError(f"{flag} goes with {top.flag}", hint=hint)
-        return {**before, name: value}
+        if isinstance(top.shape, Block):
+            if first.required and first.name not in before:
+                raise self._alone(top)
+            return {**before, name: value}
+        entries = before if isinstance(before, (list, tuple)) else [before] if before else []
+        if not entries and top.name != "models":
+            raise self._alone(top)
+        blocks = [{first.name: entry} if isinstance(entry, str) else entry for entry in entries]
+        written = [
+            {**b, name: _over(b, name, value)} if isinstance(b, Mapping) else b for b in blocks
+        ]
+        alone = top.name != "models" and isinstance(before, (str, Mapping))
+        return written[0] if alone else written
+
+    def _alone(self, top: Setting) -> UsageError:
+        hint = f"give {top.flag} {top.metavar}, or drop {self.setting.flag}"
+        return UsageError(f"{self.setting.flag} goes with {top.flag}", hint=hint)
 
 
 def _over(block: Mapping[str, Any], name: str, value: Any) -> Any:

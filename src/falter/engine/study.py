@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from falter import __version__
+from falter.engine.asking import ask_extractor
 from falter.engine.budgets import apply_budget
 from falter.engine.config import (
     Experiment,
@@ -34,10 +35,18 @@ from falter.engine.recipes import recipes_of
 from falter.engine.remarks import copied_answers
 from falter.engine.resolving import Resolved, distinct, resolve
 from falter.engine.rewriting import bank_in
-from falter.engine.scoring import RemedyUnfit
+from falter.engine.scoring import RemedyUnfit, run_scorers
 from falter.engine.task_loading import TaskCache
 from falter.protocols import Part, Protocol, protocols
-from falter.protocols.protocol import SINGLE_RUN, PartResult, TaskKind, UserSettings, placed_parts
+from falter.protocols.judging import read_rubrics
+from falter.protocols.protocol import (
+    PartResult,
+    TaskKind,
+    UserSettings,
+    chosen_parts,
+    placed_parts,
+)
+from falter.protocols.single_run import SINGLE_RUN
 from falter.records.errors import InvalidValue, TaskError, UnknownName, UsageError
 from falter.records.interfaces import AnswerKind, Client
 from falter.records.planning import Shard
@@ -67,7 +76,9 @@ class StudySpec:
     settings: Mapping[str, Any]
     folder: Path
     gate: GateSpec | None = None
+    parts: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
+    rubrics: Mapping[str, str] = field(default_factory=dict)
 
     def names_remedy(self, remedy: str) -> bool:
         """Whether the user asked for this remedy, by itself or for a vote."""
@@ -115,9 +126,9 @@ def read_study(
         raise InvalidValue(
             "recipes", recipes, "at least one", hint="leave it out for the usual rule-made ones"
         )
-    study, rest = read_study_settings(settings)
+    study, rest = read_study_settings(settings, folder)
     if study.protocol is None:
-        for key in ("preset", "judge", "remedies"):
+        for key in ("preset", "judge", "parts", "remedies", "rubrics"):
             if settings.get(key) is not None:
                 raise UsageError(
                     f"'{key}' needs a protocol, and none is named",
@@ -134,10 +145,26 @@ def read_study(
             f"The protocol {protocol.name} cannot be cut to a budget: its figures need every cell",
             hint="leave 'budget' out, and set a 'limit' of items",
         )
+    if rest.get("reader") is not None:
+        raise UsageError(
+            f"The protocol {protocol.name} takes no reader",
+            hint="leave 'reader' out; 'falter rescore --part NAME --reader MODEL' reads a part of "
+            "it again",
+        )
     if rest.get("recipes") and not protocol.takes_recipes:
         raise UsageError(
             f"The protocol {protocol.name} has its own recipes",
             hint="leave 'recipes' out, or run an experiment without a protocol",
+        )
+    if rest.get("grid") and not protocol.takes_grid:
+        raise UsageError(
+            f"The protocol {protocol.name} has its own recipes, so it takes no grid",
+            hint="leave 'grid' out, or run --protocol consistency",
+        )
+    if study.rubrics is not None and not protocol.takes_rubrics:
+        raise UsageError(
+            f"The protocol {protocol.name} takes no rubrics of yours",
+            hint="leave 'rubrics' out, or run --protocol enterprise",
         )
     if len(study.judges) > 1 and not protocol.takes_judges:
         raise UsageError(
@@ -154,7 +181,9 @@ def read_study(
         settings=dict(settings),
         folder=folder,
         gate=study.gate,
+        parts=study.parts,
         remedies=study.remedies,
+        rubrics={} if study.rubrics is None else read_rubrics(Path(study.rubrics)),
     )
 
 
@@ -164,7 +193,7 @@ def rewriting_experiments(spec: StudySpec) -> list[Experiment]:
         return [spec.experiment]
     shelf = TaskCache(spec.experiment, spec.protocol.name)
     settings = _user_settings(spec, (), shelf)
-    parts, _ = placed_parts(spec.protocol.parts(settings), settings)
+    parts, _ = placed_parts(chosen_parts(spec.protocol, settings), settings)
     experiments = [_experiment(spec, part, shelf) for part in parts if part.judges is None]
     return [replace(e, models=()) for e in experiments if any(map(model_made, recipes_of(e)))]
 
@@ -196,7 +225,7 @@ class _Resolver:
     def study(self) -> ResolvedStudy:
         spec = self.spec
         settings = _user_settings(spec, self.clients, self.shelf, self.judges)
-        parts, unavailable = placed_parts(spec.protocol.parts(settings), settings)
+        parts, unavailable = placed_parts(chosen_parts(spec.protocol, settings), settings)
         if not parts:
             raise UsageError(
                 f"No part of {spec.protocol.name} fits these tasks and models: "
@@ -287,16 +316,21 @@ def _user_settings(
     sets_demonstrations = "demonstrations" in spec.settings
     return UserSettings(
         preset=spec.preset,
+        parts=spec.parts,
         tasks=tuple((name, _kind(task)) for name, task in shelf.own.items()),
         limit=experiment.limit,
         demonstrations=experiment.demonstrations if sets_demonstrations else None,
         repeats=experiment.repeats if "repeats" in spec.settings else None,
         scorer=experiment.scorer,
         recipes=listed(spec.settings.get("recipes")),
+        grid=spec.settings.get("grid"),
         remedies=spec.remedies,
         judge=bool(spec.judges),
         judge_scores=all(judge.capabilities.scores for judge in judges),
+        sampling=spec.settings.get("sampling") or {},
+        rubrics=spec.rubrics,
         generates=all(client.capabilities.generates for client in clients),
+        reasons=any(client.capabilities.reasons for client in clients),
         scores=all(client.capabilities.scores for client in clients),
         lists=all(
             any(template.lists_choices for template in task.templates.values())
@@ -360,7 +394,10 @@ def carry_out_study(
         check_scorers(resolved)
     done, left_out = run_async(lambda: _carry_out(study, store, watch, on_part, shard, command))
     if not study.spec.protocol.name:
-        return single_run(store.find_run(done[0][1].id))
+        run, reader = done[0][1], study.spec.experiment.reader
+        if reader is not None and shard is None:
+            ask_extractor(store, run, run_scorers(run), reader, watch)
+        return single_run(store.find_run(run.id))
     stored = StoredStudy(
         protocol=study.spec.protocol.name,
         preset=study.spec.preset,
@@ -401,7 +438,8 @@ async def _carry_out(
             if on_part is not None and part.title:
                 on_part(len(done) + 1, count, part.title)
             if not record_run(resolved, store, command):
-                for client in clients:
+                # A judge without a key must not be found out after the models have been paid.
+                for client in (*clients, *(study.judges if study.judging else ())):
                     if id(client) not in ready:
                         await stack.enter_async_context(opened([client]))
                         ready.add(id(client))

@@ -85,7 +85,8 @@ def variant_sets(experiment: Experiment, bank: RewriteBank | None = None) -> lis
     ledger = ledger_for(recipes_of(experiment), bank)
     sets = open_sets(experiment, ledger)
     if ledger is not None:
-        needs_from(ledger, [(s.items, s.conditions, s.draws) for s in sets]).require()
+        asks = experiment.rewriter is not None
+        needs_from(ledger, [(s.items, s.conditions, s.draws) for s in sets], asks=asks).require()
     return sets
 
 

@@ -71,6 +71,10 @@ def read_gate(
             "The experiment says nothing of what must hold",
             hint="add 'gate:' with 'max_drop: 5' to the file",
         )
+    if study.experiment.reader is not None:
+        raise UsageError(
+            "A gate takes no reader", hint="leave 'reader' out, and choose a scorer that reads all"
+        )
     gate = Gate(experiment=study.experiment, spec=study.gate)
     if against is None:
         spec = gate.spec

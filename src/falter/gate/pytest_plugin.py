@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import pytest
 
-from falter.gate.robust import MARK, Robust, keyword_result, outcome_of
+from falter.gate.robust import CASE, MARK, CaseFunction, Robust, keyword_result, outcome_of
 
 FOLDER = "falter_folder"
 MAX_WAIT_SECONDS = 24 * 3600.0
@@ -22,77 +22,80 @@ _shared_folder = pytest.StashKey[str]()
 _outcomes: dict[tuple[str, str], dict[str, Any]] = {}
 
 
-class RobustFailure(Exception):
-    """A criterion that does not pass; its text is all that is shown."""
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Where answers are stored."""
     parser.addini("falter_store", "the database of answers; FALTER_STORE, else falter.db")
 
 
-def pytest_pycollect_makeitem(
-    collector: pytest.Module | pytest.Class, name: str, obj: object
-) -> list[pytest.Item] | None:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test for each recipe of a function that `falter.robust` decorates."""
-    mark = getattr(obj, MARK, None)
-    if not isinstance(mark, Robust) or not collector.funcnamefilter(name):
+    mark = getattr(metafunc.function, MARK, None)
+    if not isinstance(mark, Robust):
+        return
+    if CASE not in metafunc.fixturenames:
+        pytest.fail(
+            f"{metafunc.function.__name__}: falter.robust calls the function with a parameter "
+            f"named '{CASE}', which is missing; other parameters are fixtures",
+            pytrace=False,
+        )
+    tests = mark.test_ids()
+    metafunc.parametrize(CASE, range(len(tests)), ids=tests)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run the gate of a decorated function in place of the function.
+
+    The function is called by the gate, once for each prompt, with the fixtures of this test. The
+    first test of a gate runs it; the others read the outcome.
+    """
+    mark = getattr(pyfuncitem.function, MARK, None)
+    if not isinstance(mark, Robust):
         return None
-    function: Any = obj
-    parameters = list(inspect.signature(function).parameters)
-    if isinstance(collector, pytest.Class) or len(parameters) != 1:
-        raise collector.CollectError(
-            f"{name}: falter.robust takes a function of one parameter, the case; this one has "
-            f"{', '.join(parameters) or 'none'}"
+    place: Any = pyfuncitem.callspec.params[CASE]
+    verdict, text = _verdict(_outcome(pyfuncitem, mark), place)
+    if verdict == "skip":
+        pytest.skip(text)
+    if verdict == "fail":
+        pytest.fail(text, pytrace=False)
+    return True
+
+
+def _outcome(test: pytest.Function, mark: Robust) -> dict[str, Any]:
+    """The outcome of the gate; the first test to ask, of all workers, runs it."""
+    other = {name: repr(value) for name, value in test.callspec.params.items() if name != CASE}
+    name = f"{test.path}::{test.function.__qualname__}{other or ''}"
+    key = (str(test.config.rootpath), name)
+
+    def run() -> dict[str, Any]:
+        fixtures = {
+            parameter: test.funcargs[parameter]
+            for parameter in inspect.signature(test.obj).parameters
+            if parameter != CASE
+        }
+        return outcome_of(
+            CaseFunction(
+                function=test.obj,
+                fixtures=fixtures,
+                parameters=str(other or ""),
+                modules=_fixture_modules(test),
+            ),
+            mark,
+            test.config,
+            test.path,
         )
-    return [
-        RobustItem.from_parent(
-            collector, name=f"{name}[{test}]", function=function, mark=mark, place=place
-        )
-        for place, test in enumerate(mark.test_ids())
-    ]
+
+    if key not in _outcomes:
+        folder = test.config.stash.get(_shared_folder, None) or _folder(test.config)
+        _outcomes[key] = run() if folder is None else _shared(Path(folder), name, run)
+    return _outcomes[key]
 
 
-class RobustItem(pytest.Item):
-    """One test of a gate. The gate is run once, by whichever test comes first."""
-
-    def __init__(
-        self, *, function: Callable[..., Any], mark: Robust, place: int, **more: Any
-    ) -> None:
-        super().__init__(**more)
-        self.function, self.mark, self.place = function, mark, place
-
-    def runtest(self) -> None:
-        """Pass, fail with the numbers, or skip what is undecided and may stay so."""
-        verdict, text = _verdict(self._outcome(), self.place)
-        if verdict == "skip":
-            pytest.skip(text)
-        if verdict == "fail":
-            raise RobustFailure(text)
-
-    def _outcome(self) -> dict[str, Any]:
-        """The outcome of the gate; the first test to ask, of all workers, runs it."""
-        name = f"{self.path}::{self.function.__qualname__}"
-        key = (str(self.config.rootpath), name)
-
-        def run() -> dict[str, Any]:
-            return outcome_of(self.function, self.mark, self.config, self.path)
-
-        if key not in _outcomes:
-            folder = self.config.stash.get(_shared_folder, None) or _folder(self.config)
-            _outcomes[key] = run() if folder is None else _shared(Path(folder), name, run)
-        return _outcomes[key]
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The text alone where a criterion failed."""
-        if isinstance(excinfo.value, RobustFailure):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
-
-    def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Where the function stands."""
-        line = inspect.getsourcelines(self.function)[1] - 1
-        return self.path, line, self.name
+def _fixture_modules(test: pytest.Function) -> tuple[str, ...]:
+    """The modules that define the test's fixtures, autouse ones included."""
+    definitions = test._fixtureinfo.name2fixturedefs.values()
+    modules = {one.func.__module__ for several in definitions for one in several}
+    return tuple(sorted(modules - {"_pytest.python", None}))
 
 
 def _verdict(outcome: Mapping[str, Any], place: int) -> tuple[Literal["pass", "fail", "skip"], str]:

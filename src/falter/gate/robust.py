@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 MARK = "__falter_robust__"
 """The attribute of a test function that the plugin looks for."""
+CASE = "case"
+"""The parameter that gets the case; all other parameters are fixtures."""
 _MAX_CHARACTERS = 240
 
 
@@ -50,6 +52,20 @@ class Cases:
 
     path: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseFunction:
+    """A decorated function with the fixtures of the test that calls it.
+
+    `parameters` are the test's other parameters, as text; `modules` define its fixtures. Both tell
+    stored answers of one state of the project from those of another.
+    """
+
+    function: Callable[..., Any]
+    fixtures: Mapping[str, Any] = field(default_factory=dict)
+    parameters: str = ""
+    modules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +115,8 @@ def robust(
     ... def test_router(case):
     ...     return my_app.route(case.text)
 
-    The function gets a case and returns a text, or `falter.Scored` with a score; it may be async.
+    The function gets a `case` and returns a text, or `falter.Scored` with a score; it may be async.
+    Its other parameters are fixtures; every call runs inside the fixtures of the first test.
     Settings are those of a gate (`max_drop`, `min_score`, `looks`, …) and `max_calls`. Its answers
     are stored and not asked for again until its source, the modules of the project that it uses, a
     file that `depends_on` names, or `version` changes.
@@ -148,7 +165,7 @@ def keyword_result(config: pytest.Config, path: Path, /, **settings: Any) -> Gat
 
 
 def outcome_of(
-    test: Callable[..., Any], mark: Robust, config: pytest.Config, path: Path
+    test: CaseFunction, mark: Robust, config: pytest.Config, path: Path
 ) -> dict[str, Any]:
     """Run the gate of a decorated test; return its outcome as plain data, or why there is none."""
     function: Any = _of_prompts(test)
@@ -181,21 +198,28 @@ def outcome_of(
     }
 
 
-def _of_prompts(test: Callable[..., Any]) -> Callable[..., Any]:
+def _of_prompts(test: CaseFunction) -> Callable[..., Any]:
     """The test function as a model: from a prompt to what it returns for the prompt's case."""
-    if inspect.iscoroutinefunction(test):
+    function, fixtures = test.function, test.fixtures
+    if inspect.iscoroutinefunction(function):
 
-        @functools.wraps(test)
+        @functools.wraps(function)
         async def answered_later(prompt: str) -> Any:
-            return await test(Case(prompt))
+            return await function(**{CASE: Case(prompt)}, **fixtures)
 
-        return answered_later
+        answer: Callable[..., Any] = answered_later
+    else:
 
-    @functools.wraps(test)
-    def answered(prompt: str) -> Any:
-        return test(Case(prompt))
+        @functools.wraps(function)
+        def answered(prompt: str) -> Any:
+            return function(**{CASE: Case(prompt)}, **fixtures)
 
-    return answered
+        answer = answered
+    # `wraps` shows the signature of the function, from which a client would take `messages`.
+    answer.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter("prompt", inspect.Parameter.POSITIONAL_ONLY)]
+    )
+    return answer
 
 
 def _plain(result: GateResult, line: CriterionResult) -> dict[str, Any]:
@@ -226,9 +250,10 @@ def _short(text: str) -> str:
 # The version of the code under test
 
 
-def source_version(test: Callable[..., Any], root: Path, path: Path, mark: Robust) -> str:
-    """Hash the project's modules that the test's module uses, and the files that it names."""
-    files = set(_sources(sys.modules.get(test.__module__), root.resolve()))
+def source_version(test: CaseFunction, root: Path, path: Path, mark: Robust) -> str:
+    """Hash the project's modules that the test and its fixtures use, and the files it names."""
+    modules = [sys.modules.get(name) for name in (test.function.__module__, *test.modules)]
+    files = set(_sources(modules, root.resolve()))
     for pattern in mark.depends_on:
         named = [found for folder in (root, path.parent) for found in folder.glob(pattern)]
         if not named:
@@ -237,15 +262,15 @@ def source_version(test: Callable[..., Any], root: Path, path: Path, mark: Robus
                 hint=f"a path or pattern relative to {root}",
             )
         files |= {found.resolve() for found in named if found.is_file()}
-    parts = hashlib.sha256()
+    parts = hashlib.sha256(test.parameters.encode())
     for file in sorted(files):
         parts.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
     return parts.hexdigest()[:16]
 
 
-def _sources(start: ModuleType | None, root: Path) -> Iterator[Path]:
-    """The files of a module and of what it imports, as far as they belong to the project."""
-    waiting, seen = [start], set[str]()
+def _sources(start: Sequence[ModuleType | None], root: Path) -> Iterator[Path]:
+    """The files of modules and of what they import, as far as they belong to the project."""
+    waiting, seen = list(start), set[str]()
     while waiting:
         module = waiting.pop()
         file = getattr(module, "__file__", None)

@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from falter.clients.answers import Answer
 from falter.clients.base import BatchClient
 from falter.clients.llama import check_gguf
-from falter.clients.quantize import content_hash
 from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
 from falter.records.errors import InvalidValue, PreflightError
 from falter.records.interfaces import Capabilities, Client, Parameter
 from falter.records.types import ContinuationScore, Model, Request, Usage
-from falter.weights.downloads import SMOLLM2, find_weights, pull_weights
+from falter.weights.downloads import SMOLLM2, content_hash, find_weights, pull_weights
 
 if TYPE_CHECKING:
     from falter.integrations.hf_engine import Engine, Scores, Tokens

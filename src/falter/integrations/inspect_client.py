@@ -14,6 +14,7 @@ from typing import Any
 from falter.clients.answers import Answer, failed
 from falter.clients.base import BaseClient
 from falter.clients.connection import normal_url, read_key
+from falter.clients.permits import server_of
 from falter.clients.settings import ClientSettings, OptionTable, clients, require
 from falter.records.errors import AuthenticationError, InvalidValue, PreflightError
 from falter.records.interfaces import Capabilities, Client
@@ -54,6 +55,16 @@ class Inspect(BaseClient):
             client="inspect", name=settings.name, base_url=self._base_url, options=options
         )
         self._model: Any = None
+
+    @property
+    def address(self) -> str:
+        """The server of the settings, else Inspect's own choice for the provider."""
+        return self._base_url or f"the address that Inspect has for {self.model.name}"
+
+    @property
+    def key_variable(self) -> str | None:
+        """The variable of the settings, else the provider's."""
+        return self._settings.api_key_env or server_of("inspect", self.model.name)[1]
 
     async def check(self) -> None:
         """Make the model: an unknown provider, a missing library or a missing key shows here."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from falter.clients.answers import Answer
 from falter.clients.base import BatchClient
+from falter.clients.permits import server_of
 from falter.clients.settings import SECRET, ClientSettings, OptionTable, clients, require
 from falter.records.errors import InvalidValue, PreflightError, UnknownName
 from falter.records.interfaces import Capabilities, Client, Parameter
@@ -48,6 +49,17 @@ class LmEval(BatchClient):
         )
         self.model = Model(client="lm-eval", name=settings.name, options={TEMPLATE: chats})
         self._lm: Any = None
+
+    @property
+    def address(self) -> str | None:
+        """The server in the arguments, else the harness's own choice for a type with a key."""
+        address, key = server_of("lm-eval", self.model.name)
+        return address or (key and f"the address that lm-eval has for {self._type}")
+
+    @property
+    def key_variable(self) -> str | None:
+        """The variable that the harness reads for this type."""
+        return server_of("lm-eval", self.model.name)[1]
 
     async def close(self) -> None:
         """Let go of the model."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,13 +13,21 @@ from numpy.typing import ArrayLike, NDArray
 from falter.measures.averages import mean_score
 from falter.measures.drops import accuracy
 from falter.measures.estimates import Basis, Clusters, Floats
-from falter.measures.resample import unit_codes
+from falter.measures.resample import unit_codes, unit_sums
 from falter.measures.tables import Table
-from falter.records.errors import InvalidValue, UnknownName
-from falter.records.types import Estimate
-from falter.stats.intervals import Interval, no_interval
+from falter.records.errors import InvalidValue
+from falter.records.types import Estimate, EstimateStatus
+from falter.stats.clusters import too_few_clusters
+from falter.stats.intervals import (
+    Interval,
+    agresti_coull,
+    no_interval,
+    outer,
+    quantile_ratio,
+    student_quantile,
+)
 from falter.stats.mean import item_mean
-from falter.stats.resampling import jackknife
+from falter.stats.resampling import jackknife_error
 
 Codes = NDArray[np.int32]
 Outputs = Sequence[Sequence[str | None]] | ArrayLike
@@ -343,66 +351,148 @@ def item_std(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.9
     )
 
 
-# How often configurations would agree by luck, at a known success rate.
+# How often configurations would agree by luck, and what lies beyond it.
 
 
 def random_baseline(
-    scores: ArrayLike, *, items: Literal["equal", "beta-binomial"] = "equal", level: float = 0.95
+    scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.95
 ) -> Estimate:
-    """The chance that V independent configurations agree: the null beside output consistency.
+    """Return p^V, the paper's chance that V independent configurations are all right.
 
-        equal: p^V
-        beta-binomial: E p_i^V = Π_{t<V} (a + t)/(a + b + t),   a = p(1 − r)/r, b = (1 − p)(1 − r)/r
-
-    `scores` are 0/1, items x V configurations, from which the success rate p is taken. equal is as
-    if every item were as hard as any other. Items of unequal difficulty agree more often than that,
-    by Jensen's inequality alone: beta-binomial lets their success rates follow a beta distribution
-    with mean p and the correlation r between two answers to one item, ICC(1) of the scores. A
-    jackknife t interval over items (logit).
+    `scores` are 0/1, items x V configurations; p is their mean over the items without a gap. The
+    interval is that of `capability` to the power of V, so it stays between 0 and 1.
     """
-    if items not in ("equal", "beta-binomial"):
-        raise UnknownName("kind of items", items, ("equal", "beta-binomial"))
     table = Table.read(scores, level)
-    count, width, _ = table.cells.shape
-    kind = "equally hard items" if items == "equal" else "beta-distributed success rates"
+    width = table.cells.shape[1]
+    if len(table.cells) and not table.binary:
+        raise InvalidValue("scores", "scores between 0 and 1", "0/1 scores")
+    if clusters is not None:
+        clusters = [c for c, used in zip(clusters, table.rows, strict=True) if used]
+    mean = capability(table.cells[:, :, 0], clusters=clusters, level=level)
+    low, value, high = (
+        None if end is None else end**width for end in (mean.low, mean.value, mean.high)
+    )
+    return replace(
+        mean,
+        measure="random_baseline",
+        estimand="chance that independent configurations are all right, equally hard items",
+        value=value,
+        low=low,
+        high=high,
+        conditions=width,
+        excluded=table.excluded,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steadiness:
+    """Where a model stands between luck (0) and always the same (1).
+
+    `index` is about items that are right everywhere or wrong everywhere, `right` about those that
+    are right everywhere.
+    """
+
+    index: Estimate
+    right: Estimate
+
+
+MIN_ITEMS = 30
+"""Below it the intervals of the index covered too rarely in simulation."""
+INDEX_RANGE, RIGHT_RANGE = (0.05, 0.95), (0.05, 0.9)
+"""Capabilities at which luck leaves room: outside, nearly every model agrees with itself."""
+MIN_INFORMATIVE = 6
+"""Fewest items right everywhere, and fewest others, for the index of right answers."""
+MANY = 20
+"""From so many items of the rarer kind the jackknife alone is trusted."""
+CLUSTER_CORRELATION = 0.1
+"""The correlation within clusters that few informative items leave open."""
+
+
+def steadiness(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.95) -> Steadiness:
+    """Return how much steadier a model is than luck with equally hard items.
+
+        index = (O − L)/(1 − L),   L = p^V + (1 − p)^V
+        right = (R − p^V)/(p − p^V)
+
+    for 0/1 `scores`, items x V configurations: O is the share of items right in all or wrong in all
+    of them, R the share right in all, p the mean. Both are 1 for a model that never changes, 0 for
+    independent answers to equally hard items, and w for w steady items among such. Easy and hard
+    items count as steady: within one model the two cannot be told apart.
+
+    The interval is the outer one of a jackknife t over items (or clusters) and of Agresti and
+    Coull's for the effective number of items; with few items of the rarer kind each counts once.
+    Outside capabilities .05 to .95 (of `right` to .9): not_informative. Below 30 items, and for
+    `right` with fewer than 6 items of either kind: insufficient_data.
+    """
+    table = Table.read(scores, level)
+    cells = table.cells[:, :, 0]
+    items, width = cells.shape
     basis = Basis(
-        estimand=f"chance that independent configurations agree, {kind}",
-        items=count,
+        estimand="steadiness between luck and always the same, items like these",
+        items=items,
         conditions=width,
         excluded=table.excluded,
         level=level,
     )
-    if count < 2 or (items == "beta-binomial" and width < 2):
-        status = table.status if table.status != "ok" else "insufficient_data"
-        why = "fewer than two items, or one configuration"
-        return basis.undefined("random_baseline", status, why)
+    parts = ("index", "right")
+    if not items or width < 2:
+        none, why = table.status, "one configuration" if items else "no whole item"
+        return Steadiness(**basis.all_undefined("steadiness", parts, none, why))
     if not table.binary:
         raise InvalidValue("scores", "scores between 0 and 1", "0/1 scores")
-    # Sums over items of 1, m and m² say all about 0/1 scores; leaving one out is a subtraction.
-    means = table.cells.mean(axis=(1, 2))
-    units = np.column_stack([np.ones(count), means, np.square(means)])
-    n, total, squares = np.vstack([units.sum(axis=0), units.sum(axis=0) - units]).T
-    rate = total / n
-    r = np.zeros_like(rate)
-    if items == "beta-binomial":
-        # ICC(1), (MS_B − MS_W)/(MS_B + (V − 1) MS_W), between 0 and 1
-        with np.errstate(invalid="ignore", divide="ignore"):
-            between = width * (squares - n * rate * rate) / (n - 1)
-            within = width * (total - squares) / (n * (width - 1))
-            icc = (between - within) / (between + (width - 1) * within)
-        r = np.asarray(np.clip(np.where(np.isfinite(icc), icc, 1.0), 0.0, 1.0))
-    values = np.minimum(_mean_power(rate, r, width), 1.0)
-    interval = no_interval(level)
-    if count > 2:
-        interval = jackknife(float(values[0]), values[1:], transform="logit", level=level)
-    return basis.estimate("random_baseline", float(values[0]), interval)
+    right, wrong = cells.all(axis=1), ~cells.any(axis=1)
+    codes = unit_codes(clusters, len(table.rows))[table.rows]
+    found = {}
+    for part, same, (lowest, highest) in zip(
+        parts, (right | wrong, right), (INDEX_RANGE, RIGHT_RANGE), strict=True
+    ):
+        p, count = float(cells.mean()), int(same.sum())
+        status: EstimateStatus = "insufficient_data"
+        if items < MIN_ITEMS:
+            why = f"fewer than {MIN_ITEMS} items"
+        elif not lowest <= p <= highest:
+            status, why = "not_informative", f"not informative at this capability, {p:.3f}"
+        elif part == "right" and min(count, items - count) < MIN_INFORMATIVE:
+            why = f"fewer than {MIN_INFORMATIVE} items right everywhere, or not"
+        else:
+            units = np.column_stack([np.ones(items), cells.mean(axis=1), same])
+            sums = unit_sums(units, None if clusters is None else codes)
+            found[part] = _beyond_luck(basis, part, sums, clustered=clusters is not None)
+            continue
+        found[part] = basis.undefined(f"steadiness.{part}", status, why)
+    return Steadiness(**found)
 
 
-def _mean_power(rate: Floats, r: Floats, configurations: int) -> Floats:
-    """E p_i^V = Π_t (p (1 − r) + t r)/((1 − r) + t r), which is p^V at r = 0 and p at r = 1."""
-    if configurations == 1:
-        return rate
-    t, r = np.arange(configurations), r[..., None]
-    numerator, denominator = rate[..., None] * (1.0 - r) + t * r, (1.0 - r) + t * r
-    # The factor of t = 0 is p, also at r = 1, where it would be 0/0.
-    return np.asarray(rate * (numerator[..., 1:] / denominator[..., 1:]).prod(axis=-1))
+def _beyond_luck(basis: Basis, part: str, units: Floats, *, clustered: bool) -> Estimate:
+    """One index from the sums by unit of 1, the mean score and the items of its kind."""
+
+    def index(sums: Floats) -> Floats:
+        count, total, same = np.moveaxis(sums, -1, 0)
+        p = total / count
+        luck, most = p**basis.conditions, p
+        if part == "index":
+            luck, most = luck + (1.0 - p) ** basis.conditions, np.ones_like(p)
+        return np.asarray((same / count - luck) / (most - luck))
+
+    measure, n = f"steadiness.{part}", basis.items
+    sums = units.sum(axis=0)
+    value = _in_unit(float(index(sums)))
+    if clustered:
+        basis = replace(basis, clusters=len(units))
+        if few := too_few_clusters(len(units)):
+            none = no_interval(basis.level, few)
+            return basis.estimate(measure, value, none, status="too_few_clusters")
+    error = jackknife_error(index(sums - units))
+    spread = value * (1.0 - value)
+    # At least an item counts once; in clusters it may count less, see `mean_rate`.
+    mean_size = float(np.square(units[:, 0]).sum()) / n
+    floor = (1.0 + (mean_size - 1.0) * CLUSTER_CORRELATION * clustered) / n
+    own = max(error**2 / spread if spread > 0.0 else 0.0, 1.0 / n)
+    weight = min(1.0, min(float(sums[2]), n - float(sums[2])) / MANY)
+    ratio = quantile_ratio(basis.level, len(units) - 1)
+    effective = ratio**2 / (weight * own + (1.0 - weight) * max(own if clustered else 0.0, floor))
+    half = student_quantile(basis.level, len(units) - 1) * error
+    method = "outer of jackknife t and agresti-coull"
+    jackknifed = Interval(low=value - half, high=value + half, level=basis.level, method=method)
+    counted = agresti_coull(value * effective, effective, level=basis.level)
+    return basis.estimate(measure, value, outer(jackknifed, counted).clipped(0.0, 1.0))

@@ -11,6 +11,7 @@ from falter.perturbations.base import protected_spans
 from falter.perturbations.options import shows_labels, untouched
 from falter.records.lazy_regex import late_regex
 from falter.records.types import Prompt, Section, Span
+from falter.text.code import fences, is_code
 from falter.text.protection import blocked
 from falter.text.spans import Replacement, added, overlaps, replace_spans
 from falter.text.words import sentences
@@ -73,6 +74,62 @@ def with_instruction(
     return (*sections[:cue_place], *paragraph, changed, *own_cue, *sections[cue_place + 1 :])
 
 
+_LISTED = late_regex(r"\s*(?:[-*•#]|\(?(?:\d{1,2}|[A-Za-z])[.):])\s")
+
+
+def with_sentence(prompt: Prompt, name: str, text: str) -> Prompt:
+    """The prompt with a sentence behind its last prose, before the answer cue and before code.
+
+    It continues a line that ends a sentence. Behind a list, options or a heading it is a paragraph.
+    """
+    sections = prompt.sections
+    cue = cue_at(sections)
+    if cue is not None:
+        start, _ = cue_line(sections[cue].text)
+        before = len(sections[cue].text[:start].rstrip())
+        if before and not overlaps(blocked(sections[cue]), before, before):
+            new = _joint(sections[cue].text[:before], "\n") + text
+            changed = replace_spans(sections[cue], [(before, before, new)])
+            return prompt.with_sections((*sections[:cue], changed, *sections[cue + 1 :]))
+    last = len(sections) if cue is None else cue
+    for at in range(last, 0, -1):
+        section = sections[at - 1]
+        if section.kind == "system" or not section.text.strip():
+            continue
+        text_before, after = _text(sections[:at]), _text(sections[at:])
+        if _ends_in_code(text_before) or (prompt.program is not None and section.kind == "input"):
+            continue
+        lines = text_before.endswith("\n") or after.startswith("\n")
+        if at == last or (lines and text_before.rstrip().endswith((".", "?", "!"))):
+            return prompt.with_sections((*sections[:at], *_ended(prompt, at, name, text)))
+    return framed(prompt, name, before=f"{text}\n\n")
+
+
+def _ends_in_code(before: str) -> bool:
+    text = before.rstrip()
+    return overlaps(fences(text), len(text) - 1, len(text)) or is_code(text.rpartition("\n")[2])
+
+
+def _ended(prompt: Prompt, at: int, name: str, text: str) -> tuple[Section, ...]:
+    """The sentence as a section of its own, and the sections that come after this place."""
+    before, after = _text(prompt.sections[:at]), prompt.sections[at:]
+    breaks = before[len(before.rstrip()) :]
+    gap = "\n\n" if "\n\n" in before.rstrip() else "\n"
+    lead = "" if "\n" in breaks else _joint(before, gap)
+    follows = _text(after)
+    tail = "" if not follows or follows[0].isspace() else breaks or gap
+    return added(name, f"{lead}{text}{tail}"), *after
+
+
+def _joint(before: str, gap: str) -> str:
+    """What joins a sentence to a text: a blank behind one that ends in a sentence."""
+    line = before.rstrip().rpartition("\n")[2]
+    if _LISTED.match(line):
+        return "\n\n"
+    prose = line.endswith((".", "?", "!"))
+    return "" if prose and before.endswith(" ") else " " if prose else gap
+
+
 def _gap(sections: Sequence[Section], at: int) -> str:
     """The line break needed before something inserted at this place."""
     before = _text(sections[:at])
@@ -110,7 +167,7 @@ def instead_of_format(
     """The sections with another rule for the form of the answer instead of their first one.
 
     Their other rules of form are removed; what else they ask for, as a language or a length, stays
-    if it is worth `keeping`.
+    if it is worth `keeping`. So does the blank line before them.
     """
     out = list(sections)
     written = False
@@ -119,7 +176,8 @@ def instead_of_format(
         whole, rules = len(text.rstrip()), _told_apart(text)
         changes: list[Replacement] = []
         if not keeping or (written and all(kind == "form" for _, kind in rules)):
-            changes = [(0, whole, "" if written else rule)]
+            start = 0 if written else len(text) - len(text.lstrip())
+            changes = [(start, whole, "" if written else rule)]
             written = True
         else:
             for (start, end), kind in rules:

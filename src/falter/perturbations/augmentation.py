@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from itertools import islice, pairwise
 
-from falter.perturbations.additions import ends_in_space, framed, prose_at
+from falter.perturbations.additions import ends_in_space, framed, prose_at, with_sentence
 from falter.perturbations.base import (
     PromptPerturbation,
     choice,
@@ -38,7 +38,9 @@ def _lines(kind: str, file: str | None, language: str) -> tuple[str, ...]:
     return lines(bundled) if file is None else user_lines(f"{kind}.file", file)
 
 
-def _can_add(kind: str, prompt: Prompt, file: str | None, language: str) -> bool:
+def _can_add(
+    kind: str, prompt: Prompt, file: str | None, language: str, place: str | None = None
+) -> bool:
     return bool(_lines(kind, file, language)) and has_body(prompt)
 
 
@@ -48,26 +50,36 @@ def _with_persona(prompt: Prompt, rng: Rng, file: str | None, language: str) -> 
     return framed(prompt, "persona", before=f"{chosen}\n")
 
 
-def _with_emotion(prompt: Prompt, rng: Rng, file: str | None, language: str) -> Prompt:
+def _with_emotion(prompt: Prompt, rng: Rng, place: str, file: str | None, language: str) -> Prompt:
     chosen = rng.choice(_lines("emotion", file, language))
+    if place == "cue":
+        return with_sentence(prompt, "emotion", chosen)
     gap = "" if ends_in_space(prompt) else " "
     return framed(prompt, "emotion", after=gap + chosen)
 
 
 _MEANING = ("target", "choices", "numbers", "code")
-_augmentation = partial(
-    PromptPerturbation, family="augmentation", group="prompt augmentation", languages=("en",),
-    parameters=(_file("a text file with sentences of your own, one a line"),),
+_OWN = _file("a text file with sentences of your own, one a line")
+_WHERE = choice(
+    "place", ("cue", "end"), "cue",
+    "cue: behind the last prose, before the answer cue; end: behind the whole prompt, cue included",
 )  # fmt: skip
+_augmentation = partial(
+    PromptPerturbation,
+    family="augmentation",
+    group="prompt augmentation",
+    languages=("en",),
+)
 register_all((
     _augmentation(
         "persona", "Puts a persona before the whole prompt, on a line of its own.", _with_persona,
         title="a persona in front", invariants=_MEANING, eligible=partial(_can_add, "persona"),
+        parameters=(_OWN,),
     ),
     _augmentation(
-        "emotion", "Puts an emotional plea after the whole prompt, answer cue included.",
-        _with_emotion, title="an emotional plea", invariants=(*_MEANING, "lines"),
-        eligible=partial(_can_add, "emotion"),
+        "emotion", "Puts an emotional plea behind the question and its rules, before the cue.",
+        _with_emotion, version=2, title="an emotional plea", invariants=_MEANING,
+        eligible=partial(_can_add, "emotion"), parameters=(_WHERE, _OWN),
     ),
 ))  # fmt: skip
 

@@ -89,14 +89,14 @@ def _parts_rule(form: str, schema: AnswerSchema) -> str:
     listed = "\n".join(
         f"- {key.name}: {key.about}" if key.about else f"- {key.name}" for key in keys
     )
-    without = f" {words['without_value']}" if any(key.optional for key in keys) else ""
+    without = words["without_value"] if any(key.optional for key in keys) else ""
     return f"{words['lead']}:\n{listed}\nIt looks like this:\n{sketch}{without}"
 
 
 register_all(
     PromptPerturbation(
         f"format_{form}", about["summary"], partial(_require, form),
-        family="format", group="format", version=2, title=about["title"], scope=("output_format",),
+        family="format", group="format", version=3, title=about["title"], scope=("output_format",),
         invariants=("target", "choices", "target text", "choice set"), reply_tokens=192,
         output_format=form,
     )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from falter.analysis.figures import analysis_figures
 from falter.analysis.results import Analysis
 from falter.analysis.table import Table
-from falter.records.errors import TaskError
+from falter.records.errors import TaskError, UnknownName
 from falter.records.figures import Figure
 from falter.records.registry import Registry
 from falter.records.types import Panel, Rewrite, Run, Score
@@ -28,14 +27,16 @@ Need = Literal["text", "listed options"]
 class UserSettings:
     """What a user sets instead of the preset's own settings.
 
-    `tasks` are the user's own, by name and kind; empty to use the preset's. `generates` and
-    `scores` say what every model can do, `lists` whether every task with options has a template
-    that lists them. A protocol needs these only where its parts depend on them: tasks, data and
+    `parts` are the names of those to run, empty for all. `tasks` are the user's own, by name and
+    kind; empty to use the preset's. `generates` and `scores` say what every model can do, `reasons`
+    whether one thinks first, `lists` whether every task with options has a template that lists
+    them. A protocol needs these only where its parts depend on them: tasks, data and
     limits are put in place for it. `judge_scores` says whether the judge gives likelihoods.
-    `recipes` and `remedies` are for a protocol that takes them.
+    `recipes`, `grid` and `remedies` are for a protocol that takes them.
     """
 
     preset: str
+    parts: tuple[str, ...] = ()
     tasks: tuple[tuple[str, TaskKind], ...] = ()
     limit: int | None = None
     demonstrations: int | None = None
@@ -44,8 +45,12 @@ class UserSettings:
     judge: bool = False
     judge_scores: bool = True
     recipes: tuple[Any, ...] = ()
+    grid: Mapping[str, Any] | None = None
     remedies: tuple[str, ...] = ()
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    rubrics: Mapping[str, str] = field(default_factory=dict)
     generates: bool = True
+    reasons: bool = False
     scores: bool = True
     lists: bool = True
 
@@ -57,9 +62,9 @@ class Part:
     Its `tasks` and `limit` are those of the preset. Where the user names tasks or data, those of a
     kind in `takes` replace them, at most `most_tasks`; so does the user's limit. A part whose
     `needs` the user's models or tasks do not meet is left out, and the report says so. The items of
-    a part that `judges` another are made of that one's answers, once it has run. `compares` says
-    whether its prompts are compared by an encoder, which takes time. Recipes that nobody has
-    written rewrites for are left out, unless the part `insists` on all of them.
+    a part that `judges` another are made of that one's answers, once it has run, with `rubrics`.
+    `compares` says whether its prompts are compared by an encoder, which takes time. Recipes that
+    nobody has written rewrites for are left out, unless the part `insists` on all of them.
     """
 
     name: str
@@ -69,6 +74,7 @@ class Part:
     most_tasks: int | None = None
     needs: tuple[Need, ...] = ()
     judges: str | None = None
+    rubrics: Mapping[str, str] = field(default_factory=dict)
     compares: bool = False
     insists: bool = False
 
@@ -115,9 +121,10 @@ class Protocol(ABC):
 
     A subclass lists its parts and makes the figures. `presets` are the sizes in which it can be
     run, the first by default; an unknown one is refused before. `headline` names the figures that
-    a summary shows; `takes_recipes` says whether the user names the recipes, `takes_judges` whether
-    several may judge, and `has_published_tables` whether `published` gives the numbers that its
-    paper prints.
+    a summary shows; `takes_recipes` says whether the user names the recipes, `takes_grid` whether a
+    grid, `takes_judges` whether several may judge, `takes_rubrics` whether the user names those of
+    the judge, and `has_published_tables` whether `published` gives the numbers that its paper
+    prints.
     """
 
     name: str
@@ -125,7 +132,9 @@ class Protocol(ABC):
     presets: tuple[str, ...] = ("quick", "paper")
     headline: tuple[str, ...] = ()
     takes_recipes = False
+    takes_grid = False
     takes_judges = False
+    takes_rubrics = False
     has_published_tables = False
 
     @abstractmethod
@@ -167,6 +176,21 @@ _KINDS: dict[TaskKind, str] = {
     "code": "code as its answer",
     "open": "an open answer",
 }
+
+
+def chosen_parts(protocol: Protocol, settings: UserSettings) -> tuple[Part, ...]:
+    """The parts that the user named, or all; with each the part that it judges, and its judges."""
+    parts = protocol.parts(settings)
+    names = [part.name for part in parts]
+    for name in settings.parts:
+        if name not in names:
+            raise UnknownName(f"part of {protocol.name}", name, names)
+    chosen = set(settings.parts or names)
+    for part in reversed(parts):
+        chosen |= {part.judges} if part.name in chosen and part.judges is not None else set()
+    for part in parts:
+        chosen |= {part.name} if part.judges in chosen else set()
+    return tuple(part for part in parts if part.name in chosen)
 
 
 def placed_parts(
@@ -212,25 +236,3 @@ def _obstacle(part: Part, tasks: list[str], settings: UserSettings) -> str | Non
     if "listed options" in part.needs and not settings.lists:
         return "the template does not list the options (put {choices} into it)"
     return None
-
-
-# A run without a protocol, as a study of one part
-
-
-class _SingleRun(Protocol):
-    """The user's own experiment, as it is."""
-
-    name = ""
-    summary = "the experiment as it is"
-    presets = ("",)
-
-    def parts(self, settings: UserSettings) -> tuple[Part, ...]:
-        return (Part(name="run", title="", experiment={}, compares=True, insists=True),)
-
-    def figures(
-        self, results: Sequence[PartResult], ratings: Agreement | None
-    ) -> tuple[Figure, ...]:
-        return analysis_figures(results[0].analysis)
-
-
-SINGLE_RUN = _SingleRun()

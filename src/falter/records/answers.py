@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 
@@ -40,6 +43,27 @@ class AnswerSchema:
         """What makes two schemas the same, as plain JSON."""
         keys = [[k.name, k.about, k.heading, k.many, k.choices, k.optional] for k in self.keys]
         return [keys, self.form, self.plain, self.lines, self.empty]
+
+
+def written(parts: Mapping[str, str], form: str, schema: AnswerSchema) -> str:
+    """Return the parts of an answer in a form: `json`, `xml`, `markdown`, `text`, …
+
+    The entries of a list are the lines of its part.
+    """
+    many = {key.name for key in schema.keys if key.many}
+    if form in ("json", "yaml"):
+        values = {k: v.split("\n") if k in many else v for k, v in parts.items()}
+        return json.dumps(values, ensure_ascii=False)
+    if form == "xml":
+        return "<a>" + "".join(f"<{k}>{escape(v)}</{k}>" for k, v in parts.items()) + "</a>"
+    if form == "html":
+        return "".join(f'<p id="{k}">{escape(v)}</p>' for k, v in parts.items())
+    if form == "markdown":
+        return "\n".join(f"## {k}\n{v}" for k, v in parts.items())
+    if schema.lines:
+        return "\n".join(f"{k}: {v}" for k, v in parts.items())
+    headings = {key.name: key.heading or key.name for key in schema.keys}
+    return "\n".join(f"{headings[k]}\n{v}" for k, v in parts.items())
 
 
 # What a function under test may return, beside a plain text.

@@ -163,12 +163,16 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curves(_Named):
-    """Lines with intervals; all facets have one vertical scale."""
+    """Lines with intervals; all facets have one vertical scale.
+
+    Doses are evenly spaced, unless the horizontal scale is `true_scale`, as of a scatter plot.
+    """
 
     down: str
     across: str
     curves: tuple[Curve, ...]
     unit: Unit = "percent"
+    true_scale: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,7 +258,7 @@ class Side:
 
     `detail` holds (option, log-likelihood) pairs where the model gave them. `read` is what the
     scorer took for the answer, and `outcome` why there is none, or the score between wrong and
-    right.
+    right. `tier` says how the answer was found, and `second` what the second reader makes of it.
     """
 
     answer: str
@@ -262,6 +266,16 @@ class Side:
     detail: tuple[tuple[str, float], ...] = ()
     read: str = ""
     outcome: str = ""
+    tier: str = ""
+    second: str = ""
+
+    @property
+    def reading(self) -> str:
+        """What was read if it is not the whole answer, how it was found, and the second reading."""
+        read = self.read if self.read != self.answer else ""
+        return (
+            " · ".join(filter(None, (read, self.tier, self.second))) if read or self.second else ""
+        )
 
     @property
     def word(self) -> str:

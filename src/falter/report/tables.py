@@ -135,18 +135,21 @@ def _pairs(figure: HeatMap) -> Grid:
 
 
 def _doses(figure: Curves) -> Grid:
-    """One row a curve, one column a dose."""
+    """One row a curve, one column a dose; of a scatter plot one row a point."""
+    rows: list[tuple[Value, ...]] = []
+    if figure.true_scale:
+        rows += [(c.label, f"{x:.3g}", estimate) for c in figure.curves for x, estimate in c.points]
+        names = Column(name=""), Column(name=figure.across)
+        return _grid(figure, (*names, Column(name=figure.down, unit=figure.unit)), rows)
     every = doses(figure)
     faceted = any(curve.facet for curve in figure.curves)
-    names = ("", "") if faceted else ("",)
-    columns = [Column(name=name) for name in names]
+    columns = [Column(name="")] * (2 if faceted else 1)
     columns += [Column(name=f"{x:g}", unit=figure.unit, over=figure.across) for x in every]
-    rows: list[tuple[Value, ...]] = []
     for curve in figure.curves:
         points = dict(curve.points)
         label = (curve.facet, curve.label) if faceted else (curve.label,)
         rows.append((*label, *(points.get(x) for x in every)))
-    return _grid(figure, columns, rows, labels=len(names))
+    return _grid(figure, columns, rows, labels=2 if faceted else 1)
 
 
 def _parts(figure: Bars) -> Grid:
@@ -374,8 +377,9 @@ def _example_rows(figure: Examples) -> Iterator[Row]:
             yield _cell(label, f"prompt {name}", "text", prompt)
             yield _cell(label, f"answer {name}", "text", side.answer)
             yield _cell(label, f"outcome {name}", "text", side.word)
-            if side.read:
-                yield _cell(label, f"read {name}", "text", side.read)
+            for what, text in (("read", side.read), ("tier", side.tier), ("second", side.second)):
+                if text:
+                    yield _cell(label, f"{what} {name}", "text", text)
 
 
 def _cell(row: str, column: str, unit: Unit, value: Value) -> Row:

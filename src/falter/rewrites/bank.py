@@ -239,14 +239,17 @@ def ledger_for(recipes: Sequence[Recipe], bank: RewriteBank | None) -> Ledger | 
     return Ledger(bank) if any(map(model_made, recipes)) else None
 
 
-def needs_from(ledger: Ledger, stretches: Iterable[Stretch]) -> Needs:
+def needs_from(ledger: Ledger, stretches: Iterable[Stretch], *, asks: bool = False) -> Needs:
     """Make every variant of the recipes that need rewrites once, and note what they ask for.
 
     The ledger is closed if nothing is missing; else it goes on giving stand-ins, with which a
-    plan can be counted but not run. A stretch is a task that is asked in one way.
+    plan can be counted but not run. A stretch is a task that is asked in one way. Where a rewriter
+    is named (`asks`), no text is left out: what nobody rewrote is missing.
     """
     for stretch in stretches:
-        _leave_out(ledger, _texts(ledger, stretch))
+        texts = _texts(ledger, stretch)
+        if not asks:
+            _leave_out(ledger, texts)
     needs = Needs(ledger=ledger)
     if not needs.missing:
         ledger.close()

@@ -45,6 +45,22 @@ class Exact(TextScorer):
         return self.scored(any(found == _folded(each) for each in accepted(case)), text.strip())
 
 
+class ExactWord(Exact):
+    """The reply, lower-cased and stripped, is the expected text.
+
+    Nothing else is read: "positive." is wrong. `exact` folds quotes and full stops.
+    """
+
+    name = "exact_word"
+    summary = "the reply, lower-cased and stripped, is the expected text and nothing else"
+
+    def read(self, text: str, case: Case) -> Score:
+        given = text.strip().lower()
+        if not given:
+            return self.unparsed("the reply is empty")
+        return self.scored(any(given == each.strip().lower() for each in accepted(case)), given)
+
+
 class Includes(Exact):
     """The reply contains the target as whole words."""
 
@@ -173,8 +189,12 @@ class Label(_Labelled):
         if found.answer is None:
             return self.unparsed(found.reason)
         label = next(each for each in labels if _folded(each) == _folded(found.answer))
-        right = any(_folded(label) == _folded(target) for target in accepted(case))
-        return self.scored(right, label, found.tier)
+        return self.scored(equals_label(label, case), label, found.tier)
+
+
+def equals_label(label: str, case: Case) -> bool:
+    """Return True if a label is the target or one of its aliases."""
+    return any(_folded(label) == _folded(target) for target in accepted(case))
 
 
 def named_choices(text: str, choices: Sequence[str]) -> tuple[int, ...]:
@@ -268,7 +288,8 @@ class LastNumber(Numeric):
 
 
 for _scorer in (
-    Exact(), Includes(), Answer(), Fields(), Label(), Numeric(), NamedAnswer(), LastNumber()
+    Exact(), ExactWord(), Includes(), Answer(), Fields(), Label(), Numeric(), NamedAnswer(),
+    LastNumber(),
 ):  # fmt: skip
     scorers.register(_scorer.name, _scorer)
 
@@ -301,12 +322,14 @@ class Facts(TextScorer):
     summary = "share of the target's facts, one a line, that stand in the reply"
     max_tokens = 512
     needs_prompt = False
+    whole_reply = True
 
     def fault(self, target: str) -> str | None:
         return None if target.strip() else "the target names no fact"
 
     def read(self, text: str, case: Case) -> Score:
-        facts = [_plain(line) for line in str(case.variant.prompt.target or "").splitlines()]
+        texts = accepted(case) if case.variant.prompt.target is not None else ()
+        facts = [_plain(line) for text in texts for line in text.splitlines()]
         facts = [fact for fact in facts if fact]
         if not facts:
             return self.failed("the item names no fact")

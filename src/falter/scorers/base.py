@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from types import MappingProxyType
 
+from falter.records.errors import FalterError, printable
 from falter.records.interfaces import AnswerKind, Case, Scorer, Style
 from falter.records.registry import Registry
 from falter.records.types import CUT, Item, Outcome, Response, Score, Tier
@@ -24,6 +28,20 @@ _REFUSALS = frozenset(
 CUT_REASON = "the limit of tokens was reached before a whole answer"
 EMPTY_REASON = "the reply is empty"
 _LONGEST_EXTRACT = 1000  # characters
+
+
+def safe_score(scorer: Scorer, case: Case) -> Score:
+    """Return the scorer's score, or `failed` with what it raised: a reply never ends a run.
+
+    An error of falter's own, such as a missing sandbox, is raised.
+    """
+    try:
+        return scorer.score(case)
+    except FalterError:
+        raise
+    except Exception as error:
+        reason = f"the scorer raised {type(error).__name__}: {printable(str(error))[:300]}"
+        return Score(scorer=scorer.name, outcome="failed", reason=reason)
 
 
 declined = lru_cache(maxsize=1024)(declines)
@@ -47,6 +65,29 @@ def after_reasoning(scorer: Scorer) -> Scorer:
         return scorer
     other = copy(scorer)
     other.reasoned = True
+    return other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadElsewhere:
+    """An answer that a model or a person took out of a reply, and who; None for no answer."""
+
+    answer: str | None
+    by: str
+
+
+def with_readings(
+    scorer: Scorer, readings: Mapping[str, ReadElsewhere], named: Sequence[str] = ()
+) -> Scorer:
+    """The scorer with the readings of others, by the key of the reply, in the place of its own.
+
+    `named` are added to its name.
+    """
+    if not isinstance(scorer, TextScorer):
+        return scorer
+    other = copy(scorer)
+    other.name = " + ".join((scorer.name, *named))
+    other.readings = {**scorer.readings, **readings}
     return other
 
 
@@ -77,7 +118,8 @@ class TextScorer(ABC):
     left them. With `needs_baseline` there is also `case.baseline`, the reply to the clean prompt;
     if there is no such reply, the case is `failed` before `read`. `second_reader` names a scorer
     that reads the same replies more leniently; a report then tells bad reading from wrong answers.
-    `reasoned` is set where a remedy asks every prompt for reasoning.
+    `reasoned` is set where a remedy asks every prompt for reasoning; `readings` where others, a
+    model or a person, have read some replies.
     """
 
     name: str
@@ -92,6 +134,7 @@ class TextScorer(ABC):
     second_reader: str | None = None
     whole_reply: bool = False
     reasoned: bool = False
+    readings: Mapping[str, ReadElsewhere] = MappingProxyType({})
 
     def check(self) -> None:  # noqa: B027  (a subclass may do without)
         """Raise when something that it needs is missing. By default it needs nothing."""
@@ -102,6 +145,9 @@ class TextScorer(ABC):
 
     def score(self, case: Case) -> Score:
         """The score of a reply; replies without a text never reach `read`."""
+        elsewhere = self.readings.get(case.response.key)
+        if elsewhere is not None:
+            return self._read_elsewhere(elsewhere, case)
         fault = _fault(case.response)
         if fault is not None:
             outcome, reason = fault
@@ -122,6 +168,16 @@ class TextScorer(ABC):
         if value == 0.0 and case.response.finish_reason in CUT:
             return Score(scorer=self.name, outcome="truncated", reason=CUT_REASON)
         return score
+
+    def _read_elsewhere(self, reading: ReadElsewhere, case: Case) -> Score:
+        """The score of an answer that somebody else read."""
+        if reading.answer is None:
+            return self.unparsed(f"{reading.by} found no answer")
+        score = self.read(reading.answer, case)
+        said = f"read by {reading.by}"
+        if score.outcome != "scored":
+            said = f"{said} as {reading.answer[:60]!r}: {score.reason}"
+        return replace(score, reason=said, tier="inferred" if score.outcome == "scored" else None)
 
     def _answered(self, text: str, case: Case) -> Score:
         """The score of the answer inside a reply, without its form and its reasoning."""

@@ -8,6 +8,8 @@ from falter.records.errors import DuplicateName, InvalidValue, UnknownName
 from falter.records.lazy_regex import late_regex
 from falter.scorers.json_fields import json_object
 
+READERS = ("answer", "choice_letter", "fields", "label", "named_answer", "numeric")
+"""The scorers that read an answer out of a reply, whatever it is written in."""
 MOST_LABELS = 20
 _LONGEST_LABEL = 60  # characters
 _NUMBER = late_regex(r"[-−+]?(?=[\d.,]*\d)[\d.,]+")

@@ -10,12 +10,13 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 from falter.records.interfaces import AnswerKind, Case
 from falter.records.types import Program, Score
 from falter.sandbox.run import Job, Sandbox, Verdict
 from falter.sandbox.verdicts import Verdicts, verdict_key
-from falter.scorers.base import TextScorer, scorers
+from falter.scorers.base import TextScorer, safe_score, scorers
 
 _STOPS = ("<|endoftext|>", "<|im_end|>", "<|eot_id|>", "</s>")
 _FENCE = re.compile(
@@ -158,7 +159,8 @@ class UnitTests(TextScorer):
 
     A program that fails, crashes or takes too long is wrong, with the reason. A reply without code
     is unparsed. Trouble of the tests or of the sandbox is `failed`, never wrong. Each distinct
-    program is run once; its verdict is kept in the cache folder for later reports.
+    program is run once; its verdict is kept in the cache folder for later reports, unless the
+    program was not done in time by the clock.
     """
 
     name = "unit_tests"
@@ -187,10 +189,17 @@ class UnitTests(TextScorer):
         return self._scored(code, self._verdict(_job(code, program)))
 
     def prepare(self, cases: Sequence[Case]) -> None:
-        """Run the programs of many cases side by side, as many at once as there are processors."""
+        """Run the programs of many cases side by side, as many at once as there are processors.
+
+        What was not done in time before is run again.
+        """
+        with self._lock:
+            for key, known in list(self._known.items()):
+                if known.done() and not known.exception() and known.result().status == "timeout":
+                    del self._known[key]
         many = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
         with ThreadPoolExecutor(many) as pool:
-            for _ in pool.map(self.score, cases):
+            for _ in pool.map(partial(safe_score, self), cases):
                 pass
 
     def _verdict(self, job: Job) -> Verdict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -55,6 +56,7 @@ def anova(
     factors: Mapping[str, Sequence[Hashable]],
     *,
     block: Sequence[Hashable] | None = None,
+    products: bool = False,
     eta: Literal["total", "with_intercept"] = "total",
 ) -> Anova:
     """The share of the differences between scores that each factor explains, with F tests.
@@ -64,7 +66,9 @@ def anova(
         η² = SS_term/SS_total        partial η² = SS_term/(SS_term + SS_residual)
 
     One score per row; `factors` gives each row's level of every factor. RSS is the residual sum of
-    squares of all factors without their products, so types II and III of the table are the same.
+    squares of all factors without their products, so types II and III of the table are the same;
+    with `products` those of every two factors are terms of their own, `a × b`, and the table is of
+    type III.
     `block` (the item) takes differences between items out of the error term, where they make every
     test blunt. `eta="with_intercept"` adds SS_intercept to SS_total, which makes η² smaller and not
     comparable.
@@ -79,6 +83,8 @@ def anova(
         raise InvalidValue("eta", eta, "'total' or 'with_intercept'")
     y, labels, blocks, excluded = _rows(scores, factors, block)
     raw, own = _contrasts(labels, blocks)
+    if products:
+        raw, own = _with_products(raw, own, offset=0 if blocks is not None else 1)
     columns = np.hstack([np.ones((len(y), 1)), raw]) if blocks is None else _within(raw, blocks)
     y_within = y if blocks is None else _within(y[:, None], blocks)[:, 0]
     # SS_total and SS_residual, 0 where only rounding is left of them
@@ -152,6 +158,22 @@ def _contrasts(
         own[name] = list(range(offset, offset + count))
         offset += count
     return np.hstack(columns), own
+
+
+def _with_products(
+    raw: Floats, own: Mapping[str, list[int]], offset: int
+) -> tuple[Floats, dict[str, list[int]]]:
+    """The columns with the products of every two factors', which are terms of their own."""
+    columns, terms = [*raw.T], dict(own)
+    for (a, places), (b, others) in combinations(own.items(), 2):
+        start = len(columns) + offset
+        columns += [raw[:, i - offset] * raw[:, j - offset] for i in places for j in others]
+        terms[f"{a} × {b}"] = list(range(start, len(columns) + offset))
+    table = np.column_stack(columns)
+    if np.linalg.matrix_rank(table) < table.shape[1]:
+        expected = "scores for every combination of two levels"
+        raise InvalidValue("factors", "missing combinations", expected, hint="leave products out")
+    return table, terms
 
 
 def _check_aliases(

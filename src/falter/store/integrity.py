@@ -21,7 +21,6 @@ from falter.records.types import (
     Asking,
     Item,
     Model,
-    Prompt,
     Recipe,
     Response,
     Rewrite,
@@ -171,7 +170,7 @@ class Soundness:
                 recipe=self.recipes[recipe],
                 draw=draw,
                 status=status,
-                prompt=from_json(Prompt, orjson.loads(prompt)),
+                prompt=read_prompt(prompt, whole=True)[0],
             )
             _same("variants", variant.id, key)
         except Exception:

@@ -24,6 +24,7 @@ from falter.store.encoding import (
     checksum,
     content_mark,
     name_of,
+    pack_prompt,
     read_prompt,
 )
 from falter.store.leases import Claims
@@ -208,7 +209,7 @@ class Store:
                 request = c.request
                 v = request.variant
                 place = (item_numbers[v.item.id], recipe_numbers[v.recipe.id], v.draw, blob(v.id))
-                variants.append((*place, v.status, _dump(v.prompt)))
+                variants.append((*place, v.status, pack_prompt(v.prompt)))
                 row = (number, c.panel, c.sequence, request.repeat, *place, blob(request.key))
                 rows.append((*row, cell_mark(row)))
             self.db.executemany(

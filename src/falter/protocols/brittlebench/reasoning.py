@@ -207,24 +207,21 @@ class _Study:
             estimand="drop without - drop with, as a share of the drop without, items like these",
             conditions=2 * len(arms.names),
         )
-        if change.value is not None:
-            if np.nanmean(plain) > 0.0:
-                # What is saved is a fall from one drop to the other: signs and ends are swapped.
-                saved = replace(
-                    saved,
-                    value=-change.value,
-                    low=None if change.high is None else -change.high,
-                    high=None if change.low is None else -change.low,
-                )
-            else:
-                saved = replace(
-                    saved,
-                    value=None,
-                    status="undefined_zero_denominator",
-                    low=None,
-                    high=None,
-                    method="none: nothing is lost without a chain of thought",
-                )
+        if change.value is not None and np.nanmean(plain) > 0.0 and change.low is not None:
+            # What is saved is a fall from one drop to the other: signs and ends are swapped.
+            high = None if change.high is None else -change.high
+            saved = replace(saved, value=-change.value, low=high, high=-change.low)
+        elif change.value is not None:
+            nothing = "nothing is lost without a chain of thought"
+            lossless = np.nanmean(plain) <= 0.0
+            saved = replace(
+                saved,
+                value=None,
+                status="undefined_zero_denominator" if lossless else "insufficient_data",
+                low=None,
+                high=None,
+                method=f"none: {nothing if lossless else 'too few items for an interval'}",
+            )
         return self.sign(saved, model=arms.model, task=arms.task)
 
     def _failures(self, arms: Arms) -> Iterator[Row]:

@@ -8,12 +8,12 @@ from typing import Any
 
 from falter.protocols.consistency.figures import (
     answer_sentences,
-    deviation_figures,
-    factor_figures,
-    output_figures,
-    panels_of_grid,
-    regression_figures,
+    main_figures,
+    measured_panels,
+    paper_figures,
 )
+from falter.protocols.consistency.published import published_figures
+from falter.protocols.factors import factor_figures, grid_panels
 from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
 from falter.protocols.tables import APPENDIX, chapter, counts_grid, findings
 from falter.records.figures import Figure
@@ -37,7 +37,7 @@ class Preset:
     scorers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-_WORD = ("exact", "named_answer")
+_WORD = ("exact_word", "named_answer")
 _LETTER = ("exact_letter", "choice_letter")
 
 PRESETS: Mapping[str, Preset] = {
@@ -67,7 +67,7 @@ PRESETS: Mapping[str, Preset] = {
 
 
 def part_of(settings: UserSettings) -> Part:
-    """The grid on the preset's tasks, or on the user's own."""
+    """The paper's grid, or the user's, on the preset's tasks, or on the user's own."""
     preset = PRESETS[settings.preset]
     scorer = settings.scorer
     if scorer is None:
@@ -78,7 +78,7 @@ def part_of(settings: UserSettings) -> Part:
         experiment={
             "tasks": list(preset.tasks),
             "limit": preset.limit,
-            "grid": {factor: list(levels) for factor, levels in GRID.items()},
+            "grid": {factor: list(of) for factor, of in (settings.grid or GRID).items()},
             **({"scorer": scorer} if scorer else {}),
         },
         needs=("text",),
@@ -98,9 +98,9 @@ def _written(settings: UserSettings) -> dict[str, tuple[str, ...]]:
 def notes_of(preset: str) -> tuple[str, ...]:
     """What the preset takes from the paper, and what it chooses."""
     notes = [
-        "From the paper: 2 templates, 2 and 4 demonstrations, three noises (none, every space a "
-        "tab, 70 random characters at both ends), temperatures 0.2 and 0.6; answers compared after "
-        "lower-casing and stripping.",
+        "The paper's grid, unless --grid sets another: 2 templates, 2 and 4 demonstrations, three "
+        "noises (none, every space a tab, 70 random characters at both ends), temperatures 0.2 and "
+        "0.6; answers compared after lower-casing and stripping.",
         "Our choice: the words of both templates, the demonstrations (drawn with the seed), and "
         "the first configuration as the original one.",
     ]
@@ -115,13 +115,17 @@ def notes_of(preset: str) -> tuple[str, ...]:
 
 
 class ConsistencyProtocol(Protocol):
-    """A grid of templates, demonstrations, noises and temperatures; capability, output
-    consistency, and whether the one is more than the other."""
+    """A grid of templates, demonstrations, noises and temperatures, or of the user's own factors.
+
+    The figures show capability, output consistency, what luck explains of it, and the factors.
+    """
 
     name = "consistency"
-    summary = "whether robustness comes with competence"
+    summary = "whether a model answers alike however it is asked"
     presets = tuple(PRESETS)
-    headline = ("answer", "capability", "regression")
+    headline = ("answer", "capability", "scatter", "regression")
+    takes_grid = True
+    has_published_tables = True
 
     def parts(self, settings: UserSettings) -> tuple[Part, ...]:
         return (part_of(settings),)
@@ -136,18 +140,21 @@ class ConsistencyProtocol(Protocol):
         if not results:
             return ()
         result = results[0]
-        panels = panels_of_grid(result)
-        level, seed = result.analysis.level, result.analysis.seed
-        outputs = tuple(output_figures(panels, level))
-        lines = tuple(regression_figures(panels, level, seed))
+        level = result.analysis.level
+        found = measured_panels(grid_panels(result), level)
+        panels = [measured.panel for measured in found]
         return (
-            findings(answer_sentences(outputs, lines), results),
-            *chapter("Capability and consistency", outputs),
-            *chapter("Does the one explain the other?", lines),
+            findings(answer_sentences(found), results),
+            *chapter("Capability and consistency", main_figures(found)),
             *chapter("What moves the score", factor_figures(panels, level)),
-            *chapter("Items that move", deviation_figures(panels, level, seed)),
+            *chapter("As in the paper", paper_figures(found, level)),
             *chapter(APPENDIX, [counts_grid(results)], folded=True),
         )
+
+    def published(self, results: Sequence[PartResult]) -> tuple[Figure, ...]:
+        level = results[0].analysis.level
+        found = measured_panels(grid_panels(results[0]), level)
+        return chapter("The paper's tables", published_figures(found))
 
 
 protocols.register("consistency", ConsistencyProtocol())

@@ -1,34 +1,40 @@
-"""Figures of a grid: capability and consistency, what explains them, factors, items, the answer."""
+"""Figures of the protocol: capability and consistency, what luck explains, and the paper's own."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.analysis.cells import model_names
-from falter.analysis.table import OUTCOMES, Table
+from falter.analysis.sentences import noun
 from falter.measures.consistency import (
+    OutputConsistency,
+    Steadiness,
     capability,
     consistency_curve,
     item_std,
     output_consistency,
     random_baseline,
+    steadiness,
 )
-from falter.measures.drops import accuracy, performance_drop_rate
+from falter.measures.drops import performance_drop_rate
 from falter.measures.regression import RobustnessRegression, robustness_regression
-from falter.protocols.protocol import PartResult
-from falter.protocols.tables import figures_of, grid_named
+from falter.protocols.factors import GridPanel, grid_anova
+from falter.protocols.tables import figures_of
 from falter.records import numbers as n
+from falter.records.errors import InvalidValue
 from falter.records.figures import (
-    Column,
+    Bar,
+    Bars,
     Curve,
     Curves,
     Figure,
+    Forest,
+    ForestRow,
     Grid,
     Statement,
     Strip,
@@ -36,400 +42,440 @@ from falter.records.figures import (
     Value,
 )
 from falter.records.types import Estimate
-from falter.stats.factorial import Anova, anova
-
-# Panels: scores and outputs, items × configurations
-
-
-Floats = NDArray[np.float64]
-UNASKED = (OUTCOMES.index("failed"), OUTCOMES.index("missing"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GridPanel:
-    """One model on one data set, read in one way.
-
-    `scores` is items × configurations (draws and repeats averaged), `outputs` the numbers of what
-    was answered in the first draw, -1 for what could not be read. `levels` has, for every factor,
-    the level of each configuration.
-    """
-
-    model: str
-    task: str
-    scorer: str
-    scores: Floats
-    outputs: NDArray[np.int32] | None
-    missing: NDArray[np.bool_]
-    levels: Mapping[str, tuple[Hashable, ...]]
-    clusters: tuple[str, ...] | None
-    signature: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.model} on {self.task}"
-
-    def signed(self, estimate: Estimate) -> Estimate:
-        """The estimate with what it is about."""
-        group = {"model": self.model, "task": self.task, "scorer": self.scorer}
-        return replace(estimate, group={**estimate.group, **group}, signature=self.signature)
-
-
-def panels_of_grid(result: PartResult) -> tuple[GridPanel, ...]:
-    """One for each model, data set and scorer, in the order of the run."""
-    names = model_names(result.tables)
-    grid = result.part.experiment["grid"]
-    strict = result.analysis.unparsed == "wrong"
-    signatures = [panel.signature for panel in result.analysis.panels]
-    return tuple(
-        _panel(result, table, names[table.panel.model.id], grid, signature, strict=strict)
-        for table, signature in zip(result.tables, signatures, strict=True)
-    )
-
-
-def _panel(
-    result: PartResult,
-    table: Table,
-    model: str,
-    grid: Mapping[str, Sequence[Any]],
-    signature: str,
-    *,
-    strict: bool,
-) -> GridPanel:
-    configurations = list(itertools.product(*grid.values()))
-    levels = {
-        factor: tuple(configuration[place] for configuration in configurations)
-        for place, factor in enumerate(grid)
-    }
-    return GridPanel(
-        model=model,
-        task=result.run.panels[table.place].task,
-        scorer=table.panel.scorer,
-        scores=table.matrix(strict=strict),
-        outputs=None if table.output is None else table.output[:, :, 0],
-        missing=np.isin(table.outcome[:, :, 0], UNASKED),
-        levels=levels,
-        clusters=table.clusters,
-        signature=signature,
-    )
-
+from falter.stats.agreement import spearman
+from falter.stats.factorial import Anova
 
 declared = figures_of("consistency")
+Floats = NDArray[np.float64]
+PAPER = "as in the paper"
+PAPERS_SCORERS = "exact_"
+"""What the names of scorers begin with that compare the whole reply, as the paper does."""
+MIN_POINTS = 3
+"""Fewest model–data set pairs through which a line is drawn."""
 
-CONVENTIONS: tuple[Literal["promptbench", "paper", "pairwise"], ...] = (
-    "promptbench",
-    "paper",
-    "pairwise",
-)
-PANEL = (Column(name="Model"), Column(name="Data set"), Column(name="Read by"))
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A panel with what is measured on it. The steadiness has an interval at `together`.
+
+    That level allows for every model–data set pair of the run.
+    """
+
+    panel: GridPanel
+    level: float
+    together: float
+
+    @property
+    def is_binary(self) -> bool:
+        scores = self.panel.scores
+        return bool(np.isin(scores[~np.isnan(scores)], (0.0, 1.0)).all())
+
+    @cached_property
+    def capability(self) -> Estimate:
+        panel = self.panel
+        mean = capability(panel.scores, clusters=panel.clusters, level=self.level)
+        return panel.signed(mean)
+
+    @cached_property
+    def same(self) -> OutputConsistency | None:
+        """The share of items with the same output everywhere; None if no output is known."""
+        panel = self.panel
+        if panel.outputs is None:
+            return None
+        return output_consistency(
+            panel.outputs,
+            panel.scores if self.is_binary else None,
+            missing=panel.missing,
+            clusters=panel.clusters,
+            level=self.level,
+        )
+
+    @cached_property
+    def luck(self) -> Estimate | None:
+        """The paper's p^V; None for graded scores."""
+        panel = self.panel
+        if not self.is_binary:
+            return None
+        return panel.signed(
+            random_baseline(panel.scores, clusters=panel.clusters, level=self.level)
+        )
+
+    @cached_property
+    def steadiness(self) -> Steadiness | None:
+        """The index and its companion; None for graded scores."""
+        panel = self.panel
+        if not self.is_binary:
+            return None
+        found = steadiness(panel.scores, clusters=panel.clusters, level=self.together)
+        return Steadiness(index=panel.signed(found.index), right=panel.signed(found.right))
+
+    @property
+    def index(self) -> Estimate | None:
+        return None if self.steadiness is None else self.steadiness.index
 
 
-def output_figures(panels: Sequence[GridPanel], level: float) -> Iterator[Figure]:
-    """The main table, the curve over the number of configurations, and the drop rates."""
-    yield _main(panels, level)
-    curves = tuple(_curve(panel, level) for panel in panels if panel.outputs is not None)
+def measured_panels(panels: Sequence[GridPanel], level: float) -> list[Measured]:
+    """Every panel once: where all readings of one model's replies agree, they are one panel."""
+    by_pair: dict[tuple[str, str], list[GridPanel]] = {}
+    for panel in panels:
+        by_pair.setdefault((panel.model, panel.task), []).append(panel)
+    merged: list[GridPanel] = []
+    for readings in by_pair.values():
+        if all(_agree(readings[0], other) for other in readings[1:]):
+            scorers = tuple(name for panel in readings for name in panel.scorers)
+            readings = [replace(readings[0], scorers=scorers)]
+        merged += readings
+    together = 1.0 - (1.0 - level) / max(1, len(by_pair))
+    return [Measured(panel=panel, level=level, together=together) for panel in merged]
+
+
+def _agree(one: GridPanel, other: GridPanel) -> bool:
+    """Whether two readings gave every reply the same score, and found the same replies equal."""
+    if one.outputs is None or other.outputs is None:
+        return False
+    return np.array_equal(one.scores, other.scores, equal_nan=True) and np.array_equal(
+        _first_places(one.outputs), _first_places(other.outputs)
+    )
+
+
+def _first_places(outputs: NDArray[np.int32]) -> NDArray[np.intp]:
+    """For every output the first configuration in which its item has it; -1 for no output."""
+    places = np.array([(outputs == column[:, None]).argmax(axis=1) for column in outputs.T]).T
+    return np.where(outputs < 0, -1, places)
+
+
+def main_figures(found: Sequence[Measured]) -> Iterator[Figure]:
+    """The main table, the bars, and the curve over the number of configurations."""
+    yield Grid(rows=tuple(map(_main_row, found)), **declared("capability"))
+    bars = tuple(
+        Bar(
+            label=" · ".join(m.panel.labels[:2]),
+            parts=(m.panel.signed(m.same.correct), m.panel.signed(m.same.wrong)),
+            share=m.capability,
+        )
+        for m in _by_task(_of_paper(found))
+        if m.same is not None and m.same.correct is not None and m.same.wrong is not None
+    )
+    if bars:
+        yield Bars(bars=bars, **declared("bars"))
+    curves = tuple(_curve(m) for m in found if m.panel.outputs is not None)
     if curves:
         yield Curves(curves=curves, **declared("consistency-curve"))
-    yield _drop_rates(panels, level)
 
 
-def _main(panels: Sequence[GridPanel], level: float) -> Grid:
-    rows = []
-    for panel in panels:
-        scores = panel.scores
-        binary = bool(np.isin(scores[~np.isnan(scores)], (0.0, 1.0)).all())
-        same = None
-        if panel.outputs is not None:
-            same = output_consistency(
-                panel.outputs,
-                scores if binary else None,
-                missing=panel.missing,
-                clusters=panel.clusters,
-                level=level,
-            )
-        rows.append(
-            (
-                panel.model,
-                panel.task,
-                panel.scorer,
-                len(scores),
-                scores.shape[1],
-                panel.signed(capability(scores, clusters=panel.clusters, level=level)),
-                *_same(panel, same),
-                *_nulls(panel, level, binary=binary),
-            )
-        )
-    return Grid(rows=tuple(rows), **declared("capability"))  # fmt: skip
+def _main_row(m: Measured) -> tuple[Value, ...]:
+    panel = m.panel
+    shares = (getattr(m.same, part, None) for part in ("strict", "correct", "wrong"))
+    return (
+        *panel.labels,
+        *panel.scores.shape,
+        m.capability,
+        *(share and panel.signed(share) for share in shares),
+        m.index,
+        None if m.steadiness is None else m.steadiness.right,
+        m.luck,
+    )
 
 
-def _same(panel: GridPanel, same: object) -> list[Estimate | None]:
-    parts = ("strict", "correct", "wrong")
-    found = [getattr(same, part, None) for part in parts]
-    return [None if estimate is None else panel.signed(estimate) for estimate in found]
-
-
-def _nulls(panel: GridPanel, level: float, *, binary: bool) -> list[Estimate | None]:
-    """The chance that all configurations are right: items alike, and as they are."""
-    if not binary:
-        return [None, None]
-    return [
-        panel.signed(random_baseline(panel.scores, items=items, level=level))
-        for items in ("equal", "beta-binomial")
-    ]
-
-
-def _curve(panel: GridPanel, level: float) -> Curve:
+def _curve(m: Measured) -> Curve:
+    panel = m.panel
     assert panel.outputs is not None
     curve = consistency_curve(
-        panel.outputs, missing=panel.missing, clusters=panel.clusters, level=level
+        panel.outputs, missing=panel.missing, clusters=panel.clusters, level=m.level
     )
     points = zip(curve.sizes, curve.consistency, strict=True)
     return Curve(
-        label=f"{panel.model} ({panel.scorer})",
+        label=f"{panel.model} ({panel.labels[2]})",
         points=tuple((float(size), panel.signed(estimate)) for size, estimate in points),
         facet=panel.task,
     )
 
 
-def _drop_rates(panels: Sequence[GridPanel], level: float) -> Grid:
+def _of_paper(found: Sequence[Measured]) -> list[Measured]:
+    """The panels read as the paper reads; those of the last scorer where there are none."""
+    read = [m for m in found if any(s.startswith(PAPERS_SCORERS) for s in m.panel.scorers)]
+    last = {m.panel.labels[:2]: m for m in found}
+    return read or list(last.values())
+
+
+def _by_task(found: Sequence[Measured]) -> list[Measured]:
+    tasks = list(dict.fromkeys(m.panel.task for m in found))
+    return sorted(found, key=lambda m: tasks.index(m.panel.task))
+
+
+# The paper's figures: the line, the gap over luck, drop rates, deviations, analysis of variance
+
+
+def paper_figures(found: Sequence[Measured], level: float) -> Iterator[Figure]:
+    """What the paper shows, computed as the paper does."""
+    read = _of_paper(found)
+    yield from _regression(found, level)
+    yield Grid(rows=tuple(_by_data_set(read)), **declared("by-data-set"))
+    yield from _drop_rates(_by_task(read), level)
+    yield from _deviations(found, level)
+    yield from _pooled_anova(found)
+    if len(read) >= MIN_POINTS:
+        yield _correlations(read)
+
+
+def _regression(found: Sequence[Measured], level: float) -> Iterator[Figure]:
+    """The scatter with its line and luck, and a line for each way of reading."""
+    ways = {PAPER: _of_paper(found)}
+    own = [m for m in found if not all(s.startswith(PAPERS_SCORERS) for s in m.panel.scorers)]
+    if own != ways[PAPER]:
+        ways["as falter reads"] = own
     rows: list[tuple[Value, ...]] = []
-    for panel in panels:
-        cells: list[Value] = []
-        for convention in CONVENTIONS:
-            rate = performance_drop_rate(
-                panel.scores[:, 0],
-                panel.scores[:, 1:],
-                convention=convention,
-                clusters=panel.clusters,
+    lines: dict[str, RobustnessRegression] = {}
+    for way, measured in ways.items():
+        points = [m for m in measured if m.panel.outputs is not None]
+        if len(points) >= MIN_POINTS:
+            line = lines[way] = robustness_regression(
+                [m.capability.value for m in points],
+                [None if m.same is None else m.same.strict.value for m in points],
                 level=level,
             )
-            cells += [panel.signed(rate.rate)]
-            if convention == "paper":
-                cells += [rate.skipped]
-        rows.append((panel.model, panel.task, panel.scorer, *cells))
-    return Grid(rows=tuple(rows), **declared("drop-rates"))
-
-
-# Spread of the score of an item; items that never move are kept apart
-
-
-def deviation_figures(panels: Sequence[GridPanel], level: float, seed: int) -> Iterator[Figure]:
-    """The distribution of the items' standard deviations, and the shares that have none."""
-    rows: list[tuple[Value, ...]] = []
-    strips = []
-    for panel in panels:
-        spread = item_std(panel.scores, clusters=panel.clusters, level=level)
-        moving = [(str(item), float(v)) for item, v in
-                  zip(spread.items, spread.values, strict=True) if v > 0.0]  # fmt: skip
-        strips.append(Strip(label=panel.name, kind=f"read by {panel.scorer}", values=tuple(moving)))
-        estimates = (spread.mean, spread.all_correct, spread.all_wrong, spread.steady)
-        rows.append(
-            (
-                panel.model,
-                panel.task,
-                panel.scorer,
-                len(moving),
-                *(panel.signed(estimate) for estimate in estimates),
-            )
-        )
-    yield Strips(strips=tuple(strips), **declared("item-deviations"))
-    yield Grid(rows=tuple(rows), **declared("items-at-rest"))
-
-
-# Factors: analysis of variance, and the mean at every level
-
-
-def factor_figures(panels: Sequence[GridPanel], level: float) -> Iterator[Figure]:
-    """The table of variance of every panel, and the mean score at each level."""
-    yield _variance(panels)
-    yield _levels(panels, level)
-
-
-def _variance(panels: Sequence[GridPanel]) -> Grid:
-    rows: list[tuple[Value, ...]] = []
-    for panel in panels:
-        table = _table(panel)
-        blocked = _table(panel, blocked=True)
-        intercept = _table(panel, eta="with_intercept")
-        for factor in panel.levels:
-            term = table[factor]
-            rows.append(
-                (
-                    *(panel.model, panel.task, panel.scorer, factor, term.freedom),
-                    # Without products of factors types II and III are the same.
-                    *(term.sum_squares, term.f, term.p_value, term.f, term.p_value),
-                    *(term.eta_squared, intercept[factor].eta_squared, term.partial_eta_squared),
-                    *(blocked[factor].f, blocked[factor].p_value),
-                )
-            )
-    return Grid(rows=tuple(rows), **declared("factors"))
-
-
-def _table(panel: GridPanel, *, blocked: bool = False, eta: str = "total") -> Anova:
-    items, width = panel.scores.shape
-    return anova(
-        panel.scores.ravel(),
-        {factor: list(levels) * items for factor, levels in panel.levels.items()},
-        block=np.repeat(np.arange(items), width).tolist() if blocked else None,
-        eta=eta,  # type: ignore[arg-type]
-    )
-
-
-def _levels(panels: Sequence[GridPanel], level: float) -> Grid:
-    """Each level's mean over the configurations that have it, by item."""
-    rows: list[tuple[Value, ...]] = []
-    for panel in panels:
-        for factor, levels in panel.levels.items():
-            for name in dict.fromkeys(levels):
-                columns = [place for place, own in enumerate(levels) if own == name]
-                scores = panel.scores[:, columns]
-                known = ~np.isnan(scores).all(axis=1)
-                means = np.full(len(scores), np.nan)
-                means[known] = np.nanmean(scores[known], axis=1)
-                mean = accuracy(means, clusters=panel.clusters, level=level)
-                rows.append(
-                    (panel.model, panel.task, panel.scorer, factor, str(name), panel.signed(mean))
-                )
-    return Grid(rows=tuple(rows), **declared("levels"))
-
-
-FEWEST = 3
-
-
-def regression_figures(panels: Sequence[GridPanel], level: float, seed: int) -> Iterator[Figure]:
-    """One line for each way of reading, over its model × data set points."""
-    scorers = list(dict.fromkeys(_manner(panel) for panel in panels))
-    rows: list[tuple[Value, ...]] = []
-    for scorer in scorers:
-        points = [p for p in panels if _manner(p) == scorer and p.outputs is not None]
-        if len(points) < FEWEST:
-            continue
-        for name, line in _lines(points, level, seed):
-            rows.append((scorer, name, len(points), *_numbers(line)))
+            rows.append((way, len(points), line.slope, line.intercept, line.r_squared))
     if not rows:
-        yield Statement(**declared("no-regression", fewest=FEWEST))
+        yield Statement(**declared("no-regression", fewest=MIN_POINTS))
         return
+    way, line = next(iter(lines.items()))
+    yield Curves(curves=tuple(_scatter(ways[way], line)), **declared("scatter", way=way))
     yield Grid(rows=tuple(rows), **declared("regression"))
 
 
-def _manner(panel: GridPanel) -> str:
-    """How the paper reads an answer, or by label."""
-    return "as in the paper" if panel.scorer.startswith("exact") else f"by {panel.scorer}"
+LUCK_STEPS = 20
 
 
-def _lines(
-    points: Sequence[GridPanel], level: float, seed: int
-) -> Iterator[tuple[str, RobustnessRegression]]:
-    performance = [panel.scores.mean(axis=1) for panel in points]
-    robustness = [_all_same(panel) for panel in points]
-    yield "observed", robustness_regression(performance, robustness, level=level)
-    nulls = [random_baseline(panel.scores, items="beta-binomial").value for panel in points]
-    null = [float("nan") if value is None else value for value in nulls]
-    means = [float(np.nanmean(values)) for values in performance]
-    yield "luck alone", robustness_regression(means, null, level=level)
-    tasks = [panel.task for panel in points]
-    if all(len(p.scores) == len(q.scores) for p in points for q in points if p.task == q.task):
-        split = robustness_regression(
-            performance, robustness, correction="split-half", level=level, seed=seed
+def _scatter(points: Sequence[Measured], line: RobustnessRegression) -> Iterator[Curve]:
+    """A point for each model and data set, the fitted line, and p^V between them."""
+    shown = [(m, m.capability.value, m.same.strict) for m in points if m.same is not None]
+    ends = [p for _, p, _ in shown if p is not None]
+    if line.slope.value is not None and line.intercept.value is not None:
+        fitted = [
+            (100 * x, _bare("fitted line", line.intercept.value + line.slope.value * x))
+            for x in (min(ends), max(ends))
+        ]
+        yield Curve(label="fitted line", points=tuple(fitted))
+    width = points[0].panel.scores.shape[1]
+    steps = np.linspace(min(ends), 1.0, LUCK_STEPS).tolist()
+    luck = tuple((100 * x, _bare("luck", x**width)) for x in steps)
+    yield Curve(label=f"luck, p to the power of {width}", points=luck)
+    for m, p, same in shown:
+        if p is not None:
+            name = " · ".join(m.panel.labels[:2])
+            yield Curve(label=name, points=((100 * p, m.panel.signed(same)),))
+
+
+def _bare(measure: str, value: float) -> Estimate:
+    return Estimate(measure=measure, value=value, method="none: a formula")
+
+
+def _by_data_set(found: Sequence[Measured]) -> Iterator[tuple[Value, ...]]:
+    """Means over models of capability, consistency and luck, and the gap over luck."""
+    for task in dict.fromkeys(m.panel.task for m in found):
+        rows = [
+            (m.capability.value, m.same.strict.value, m.luck.value)
+            for m in found
+            if m.panel.task == task and m.same is not None and m.luck is not None
+        ]
+        table = np.array([row for row in rows if None not in row], dtype=np.float64)
+        if len(table):
+            gap = table[:, 1] - table[:, 2]
+            means = table.mean(axis=0).tolist()
+            yield (task, len(table), *means, float(gap.mean()), float(gap.min()), float(gap.max()))
+
+
+def _drop_rates(found: Sequence[Measured], level: float) -> Iterator[Figure]:
+    rows: list[tuple[Value, ...]] = []
+    drawn: list[ForestRow] = []
+    for m in found:
+        panel, scores = m.panel, m.panel.scores
+        rates = {
+            convention: performance_drop_rate(
+                scores[:, 0], scores[:, 1:], convention=convention, clusters=panel.clusters,
+                level=level,
+            )
+            for convention in ("promptbench", "paper", "pairwise")
+        }  # fmt: skip
+        first, printed, pairs = (panel.signed(rate.rate) for rate in rates.values())
+        own = _each_as_original(scores)
+        rows.append((*panel.labels, first, *own, printed, rates["paper"].skipped, pairs))
+        drawn.append(ForestRow(label=" · ".join(panel.labels[:2]), kind="member", estimate=first))
+    yield Forest(rows=tuple(drawn), **declared("drop-rates-chart"))
+    yield Grid(rows=tuple(rows), **declared("drop-rates"))
+
+
+def _each_as_original(scores: Floats) -> tuple[float | None, float | None, float | None]:
+    """Lowest, mean and highest drop rate with each configuration in turn as the original."""
+    sums = np.nansum(scores, axis=0)
+    if len(sums) < 2 or not (sums > 0.0).all():
+        return None, None, None
+    others = (sums.sum() - sums) / (len(sums) - 1)
+    rates = 1.0 - others / sums
+    return float(rates.min()), float(rates.mean()), float(rates.max())
+
+
+def _deviations(found: Sequence[Measured], level: float) -> Iterator[Figure]:
+    """The items' standard deviations by data set; items that never move are kept apart."""
+    rows: list[tuple[Value, ...]] = []
+    strips: dict[str, list[Strip]] = {}
+    for m in found:
+        panel = m.panel
+        spread = item_std(panel.scores, clusters=panel.clusters, level=level)
+        moving = [
+            (str(item), float(v))
+            for item, v in zip(spread.items, spread.values, strict=True)
+            if v > 0.0
+        ]
+        kind = f"read by {panel.labels[2]}"
+        strip = Strip(label=panel.model, kind=kind, values=tuple(moving))
+        strips.setdefault(panel.task, []).append(strip)
+        estimates = (spread.mean, spread.all_correct, spread.all_wrong, spread.steady)
+        rows.append((*panel.labels, len(moving), *(panel.signed(e) for e in estimates)))
+    for at, (task, of_task) in enumerate(strips.items(), start=1):
+        name = f"item-deviations-{at}" if len(strips) > 1 else "item-deviations"
+        figure = Strips(strips=tuple(of_task), **declared("item-deviations", task=task))
+        yield replace(figure, name=name)
+    yield Grid(rows=tuple(rows), **declared("items-at-rest"))
+
+
+def pooled_tables(found: Sequence[Measured]) -> Iterator[tuple[str, int, Anova, Anova]]:
+    """By data set, of all models: how many, and the table with both denominators of η²."""
+    read = _of_paper(found)
+    for task in dict.fromkeys(m.panel.task for m in read):
+        panels = [m.panel for m in read if m.panel.task == task]
+        with contextlib.suppress(InvalidValue):  # no score, or levels that gaps make one
+            with_intercept = grid_anova(panels, eta="with_intercept")
+            yield task, len(panels), grid_anova(panels), with_intercept
+
+
+def _pooled_anova(found: Sequence[Measured]) -> Iterator[Figure]:
+    """The paper's tables C.1 and C.2: a data set's scores of all models, items in the error."""
+    tables = list(pooled_tables(found))
+    rows: list[tuple[Value, ...]] = []
+    for task, models, table, with_intercept in tables:
+        for term in (*table.terms, table.intercept):
+            rows.append(
+                (
+                    task, term.name, models, term.freedom, term.sum_squares, term.f, term.p_value,
+                    None if term is table.intercept else term.eta_squared,
+                    with_intercept[term.name].eta_squared, term.partial_eta_squared,
+                )
+            )  # fmt: skip
+    if rows:
+        p_values = [term.p_value for _, _, table, _ in tables for term in table.terms]
+        known = [p for p in p_values if p is not None]
+        yield Grid(
+            rows=tuple(rows),
+            **declared(
+                "anova",
+                significant=sum(p < 0.05 for p in known),
+                tests=len(known),
+                freedoms=", ".join(n.whole(table.residual_freedom) for _, _, table, _ in tables),
+            ),
         )
-        yield "observed, split halves", split
-    models = [panel.model for panel in points]
-    if len(points) > len(set(models)) + len(set(tasks)) and len(set(models)) > 1:
-        effects = robustness_regression(
-            performance, robustness, effects=(models, tasks), level=level
+
+
+MEASURES = (
+    "capability",
+    "same answer everywhere",
+    "steadiness",
+    "mean SD of an item",
+    "drop rate between any two",
+)
+
+
+def _correlations(found: Sequence[Measured]) -> Grid:
+    """Spearman's correlation of every two measures over model–data set pairs."""
+    numbers: dict[str, list[float]] = {}
+    for m in found:
+        scores = m.panel.scores
+        spread = item_std(scores, level=m.level).mean
+        pairs = performance_drop_rate(scores[:, 0], scores[:, 1:], convention="pairwise").rate
+        same = None if m.same is None else m.same.strict
+        row = (m.capability, same, m.index, spread, pairs)
+        for name, estimate in zip(MEASURES, row, strict=True):
+            value = None if estimate is None else estimate.value
+            numbers.setdefault(name, []).append(np.nan if value is None else value)
+    rows: list[tuple[Value, ...]] = []
+    for name, values in numbers.items():
+        row_of = [spearman(values, others).value for others in numbers.values()]
+        rows.append((name, *row_of))
+    return Grid(rows=tuple(rows), **declared("measures-agree", points=len(found)))
+
+
+# The first sentences: how many pairs are steadier than luck, then each of them
+
+
+MOST_PAIRS = 6
+STEADY = 0.9
+"""The low end of the index above which, with a high end of 1, answers are practically the same."""
+
+
+def answer_sentences(found: Sequence[Measured]) -> Iterator[str]:
+    """The tally over several pairs of a model and a data set, then each pair."""
+    pairs: dict[tuple[str, str], list[Measured]] = {}
+    for m in found:
+        pairs.setdefault((m.panel.model, m.panel.task), []).append(m)
+    if len(pairs) > 1:
+        verdicts = [_verdict(readings[-1]) for readings in pairs.values()]
+        counted = [(verdicts.count(verdict), verdict) for verdict in dict.fromkeys(verdicts)]
+        told = "; ".join(f"{count} {verdict}" for count, verdict in counted)
+        yield (
+            f"Of {len(pairs)} pairs of a model and a data set: {told}. The intervals of steadiness "
+            "hold for all of them at once."
         )
-        yield "within models and data sets", effects
+    for readings in list(pairs.values())[:MOST_PAIRS]:
+        yield from _pair_sentences(readings)
+    if len(pairs) > MOST_PAIRS:
+        yield f"{len(pairs) - MOST_PAIRS} more are in the first table."
 
 
-def _all_same(panel: GridPanel) -> Floats:
-    """1 for an item with the same answer everywhere, 0 for another, NaN where cells are missing."""
-    assert panel.outputs is not None
-    same = (panel.outputs >= 0).all(axis=1) & (panel.outputs == panel.outputs[:, :1]).all(axis=1)
-    return np.where(panel.missing.any(axis=1), np.nan, same.astype(float))
+def _verdict(m: Measured) -> str:
+    """What the interval of the index says, in words."""
+    index = m.index
+    if index is None or index.value is None:
+        return "not informative at this capability or number of items"
+    if index.low is None or index.high is None:
+        return "without an interval, because the clusters are too few"
+    if index.high == 1.0 and index.low > STEADY:
+        return "practically the same however asked"
+    if index.low > 0.0:
+        return "steadier than luck with equally hard items"
+    return "not shown to be steadier than luck"
 
 
-def _numbers(line: RobustnessRegression) -> tuple[Value, ...]:
-    return tuple(
-        replace(estimate, signature="") for estimate in (line.slope, line.intercept, line.r_squared)
-    )
-
-
-# The first sentences: the protocol's question, then each model on each data set
-
-
-MOST_PANELS = 6
-Row = Sequence[Value]
-
-
-def answer_sentences(outputs: Sequence[Figure], lines: Sequence[Figure]) -> Iterator[str]:
-    """Whether consistency is more than capability; how much stays the same, beside luck."""
-    grid = grid_named(outputs, "capability")
-    panels: dict[tuple[Value, Value], list[Row]] = {}
-    for row in grid.rows if grid is not None else ():
-        panels.setdefault((row[0], row[1]), []).append(row)
-    yield _slope_sentence(lines, len(panels))
-    for rows in list(panels.values())[:MOST_PANELS]:
-        yield from _panel_sentences(rows)
-    if len(panels) > MOST_PANELS:
-        yield f"{len(panels) - MOST_PANELS} more stand in the first table."
-
-
-def _slope_sentence(figures: Sequence[Figure], points: int) -> str:
-    """The slope over most points, beside that of luck."""
-    grid = grid_named(figures, "regression")
-    rows = grid.rows if grid is not None else ()
-    found = {(row[0], row[1]): row for row in rows}
-    observed = max((r for r in rows if r[1] == "observed"), key=lambda r: _whole(r[2]), default=())
-    luck = found.get((observed[0], "luck alone")) if observed else None
-    if luck is None or not isinstance(observed[3], Estimate) or not isinstance(luck[3], Estimate):
-        return (
-            "Does robustness come with competence? That needs three points or more, each a model "
-            f"on a data set; here {'is' if points == 1 else 'are'} {n.whole(points)}."
-        )
-    slope, by_luck = observed[3], luck[3].value
-    text = (
-        f"Over {_whole(observed[2])} points, each a model on a data set, output consistency rises "
-        f"by {n.shown(slope, 'coefficient').text} points for each point of capability; luck "
-        f"alone, with items like these, gives {n.coefficient(by_luck)}."
-    )
-    if slope.value is None or slope.low is None or slope.high is None:
-        return text
-    if not isinstance(by_luck, float):
-        return text
-    if slope.low <= by_luck <= slope.high:
-        return (
-            f"{text} That is inside the interval: no robustness is shown beyond what comes with "
-            "being right more often."
-        )
-    than = "more" if slope.value > by_luck else "less"
-    return f"{text} That is outside the interval: {than} than being right more often explains."
-
-
-def _panel_sentences(rows: Sequence[Row]) -> Iterator[str]:
-    """One sentence by the reader of what people write, and the paper's reading where it differs."""
-    row, paper = rows[-1], rows[0]
-    model, task, _, items, configurations, mean, same, right = row[:8]
-    luck = row[10]
-    if not isinstance(mean, Estimate) or not isinstance(same, Estimate) or same.value is None:
+def _pair_sentences(readings: Sequence[Measured]) -> Iterator[str]:
+    """One pair by falter's reading, and the paper's reading where it differs."""
+    m, paper = readings[-1], readings[0]
+    model, task, _ = m.panel.labels
+    items, width = m.panel.scores.shape
+    if m.same is None or m.same.strict.value is None:
         return
     text = (
-        f"{model} on {task}: the same answer under all {configurations} configurations for "
-        f"{n.shown(same, 'percent').with_unit(' %')} of {items} items"
+        f"Asked in {width} ways, {model} gives the same answer to "
+        f"{n.shown(m.same.strict, 'percent').with_unit(' %')} of {noun(items, 'item')} of {task}"
     )
-    if isinstance(right, Estimate) and right.value is not None:
-        text += f", the right one for {n.percent(right.value)} %"
-        if isinstance(luck, Estimate) and luck.value is not None:
-            text += f" (by luck alone {n.percent(luck.value)} %)"
-    text += f"; mean score {n.percent(mean.value)} of 100."
-    other, score = paper[6], paper[5]
-    if isinstance(other, Estimate) and isinstance(score, Estimate):
-        strict = n.percent(other.value), n.percent(score.value)
-        if strict != (n.percent(same.value), n.percent(mean.value)):
-            text += (
-                " Read as the paper does, where the whole reply must be the answer: "
-                f"{strict[0]} % and {strict[1]} of 100."
-            )
+    if m.same.correct is not None and m.same.wrong is not None:
+        right, wrong = n.percent(m.same.correct.value), n.percent(m.same.wrong.value)
+        text += f" ({right} % right, {wrong} % wrong)"
+    if m.capability.value is not None:
+        text += f"; it is right {n.percent(m.capability.value)} of 100 times"
+    text += "."
+    index = m.index
+    if index is None or index.value is None:
+        reason = index.method.removeprefix("none: ") if index else "scores are graded"
+        text += f" How much of that is luck is not said: {reason}."
+    else:
+        text += (
+            " On a scale from luck (0) to always the same (1) that is "
+            f"{n.shown(index, 'coefficient').text}: {_verdict(m)}. Easy and hard items count as "
+            "steady."
+        )
+    if paper is not m and paper.same is not None and paper.same.strict.value is not None:
+        text += (
+            " Read as the paper does, where the whole reply, lower-cased and stripped, must be the "
+            f"answer: the same for {n.percent(paper.same.strict.value)} %, right "
+            f"{n.percent(paper.capability.value)} of 100 times."
+        )
     yield text
-
-
-def _whole(value: Value) -> int:
-    return value if isinstance(value, int) else 0

@@ -27,13 +27,15 @@ from falter.tasks.task import Task
 _PAPER = (
     "From the paper: four tasks, five categories and the baseline asked twice, a judge that rates "
     "pairs of replies 1 to 3, measures of quality below 3, content delta, quality delta and their "
-    "product, temperature 0, formats against plain text.",
+    "product, temperature 0 with a fixed seed, formats against plain text; in the preset paper "
+    "five runs and replies of up to 6,000 tokens, 12,000 where a model thinks first.",
     f"Our choice where the paper is silent, or our own: data and prompts; rubrics of our own "
     f"(version {VERSION}); replies that are the same to the letter are rated 3 unasked; a verdict "
     "that cannot be read is asked for once more; without a judge a ROUGE-L of "
     f"{ALIKE:g} stands in for a rating of 3; chains of two perturbations as a seventh category.",
     "Unlike the paper: the headline is the mean of the perturbed categories, without the baseline; "
-    "replies that cannot be read count as changed. The paper's own way stands beside both: for 7 "
+    "pairs with a reply that cannot be read count as changed. Of slots the F1 of the entities "
+    "decides; ROUGE-L stands in the samples. The paper's own way stands beside both: for 7 "
     "of its 11 models the printed Overall is the mean of six category scores, the baseline's among "
     "them.",
 )
@@ -70,6 +72,7 @@ class Enterprise(Protocol):
     presets = tuple(PRESETS)
     has_published_tables = True
     takes_judges = True
+    takes_rubrics = True
     headline = ("answer", "robustness", "formats", "difficulty")
 
     def parts(self, settings: UserSettings) -> tuple[Part, ...]:
@@ -134,7 +137,7 @@ def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
         yield (
             f"{row[0]} is robust in {n.shown(whole, 'percent').with_unit(' %')} of its replies, on "
             "average over the kinds of change: their content and quality did not both change. A "
-            "pair of which one reply could not be read counts as changed. The fewest are robust "
+            "pair with a reply that could not be read counts as changed. The fewest are robust "
             f"under {name}: {fewest}.{read}"
         )
 

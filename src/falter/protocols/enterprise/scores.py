@@ -16,6 +16,7 @@ from falter.protocols.enterprise.pairs import (
     Reply,
     judges_of,
     main_results,
+    own_rubrics,
     pairs_in,
     ratings_of,
     unread_of,
@@ -163,6 +164,7 @@ class Ratings:
     unread: frozenset[str] = frozenset()
     quality: Mapping[str, float] = field(default_factory=dict)
     judges: tuple[str, ...] = ()
+    own_rubrics: str = ""
 
     @classmethod
     def of(cls, results: Mapping[str, PartResult]) -> Ratings:
@@ -172,6 +174,7 @@ class Ratings:
             unread=frozenset(unread_of(results, COMPARING)),
             quality=ratings_of(results, RATING),
             judges=tuple(judges_of(results, COMPARING)),
+            own_rubrics=own_rubrics(results),
         )
 
     def of_pair(self, pair: Pair) -> float | None:
@@ -188,13 +191,17 @@ class Ratings:
 
     def metrics(self, pair: Pair) -> list[tuple[float, float]]:
         """Each measure of the pair's task, of the reply to the clean prompt and of the other."""
-        kind = kind_of(pair.task)
-        by_judge = kind.judged if self.judged else ()
-        found = [self._both(pair, name, True) for name in by_judge]
-        return found or [self._both(pair, name, False) for name in kind.counted]
+        return [self.both(pair, name) for name in self.measures(pair)]
 
-    def _both(self, pair: Pair, name: str, by_judge: bool) -> tuple[float, float]:
+    def measures(self, pair: Pair) -> tuple[str, ...]:
+        """What decides for the pair's task: the judge's measures, else those by rule."""
+        kind = kind_of(pair.task)
+        return (kind.judged if self.judged else ()) or kind.counted
+
+    def both(self, pair: Pair, name: str) -> tuple[float, float]:
+        """A measure of the reply to the clean prompt and of the other, NaN where unknown."""
         assert pair.reference is not None and pair.candidate is not None
+        by_judge = name not in _COUNTED
 
         def one(reply: Reply, reference: bool) -> float:
             if by_judge:
@@ -221,7 +228,8 @@ class Ratings:
                 if count == 2
                 else (f"median of {count} judges")
             )
-            return f"{who}, rubrics {VERSION}"
+            own = f", own rubrics {self.own_rubrics}" if self.own_rubrics else ""
+            return f"{who}, rubrics {VERSION}{own}"
         return f"ROUGE-L of the parts, the same from {ALIKE:g}; measures by rule, ±{TOLERANCE:g}"
 
 
@@ -301,7 +309,7 @@ class Scores:
 
     def rated(self, pairs: Sequence[Pair]) -> RatedPairs:
         """Pairs as arrays; measures that a task does not have are the same on both sides."""
-        width = max((len(self._measures(pair)) for pair in pairs), default=1)
+        width = max((len(self.ratings.measures(pair)) for pair in pairs), default=1)
         similarity = np.full(len(pairs), NAN)
         missing = np.zeros(len(pairs), dtype=bool)
         values = np.zeros((2, len(pairs), width))
@@ -309,7 +317,7 @@ class Scores:
             rating = self.rating(pair)
             missing[n] = rating is None
             similarity[n] = NAN if rating is None else rating
-            count = len(self._measures(pair))
+            count = len(self.ratings.measures(pair))
             values[:, n, :count] = NAN
             if rating is not None and rating < SAME:
                 values[:, n, :count] = np.array(self.metrics(pair)).T
@@ -320,10 +328,6 @@ class Scores:
             missing=missing,
             items=[(pair.task, pair.item) for pair in pairs],
         )
-
-    def _measures(self, pair: Pair) -> tuple[str, ...]:
-        kind = kind_of(pair.task)
-        return (kind.judged if self.ratings.judged else ()) or kind.counted
 
     def signed(self, estimate: Estimate, **group: str) -> Estimate:
         """The estimate with what it is about and how it was made."""

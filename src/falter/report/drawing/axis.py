@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from falter.records import numbers as n
-from falter.records.figures import Figure, Forest, Unit
+from falter.records.figures import Curves, Figure, Forest, Unit
 from falter.records.types import Estimate
+from falter.report.tables import doses
 
 _MAX_TICKS = 6
 _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -47,6 +48,24 @@ def _step(least: float) -> float:
     """The next round number: 1, 2, 2.5 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(least))
     return next((nice * power for nice in _NICE if nice * power >= least * (1 - 1e-9)), 10 * power)
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """Where doses are along the bottom of a chart, from 0 to 1, and the numbers written there."""
+
+    at: Callable[[float], float]
+    labels: tuple[float, ...]
+
+    @classmethod
+    def of(cls, figure: Curves) -> Across:
+        """By rank, so that doubled doses are evenly spaced; or on a true scale."""
+        every = doses(figure)
+        if figure.true_scale:
+            axis = axis_of(every, "text")
+            return cls(axis.at, axis.ticks)
+        last = len(every) - 1
+        return cls(lambda dose: every.index(dose) / last if last else 0.5, every)
 
 
 def ends(estimates: Iterable[Estimate]) -> list[float]:

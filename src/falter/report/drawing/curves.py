@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from falter.records import numbers as n
 from falter.records.figures import Curve, Curves, Unit
 from falter.records.types import Estimate
-from falter.report.drawing.axis import Axis, axis_of, ends, tick_texts
+from falter.report.drawing.axis import Across, Axis, axis_of, ends, tick_texts
 from falter.report.drawing.tables import empty_note
 from falter.report.escape import Html
 from falter.report.markup import label, tag
@@ -59,16 +59,14 @@ class _Frame:
     """Settings that all charts of a figure share."""
 
     axis: Axis
-    doses: tuple[float, ...]
+    across: Across
     unit: Unit
     bands: bool
     styles: dict[str, _Style]
 
     def x(self, dose: float) -> float:
-        """The place of a dose from 0 to 1, by rank, so that doubled doses are evenly spaced."""
-        if len(self.doses) < 2:
-            return 0.5
-        return _EDGE + (1 - 2 * _EDGE) * self.doses.index(dose) / (len(self.doses) - 1)
+        """The place of a dose from 0 to 1, with a little room at both ends."""
+        return _EDGE + (1 - 2 * _EDGE) * self.across.at(dose)
 
     def y(self, value: float) -> float:
         return 1 - self.axis.at(value)
@@ -90,22 +88,22 @@ def curves_chart(figure: Curves) -> Html:
     charts = facets(figure)
     frame = _Frame(
         axis=axis_of(ends(estimates), figure.unit),
-        doses=doses(figure),
+        across=Across.of(figure),
         unit=figure.unit,
         bands=max(len(curves) for _, curves in charts) <= _BANDS,
         styles={name: _Style(place) for place, name in enumerate(names)},
     )
     panes = [_pane(name, curves, figure, frame) for name, curves in charts]
     kind = "panes one" if len(panes) == 1 else "panes"
-    return Html(_legend(frame) + tag("div", *panes, class_=kind) + _note(frame))
+    return Html(_legend(frame) + tag("div", *panes, class_=kind) + _note(figure, frame.bands))
 
 
-def _note(frame: _Frame) -> Html:
-    what = "The shaded bands are" if frame.bands else "The vertical lines are"
+def _note(figure: Curves, bands: bool) -> Html:
+    what = "The shaded bands are" if bands else "The vertical lines are"
     parts = [f"{what} the intervals. All charts share one vertical scale, which need not start at "
              "zero."]  # fmt: skip
-    steps = {round(b - a, 9) for a, b in zip(frame.doses, frame.doses[1:], strict=False)}
-    if len(steps) > 1:
+    steps = {round(b - a, 9) for a, b in pairwise(doses(figure))}
+    if len(steps) > 1 and not figure.true_scale:
         parts.append("Doses are evenly spaced, whatever their differences.")
     return tag("p", " ".join(parts), class_="small muted")
 
@@ -122,7 +120,10 @@ def _legend(frame: _Frame) -> Html:
 
 def _pane(name: str, curves: Sequence[Curve], figure: Curves, frame: _Frame) -> Html:
     about = f"{figure.down} by {figure.across}{f', {name}' if name else ''}"
-    lines = [_curve(curve, at, len(curves), frame) for at, curve in enumerate(curves)]
+    lines = [
+        _curve(curve, 0.0 if figure.true_scale else at - (len(curves) - 1) / 2, frame)
+        for at, curve in enumerate(curves)
+    ]
     return tag(
         "div",
         tag("p", label(name, 80), class_="facet") if name else "",
@@ -151,10 +152,10 @@ def _ticks(frame: _Frame) -> Html:
 
 
 def _doses(frame: _Frame) -> Html:
-    every = math.ceil(len(frame.doses) / _LABELS)
+    labels = frame.across.labels
+    every = math.ceil(len(labels) / _LABELS)
     marks = [
-        tag("text", f"{dose:g}", x=_share(frame.x(dose)), y="1.1em")
-        for dose in frame.doses[::every]
+        tag("text", f"{dose:g}", x=_share(frame.x(dose)), y="1.1em") for dose in labels[::every]
     ]
     return tag("svg", *marks, class_="along", aria_hidden="true")
 
@@ -168,9 +169,9 @@ def _ground(frame: _Frame) -> list[Html]:
     return lines
 
 
-def _curve(curve: Curve, at: int, count: int, frame: _Frame) -> Html:
+def _curve(curve: Curve, aside: float, frame: _Frame) -> Html:
     style = frame.styles[curve.label]
-    shift = 0.0 if frame.bands else 0.012 * (at - (count - 1) / 2)
+    shift = 0.0 if frame.bands else 0.012 * aside
     parts: list[Html] = []
     for run in _runs(curve):
         parts += _line([(frame.x(dose) + shift, e) for dose, e in run], style, frame)

@@ -111,8 +111,8 @@ def _column(title: str, segments: Sequence[Segment], which: Which, side: Side) -
             else tag("span", "empty answer", class_="ci"),
             class_="answer",
         ),
-        tag("p", "read as: ", label(side.read, ANSWER), class_="ci")
-        if side.read and side.read != side.answer
+        tag("p", "reading: ", label(side.reading, ANSWER), class_="ci")
+        if side.reading
         else Html(""),
         _options(side.detail) if side.detail else Html(""),
         class_="side",

@@ -20,7 +20,7 @@ from falter.records.figures import (
     Strips,
 )
 from falter.records.types import Estimate
-from falter.report.drawing.axis import Axis, Scale, axis_of, ends, scales_of, tick_texts
+from falter.report.drawing.axis import Across, Axis, Scale, axis_of, ends, scales_of, tick_texts
 from falter.report.drawing.curves import facets
 from falter.report.drawing.stacks import breakdown_axis, placed_parts, size
 from falter.report.drawing.tables import shades_of
@@ -174,7 +174,7 @@ def _curves(figure: Curves) -> Html:
     """A small chart for each facet, one below the other, on one vertical scale."""
     axis = axis_of(ends(e for c in figure.curves for _, e in c.points), figure.unit)
     names = list(dict.fromkeys(curve.label for curve in figure.curves))
-    charts = facets(figure)
+    charts, across = facets(figure), Across.of(figure)
     shapes: list[Html] = []
     for at, (name, curves) in enumerate(charts):
         top = HEAD + at * (_PANE + HEAD)
@@ -184,12 +184,12 @@ def _curves(figure: Curves) -> Html:
             y = top + _PANE * (1 - axis.at(tick))
             shapes.append(tag("line", x1=LEFT, x2=LEFT + PLOT, y1=y, y2=y, stroke="#dfe4e9"))
             shapes.append(_text(LEFT - 8, y + 4, text, anchor="end", colour=_OPEN))
-        for dose in doses(figure):
-            x = _dose(dose, doses(figure))
+        for dose in across.labels:
+            x = _dose(dose, across)
             shapes.append(_text(x, top + _PANE + 18, f"{dose:g}", anchor="middle", colour=_OPEN))
         for curve in curves:
             colour = _PARTS[names.index(curve.label) % len(_PARTS)]
-            shapes += _curve(curve, axis, doses(figure), top, colour)
+            shapes += _curve(curve, axis, across, top, colour)
     for place, name in enumerate(names):
         y = HEAD + 20 * place
         colour = _PARTS[place % len(_PARTS)]
@@ -199,9 +199,9 @@ def _curves(figure: Curves) -> Html:
     return _svg(figure.title, shapes, _WIDTH, height)
 
 
-def _curve(curve: Curve, axis: Axis, every: Sequence[float], top: float, colour: str) -> list[Html]:
+def _curve(curve: Curve, axis: Axis, across: Across, top: float, colour: str) -> list[Html]:
     known = [
-        (_dose(dose, every), e)
+        (_dose(dose, across), e)
         for dose, e in sorted(curve.points, key=lambda point: point[0])
         if e.value is not None and math.isfinite(e.value)
     ]
@@ -218,10 +218,8 @@ def _curve(curve: Curve, axis: Axis, every: Sequence[float], top: float, colour:
     return shapes
 
 
-def _dose(dose: float, every: Sequence[float]) -> float:
-    """The place of a dose by rank, so that doubled doses are evenly spaced."""
-    share = every.index(dose) / (len(every) - 1) if len(every) > 1 else 0.5
-    return round(LEFT + PLOT * (0.05 + 0.9 * share), 2)
+def _dose(dose: float, across: Across) -> float:
+    return round(LEFT + PLOT * (0.05 + 0.9 * across.at(dose)), 2)
 
 
 def _heat(figure: HeatMap) -> Html:

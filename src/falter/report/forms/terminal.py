@@ -127,8 +127,8 @@ def _examples(figure: Examples, out: Printer) -> None:
 
 def _side(side: Side, out: Printer) -> None:
     out.prose(f"  {line(side.word, 60)}: {line(side.answer, LONGEST_TEXT)}")
-    if side.read and side.read != side.answer:
-        out.prose(f"  read as: {line(side.read, LONGEST_TEXT)}")
+    if side.reading:
+        out.prose(f"  reading: {line(side.reading, LONGEST_TEXT)}")
 
 
 def _table(figure: Figure, out: Printer) -> None:

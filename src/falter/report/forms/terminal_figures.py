@@ -272,7 +272,7 @@ def as_grid(figure: Figure, out: Printer) -> Grid:
     """The one table that a terminal shows of a figure."""
     if isinstance(figure, HeatMap):
         return _heat(figure)
-    if isinstance(figure, Curves):
+    if isinstance(figure, Curves) and not figure.true_scale:
         return _curves(figure, out.plain("▁") == "▁")
     if isinstance(figure, Bars):
         return _bars(figure, out)

@@ -1,0 +1,171 @@
+"""Factors of a grid: what moves the score, alone and together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.analysis.cells import model_names
+from falter.analysis.table import OUTCOMES, Table
+from falter.measures.averages import mean_score
+from falter.measures.drops import accuracy_drop
+from falter.protocols.protocol import PartResult
+from falter.protocols.tables import figures_of
+from falter.records.errors import InvalidValue
+from falter.records.figures import Figure, Grid, Value
+from falter.records.types import Estimate
+from falter.stats.factorial import Anova, anova
+from falter.stats.multiplicity import holm
+
+Floats = NDArray[np.float64]
+UNASKED = (OUTCOMES.index("failed"), OUTCOMES.index("missing"))
+MANY_PANELS = 2
+"""With more of them the table of tests is folded."""
+declared = figures_of("")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridPanel:
+    """One model on one data set, read in one way, or in several that agree.
+
+    `scores` is items × configurations (draws and repeats averaged), `outputs` the numbers of what
+    was answered in the first draw, -1 for what could not be read. `levels` has, for every factor,
+    the level of each configuration.
+    """
+
+    model: str
+    task: str
+    scorers: tuple[str, ...]
+    scores: Floats
+    outputs: NDArray[np.int32] | None
+    missing: NDArray[np.bool_]
+    levels: Mapping[str, tuple[Hashable, ...]]
+    clusters: tuple[str, ...] | None
+    signature: str
+
+    @property
+    def labels(self) -> tuple[str, str, str]:
+        """Model, data set and scorers, which name a row of every table."""
+        return self.model, self.task, " and ".join(self.scorers)
+
+    def signed(self, estimate: Estimate) -> Estimate:
+        """The estimate with what it is about."""
+        group = dict(zip(("model", "task", "scorer"), self.labels, strict=True))
+        return replace(estimate, group={**estimate.group, **group}, signature=self.signature)
+
+    def mean_at(self, levels: Mapping[str, Hashable]) -> Floats:
+        """Each item's mean score over the configurations that have all of these levels."""
+        places = [
+            at
+            for at in range(self.scores.shape[1])
+            if all(self.levels[factor][at] == level for factor, level in levels.items())
+        ]
+        return np.asarray(self.scores[:, places].mean(axis=1))
+
+
+def grid_of(result: PartResult) -> dict[str, list[Any]]:
+    """The factors of a part with their levels, empty if it has no grid."""
+    declared_grid = result.part.experiment.get("grid")
+    if declared_grid is None:
+        declared_grid = json.loads(result.run.origin.get("grid", "{}"))
+    return {factor: list(levels) for factor, levels in declared_grid.items()}
+
+
+def grid_panels(result: PartResult) -> tuple[GridPanel, ...]:
+    """One for each model, data set and scorer, in the order of the run."""
+    names = model_names(result.tables)
+    signatures = [panel.signature for panel in result.analysis.panels]
+    return tuple(
+        _panel(result, table, names[table.panel.model.id], signature)
+        for table, signature in zip(result.tables, signatures, strict=True)
+    )
+
+
+def _panel(result: PartResult, table: Table, model: str, signature: str) -> GridPanel:
+    grid = grid_of(result)
+    configurations = list(product(*grid.values()))
+    return GridPanel(
+        model=model,
+        task=result.run.panels[table.place].task,
+        scorers=(table.panel.scorer,),
+        scores=table.matrix(strict=result.analysis.unparsed == "wrong"),
+        outputs=None if table.output is None else table.output[:, :, 0],
+        missing=np.isin(table.outcome[:, :, 0], UNASKED),
+        levels={
+            factor: tuple(configuration[place] for configuration in configurations)
+            for place, factor in enumerate(grid)
+        },
+        clusters=table.clusters,
+        signature=signature,
+    )
+
+
+def factor_figures(panels: Sequence[GridPanel], level: float) -> Iterator[Figure]:
+    """Tests within items, the mean at every level, and what two factors do beyond their sum."""
+    rows = tuple(row for panel in panels for row in _tests(panel))
+    yield Grid(rows=rows, folded=len(panels) > MANY_PANELS, **declared("factors"))
+    rows = tuple(row for panel in panels for row in _levels(panel, level))
+    yield Grid(rows=rows, **declared("levels"))
+    rows = tuple(row for panel in panels for row in _interactions(panel, level))
+    if rows:
+        yield Grid(rows=rows, **declared("interactions"))
+
+
+def grid_anova(panels: Sequence[GridPanel], **how: Any) -> Anova:
+    """Analysis of variance by the factors, over all items and models of `panels`."""
+    items = sum(len(panel.scores) for panel in panels)
+    return anova(
+        np.concatenate([panel.scores.ravel() for panel in panels]),
+        {factor: list(levels) * items for factor, levels in panels[0].levels.items()},
+        **how,
+    )
+
+
+def _tests(panel: GridPanel) -> Iterator[tuple[Value, ...]]:
+    items, width = panel.scores.shape
+    block = np.repeat(np.arange(items), width).tolist()
+    try:
+        table = grid_anova([panel], block=block, products=len(panel.levels) > 1)
+    except InvalidValue:  # answers are missing, so that two effects cannot be told apart
+        return
+    terms = [term for term in table.terms if term.name != "block"]
+    for term, p in zip(terms, holm([term.p_value for term in terms]), strict=True):
+        yield (*panel.labels, term.name, term.freedom, term.f, term.p_value, p)
+
+
+def _levels(panel: GridPanel, level: float) -> Iterator[tuple[Value, ...]]:
+    """Each level's mean score, and what is lost against the factor's first level."""
+    for factor, of_configurations in panel.levels.items():
+        first, *others = dict.fromkeys(of_configurations)
+        for name in (first, *others):
+            scores = panel.mean_at({factor: name})
+            mean = mean_score(scores[:, None], clusters=panel.clusters, level=level)
+            drop = None
+            if name != first:
+                clean = panel.mean_at({factor: first})
+                drop = panel.signed(
+                    accuracy_drop(clean, scores, clusters=panel.clusters, level=level)
+                )
+            yield (*panel.labels, factor, str(name), panel.signed(mean), drop)
+
+
+def _interactions(panel: GridPanel, level: float) -> Iterator[tuple[Value, ...]]:
+    """For every two factors: the drop of both levels together less the sum of both drops."""
+    for a, b in combinations(panel.levels, 2):
+        first_a, *others_a = dict.fromkeys(panel.levels[a])
+        first_b, *others_b = dict.fromkeys(panel.levels[b])
+        for one, other in product(others_a, others_b):
+            beyond = accuracy_drop(
+                panel.mean_at({a: one, b: first_b}) - panel.mean_at({a: first_a, b: first_b}),
+                panel.mean_at({a: one, b: other}) - panel.mean_at({a: first_a, b: other}),
+                clusters=panel.clusters,
+                level=level,
+            )
+            both = f"{a} {one} and {b} {other}"
+            yield (*panel.labels, both, panel.signed(replace(beyond, measure="interaction")))
