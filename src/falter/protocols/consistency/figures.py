@@ -20,6 +20,7 @@ from falter.measures.consistency import (
     output_consistency,
     random_baseline,
     steadiness,
+    steadiness_beside_others,
 )
 from falter.measures.drops import performance_drop_rate
 from falter.measures.regression import RobustnessRegression, robustness_regression
@@ -158,6 +159,9 @@ def main_figures(found: Sequence[Measured]) -> Iterator[Figure]:
     )
     if bars:
         yield Bars(bars=bars, **declared("bars"))
+    beside = tuple(_beside_others(_of_paper(found)))
+    if beside:
+        yield Grid(rows=beside, **declared("beside-others"))
     curves = tuple(_curve(m) for m in found if m.panel.outputs is not None)
     if curves:
         yield Curves(curves=curves, **declared("consistency-curve"))
@@ -189,6 +193,24 @@ def _curve(m: Measured) -> Curve:
         points=tuple((float(size), panel.signed(estimate)) for size, estimate in points),
         facet=panel.task,
     )
+
+
+MIN_MODELS = 4
+"""Fewest models for a difficulty of the items that comes from the others."""
+
+
+def _beside_others(found: Sequence[Measured]) -> Iterator[tuple[Value, ...]]:
+    """The index of right answers with the items' difficulty from the other models."""
+    for m in found:
+        others = [
+            other.panel.scores
+            for other in found
+            if other.panel.task == m.panel.task and other.panel.model != m.panel.model
+        ]
+        alike = all(len(scores) == len(m.panel.scores) for scores in others)
+        if len(others) >= MIN_MODELS - 1 and alike and m.is_binary:
+            index = steadiness_beside_others(m.panel.scores, np.hstack(others), level=m.level)
+            yield (*m.panel.labels, m.panel.signed(index))
 
 
 def _of_paper(found: Sequence[Measured]) -> list[Measured]:
