@@ -6,7 +6,6 @@ python bench/published.py
 
 from __future__ import annotations
 
-import csv
 import math
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from falter.measures.enterprise import (
 from falter.measures.rankings import rank_agreement, ranking_changed
 from falter.measures.regression import robustness_regression
 from falter.measures.relevance import arm_difference, best_arms, geval_score, score_change
+from falter.protocols.brittlebench.published import published_accuracies
 from falter.protocols.consistency.published import published_rows
 from falter.protocols.enterprise.published import overall_misfits, published_tables
 from falter.stats.mixed import difference_in_drops
@@ -50,29 +50,11 @@ ROUNDING = 0.0101
 
 
 def published(name):
-    """A table of a paper: row label -> column -> number, None for N/A.
-
-    Those of enterprise are the ones that `--published` shows.
-    """
-    if name in ("enterprise", "formats", "languages"):
-        return bundled("overall" if name == "enterprise" else name)
-    with (DATA / f"published_{name}.csv").open() as file:
-        rows = list(csv.DictReader(file))
+    """A table of the enterprise paper, with the standard deviations as columns of their own."""
     found = {}
-    for row in rows:
-        label = row.pop("model")
-        if "setting" in row:
-            label = (label, row.pop("setting"))
-        found[label] = {k: float(v) if v else None for k, v in row.items()}
-    return found
-
-
-def bundled(name):
-    """A table that falter brings, with the standard deviations as columns of their own."""
-    found = {}
-    for model, row in published_tables()[name].items():
+    for model, row in published_tables()["overall" if name == "enterprise" else name].items():
         numbers = {c: None if number is None else number.mean for c, number in row.items()}
-        if name == "overall":
+        if name == "enterprise":
             numbers |= {f"{c}_sd": number.sd for c, number in row.items()}
         found[model] = numbers
     return found
@@ -87,7 +69,7 @@ def mean(values):
 
 def accuracies():
     """The accuracies table, with the one misprint put right: 659.25, whose drop is 3.59."""
-    table = published("brittlebench")
+    table = {label: dict(row) for label, row in published_accuracies().items()}
     row = table["Llama3.3-70B", "few-shot"]
     assert row["quotes"] == 659.25
     row["quotes"] = 59.25

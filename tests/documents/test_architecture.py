@@ -289,6 +289,7 @@ NAMED: dict[str, set[str]] = {
     "stats/resampling.py": {"identity"},
     "tasks/enterprise_data.py": {"enterprise"},
     "text/relevance.py": {"rouge1"},
+    "weights/downloads.py": {"smollm2"},
 }
 """What a module may name of other rooms: names, or all names that a room registers."""
 

@@ -29,7 +29,7 @@ from falter.measures.averages import (
     random_conditions_average,
 )
 from falter.measures.drops import accuracy, accuracy_drop
-from falter.measures.flips import FlipRate, flip_rate, noise_floor
+from falter.measures.flips import FlipRate, flip_rate, noise_floor, turn_threshold
 from falter.measures.missing import missing_bounds, missingness
 from falter.measures.variance import PromptShare, prompt_share, variance_components
 from falter.measures.verdicts import FamilyVerdicts, RecipeVerdict, recipe_verdicts
@@ -95,6 +95,9 @@ class _Panel:
         self.changed = table.changed()
         self.columns = table.distinct
         self.options: dict[str, Any] = {"clusters": table.clusters, "level": settings.level}
+        identity = self._identity()
+        moves = () if identity is None else self.values[:, identity] - self.values[:, 0]
+        self.threshold = turn_threshold(self.values, moves)
 
     def result(self) -> PanelResult:
         table, components, family = self.table, self._components(), self._family()
@@ -216,8 +219,8 @@ class _Panel:
             drop_all=self.sign(self._drop(before, carried[:, n]), **about, rule="all items"),
             changed=int(changed.sum()),
             **self._missing(before, after, changed),
-            lost=int(np.sum(before - after > 0.5)) if has_baseline else None,
-            gained=int(np.sum(after - before > 0.5)) if has_baseline else None,
+            lost=int(np.sum(before - after > self.threshold)) if has_baseline else None,
+            gained=int(np.sum(after - before > self.threshold)) if has_baseline else None,
             edits_mean=None if edits is None or not len(edits) else float(edits.mean()),
             counts=_counts(self.table, [n]),
             everyday=self.settings.everyday(recipe),
@@ -357,12 +360,11 @@ class _Panel:
             return None
         identity = self._identity()
         if identity is not None:
-            floor = noise_floor(values[:, 0], values[:, identity], level=self.level)
+            floor = noise_floor(values[:, 0], values[:, identity], **self.options)
             return self.sign(floor, recipe=table.recipes[identity].label)
         if table.repeats > 1 and table.in_plan[:, 0, 1].any():
             scores = table.scores(strict=self.settings.strict)
-            first, second = scores[:, 0, 0], scores[:, 0, 1]
-            floor = noise_floor(first, second, level=self.level)
+            floor = noise_floor(scores[:, 0, : table.repeats], **self.options)
             return self.sign(floor, recipe="baseline repeated")
         return None
 

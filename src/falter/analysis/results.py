@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from statistics import fmean
 from typing import Any, Literal, TypeVar, cast, get_args
 
 from falter.measures.brittleness import PooledBrittleness
@@ -336,6 +337,29 @@ class PanelResult:
         """How many recipes have each verdict."""
         counts = Counter(recipe.verdict for recipe in self.recipes)
         return {verdict: counts[verdict] for verdict in get_args(Verdict)}
+
+    @property
+    def discordance(self) -> float | None:
+        """The mean share of items that turn; without a baseline that of any two conditions."""
+        shares = [
+            (r.lost + r.gained) / r.drop.items
+            for r in self.recipes
+            if r.lost is not None and r.gained is not None and r.drop.items
+        ]
+        if shares:
+            return fmean(shares)
+        pert = self.components.get("plugin", {}).get("pert")
+        if pert is None or pert.value is None or pert.conditions < 2:
+            return None
+        # Of 0/1 scores, two of J conditions differ in a share 2 v J/(J - 1), where v is the mean
+        # variance within items over all J.
+        return min(1.0, 2.0 * pert.value * pert.conditions / (pert.conditions - 1))
+
+    @property
+    def design_effect(self) -> float:
+        """The mean one of the drops, at least 1; 1 without clusters."""
+        known = [r.drop.design_effect for r in self.recipes if r.drop.design_effect is not None]
+        return max(1.0, fmean(known)) if known else 1.0
 
     @property
     def flip_rate(self) -> Estimate | None:

@@ -18,7 +18,7 @@ DOCUMENTED = {
         "steadiness_beside_others"
     ),
     "doses": "composition contrast intensity_curve",
-    "drop_decomposition": "drop_parts",
+    "drop_decomposition": "drop_by_state drop_parts",
     "drops": (
         "accuracy accuracy_drop differential_failure paired_drops performance_drop_rate "
         "relative_change"

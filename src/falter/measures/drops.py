@@ -8,57 +8,35 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from falter.measures.estimates import Basis, Clusters, Floats, matrix, vectors
+from falter.measures.estimates import Basis, Clusters, Floats, matrix, of_rate, vectors
 from falter.measures.resample import bootstrap_of_whole_rows, sums_interval, unit_codes, unit_sums
 from falter.records.errors import InvalidValue, UnknownName
 from falter.records.types import Estimate
-from falter.stats.intervals import agresti_coull, outer
-from falter.stats.mean import clustered, item_mean
+from falter.stats.mean import item_mean
 from falter.stats.multiplicity import max_t
 from falter.stats.paired import paired_difference
+from falter.stats.rates import rate
 
 
-def accuracy(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.95) -> Estimate:
-    """The mean score of one condition over its items; NaN is missing and counted as excluded.
+def accuracy(
+    scores: ArrayLike,
+    *,
+    clusters: Clusters = None,
+    level: float = 0.95,
+    scale: tuple[float, float] | None = None,
+) -> Estimate:
+    """Return the mean score of one condition over its items; NaN is missing, counted as excluded.
 
-    Agresti and Coull's interval for 0/1 scores, of the effective number of items where they are
-    clustered and never narrower than without clusters; Student's t for others, CR2 with `clusters`.
-    A single 0/1 item has an interval, a single other item is insufficient_data; fewer than 6
-    clusters are too_few_clusters.
+    The interval is that of `rate`: of 0/1 scores Agresti and Coull's, of scores in between, as
+    means of several runs, that of as many independent answers as they are worth. `scale` is the
+    lowest and highest score of ratings. A single 0/1 item has an interval, a single other item is
+    insufficient_data; fewer than 6 clusters are too_few_clusters.
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1:
         raise InvalidValue("scores", values.shape, "a vector, one score per item")
-    mean = item_mean(values, clusters=clusters, level=level)
-    value, status, interval = mean.value, mean.status, mean.interval
-    present = values[~np.isnan(values)]
-    binary = bool(((present == 0.0) | (present == 1.0)).all())
-    if binary and clusters is None and len(present):
-        value, status = float(present.mean()), "ok"
-        interval = agresti_coull(int(present.sum()), len(present), level=level)
-    elif binary and value is not None and interval.low is not None:
-        right, share = value * len(present), mean.effective_share
-        interval = clustered(
-            outer(
-                agresti_coull(right * share, len(present) * share, level=level),
-                agresti_coull(right, len(present), level=level),
-            )
-        )
-    return Estimate(
-        measure="accuracy",
-        value=value,
-        status=status,
-        estimand="mean score in this condition, items like these",
-        low=interval.low,
-        high=interval.high,
-        level=level,
-        method=interval.method,
-        items=mean.items,
-        conditions=1,
-        excluded=mean.excluded,
-        clusters=mean.clusters,
-        design_effect=mean.design_effect,
-    )
+    mean = rate(values, clusters=clusters, level=level, scale=scale)
+    return replace(of_rate("accuracy", "mean score in this condition", mean), conditions=1)
 
 
 def accuracy_drop(

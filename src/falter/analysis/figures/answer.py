@@ -10,6 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
+from statistics import fmean
 
 from falter.analysis.notes import MUCH_UNREAD
 from falter.analysis.results import Analysis, Counts, PanelResult, RecipeResult
@@ -35,6 +36,8 @@ from falter.analysis.sentences import (
 )
 from falter.records import numbers as n
 from falter.records.figures import Statement, Verdict
+from falter.stats.goals import DropPrecision
+from falter.stats.sample_size import sample_size
 
 ANSWER = "answer"
 EXCLUDED = "excluded"
@@ -87,6 +90,9 @@ def _panel(
     ((_, panel),) = named
     counts = panel.counts
     yield from _doubts(counts, unread_are)
+    if counts.hold_no_answer:
+        yield sentence("answer.none_read", answers=noun(counts.answers, "response"))
+        return
     if panel.baseline.value == 0.0:
         yield sentence("answer.none_right")
     elif panel.baseline.value is not None and panel.at_chance:
@@ -96,7 +102,7 @@ def _panel(
     yield from _verdicts(panel, level)
     yield from _not_the_wording(panel)
     yield f"{_noise(panel)} {_evidence(counts, unread_are)}"
-    yield from _next_steps([panel], counts)
+    yield from _next_steps([panel], counts, level)
 
 
 def _several(
@@ -108,6 +114,9 @@ def _several(
     shown = [pair for pair in named if _kind(pair[1]) in ("loses", "gains", "moves", "holds")]
     ranked = sorted(shown, key=lambda pair: -_worst(pair[1]))
     yield from _doubts(counts, unread_are)
+    if counts.hold_no_answer:
+        yield sentence("answer.none_read", answers=noun(counts.answers, "response"))
+        return
     yield _tally(panels)
     for title, panel in ranked[:MOST_PANELS]:
         yield _line(title, panel, level)
@@ -122,7 +131,7 @@ def _several(
         recipes = [r for panel in panels if not panel.has_no_baseline for r in panel.recipes]
         yield from excluded(recipes, level, "in each panel")
     yield _evidence(counts, unread_are)
-    yield from _next_steps(panels, counts)
+    yield from _next_steps(panels, counts, level)
 
 
 def _doubts(counts: Counts, unread_are: str) -> Iterator[str]:
@@ -291,10 +300,10 @@ def _verdicts_read(counts: Counts) -> Iterator[str]:
         yield sentence("answer.judge", times=noun(asked, "time"), read=read)
 
 
-def _next_steps(panels: Sequence[PanelResult], counts: Counts) -> Iterator[str]:
+def _next_steps(panels: Sequence[PanelResult], counts: Counts, level: float) -> Iterator[str]:
     """What to do about it: one step, and the items that would narrow what is undecided, or all."""
     undecided = sum(len(of_verdict(panel, "undecided")) for panel in panels)
-    wanted = _items_for(panels)
+    wanted = _items_for(panels, level)
     more = ""
     if wanted is not None:
         width, count = wanted
@@ -330,15 +339,14 @@ def _holds(panel: PanelResult) -> bool:
     return bool(panel.recipes) and len(of_verdict(panel, "equivalent")) == len(panel.recipes)
 
 
-def _items_for(panels: Sequence[PanelResult]) -> tuple[float, int] | None:
+def _items_for(panels: Sequence[PanelResult], level: float) -> tuple[float, int] | None:
     """A half-width for the undecided drops, and about how many items of a task it takes.
 
-        items × (widest half-width / wanted half-width)²
-
-    of the intervals that hold for all recipes together, rounded up to two digits. The wanted one is
-    the margin, halved until it is clearly below what there is. Where all is shown to hold it is
-    about every drop. None where something is decided and nothing undecided, or no interval is
-    known.
+    The items are those of `falter power --drop`, for the share of answers that turned in these
+    results; where none turned, items × (widest half-width / wanted half-width)². Rounded up to two
+    digits. The wanted half-width is the margin, halved until it is clearly below what there is.
+    Where all is shown to hold it is about every drop. None where something is decided and nothing
+    undecided, or no interval is known.
     """
     all_hold = bool(panels) and all(_holds(panel) for panel in panels)
     widths = [
@@ -353,9 +361,25 @@ def _items_for(panels: Sequence[PanelResult]) -> tuple[float, int] | None:
     wanted = panels[0].margin
     while wanted >= 0.9 * widest:
         wanted /= 2.0
-    items = max(count * (width / wanted) ** 2 for count, width in widths)
+    items = _planned(panels, wanted, level)
+    if items is None or items <= max(panel.items for panel in panels):
+        items = max(count * (width / wanted) ** 2 for count, width in widths)
     digit = 10.0 ** max(0, math.floor(math.log10(items)) - 1)
     return wanted, int(math.ceil(items / digit - 1e-9) * digit)
+
+
+def _planned(panels: Sequence[PanelResult], half_width: float, level: float) -> float | None:
+    """Return the items that `falter power --drop --from` plans; None where no answer turned."""
+    shares = [panel.discordance for panel in panels if panel.discordance is not None]
+    if not sum(shares):
+        return None
+    goal = DropPrecision(
+        half_width=half_width,
+        discordance=fmean(shares),
+        conditions=max(len(panel.recipes) for panel in panels),
+    )
+    effect = fmean(panel.design_effect for panel in panels)
+    return sample_size(goal, level=level, design_effect=effect).needed
 
 
 def _kind(panel: PanelResult) -> str:
