@@ -329,7 +329,7 @@ def _drop_rates(found: Sequence[Measured], level: float) -> Iterator[Figure]:
 
 def _each_as_original(scores: Floats) -> tuple[float | None, float | None, float | None]:
     """Lowest, mean and highest drop rate with each configuration in turn as the original."""
-    sums = np.nansum(scores, axis=0)
+    sums = scores[~np.isnan(scores).any(axis=1)].sum(axis=0)
     if len(sums) < 2 or not (sums > 0.0).all():
         return None, None, None
     others = (sums.sum() - sums) / (len(sums) - 1)
@@ -471,13 +471,16 @@ def _pair_sentences(readings: Sequence[Measured]) -> Iterator[str]:
     """One pair by falter's reading, and the paper's reading where it differs."""
     m, paper = readings[-1], readings[0]
     model, task, _ = m.panel.labels
-    items, width = m.panel.scores.shape
+    width = m.panel.scores.shape[1]
     if m.same is None or m.same.strict.value is None:
         return
+    items = noun(m.same.strict.items, "item")
     text = (
         f"Asked in {width} ways, {model} gives the same answer to "
-        f"{n.shown(m.same.strict, 'percent').with_unit(' %')} of {noun(items, 'item')} of {task}"
+        f"{n.shown(m.same.strict, 'percent').with_unit(' %')} of {items} of {task}"
     )
+    if m.same.strict.excluded:
+        text += f" (of {m.same.strict.excluded} more an answer is missing)"
     if m.same.correct is not None and m.same.wrong is not None:
         right, wrong = n.percent(m.same.correct.value), n.percent(m.same.wrong.value)
         text += f" ({right} % right, {wrong} % wrong)"
