@@ -14,7 +14,8 @@ DOCUMENTED = {
     "brittleness": "brittleness_by_model brittleness_by_task",
     "comparison": "compare_conditions compare_family compare_pair",
     "consistency": (
-        "capability consistency_curve item_std output_consistency random_baseline steadiness"
+        "capability consistency_curve item_std output_consistency random_baseline steadiness "
+        "steadiness_beside_others"
     ),
     "doses": "composition contrast intensity_curve",
     "drop_decomposition": "drop_parts",
