@@ -37,7 +37,8 @@ _POLITE = late_regex(
 )
 _LEAD = late_regex(
     r"\A(?:(?:it|this|that|he|she|they)"
-    r"(?:'s| is| was| are| were)|(?:i|we) (?:think|believe|would say)(?: it(?:'s| is| was))?"
+    r"(?:'s| is| was| are| were)(?: called| named| known as)?|(?:i|we) (?:think|believe"
+    r"|would say)(?: it(?:'s| is| was))?"
     r"|i'd say|es ist|das ist"
     r"|c'est|es|è|é|het is|dat is|これは|それは)\s+",
     re.IGNORECASE,
