@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from falter.records.lazy_regex import late_regex
+from falter.scorers.reading.candidates import CORRECTED, DOUBT
 from falter.scorers.reading.cleaning import Cleaned, clean, is_cut
 from falter.scorers.reading.fields import objects
 from falter.scorers.reading.labels import folded
@@ -18,8 +19,6 @@ _ALONE = 6  # words of a reply that is its own answer, without a verb of its own
 _QUESTION_END = 1_000
 _EDGES = " \t\r\n\"'“”‘’«»„`*_.,;:!。、()[]"
 _MARK = re.compile(r"a(?:[ (][wdvae]){0,6}?(?:[ ,][ij](?:[ ][sd](?=[ ,:]))?|[:>-])")
-_DOUBT = frozenset("nhfrokq")
-_CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x")
 _REASON = late_regex(
     r",? (?:because|since|which|who|where|while|whereas|although|though|as (?:it|the|this"
     r"|they)|so that|but|due to"
@@ -87,7 +86,7 @@ def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading
         return Reading(answer=bold, tier="stated")
     if cut or is_cut(cleaned.text):
         return Reading(reason="the reply was cut off before it marked an answer")
-    if _CORRECTED.search(row.tags):
+    if CORRECTED.search(row.tags):
         return Reading(reason="the reply corrects itself")
     told = _told(cleaned.text, asked)
     if told is None:
@@ -132,7 +131,7 @@ def _marked(row: Row) -> Iterator[tuple[int, str]]:
         if part[-1] == "?" or "a" not in part[1::2]:
             continue
         mark = next(iter(_MARK.finditer(part)), None)
-        if mark is None or not _DOUBT.isdisjoint(part[: mark.start()][1::2]):
+        if mark is None or not DOUBT.isdisjoint(part[: mark.start()][1::2]):
             continue
         start = row.spans[first + (mark.end() - 2) // 2][1]
         colon = mark[0][-1] in ":>-"
@@ -160,14 +159,14 @@ def _agreed(row: Row, marked: list[tuple[int, str]]) -> Reading[str]:
     """Return the one answer of all marks, or the last where it replaces the others."""
     at, last = marked[-1]
     behind = tag_text(row.text[at:]).tags
-    if _CORRECTED.search(behind):
+    if CORRECTED.search(behind):
         return Reading(reason="the reply takes its answer back")
     if len({folded(answer) for _, answer in marked}) == 1:
         return Reading(answer=last, tier="stated")
     if "final" in row.text[max(0, at - 30) : at].lower():
         return Reading(answer=last, tier="stated")
     between = tag_text(row.text[marked[-2][0] : at]).tags
-    if _CORRECTED.search(between):
+    if CORRECTED.search(between):
         return Reading(answer=last, tier="inferred")
     return Reading(reason="two different answers are marked")
 

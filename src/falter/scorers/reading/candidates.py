@@ -39,21 +39,21 @@ _KEYED = re.compile(r"(?<=[\n.>])((?:[wdvae] ){0,2}[wva]):(?:[ (]d)?[ (]?c(?=[\n
 _COMMITTED = re.compile(r"[mis](?:[ ,(:-][wdva]){0,4}?[ ,(:-]c|c[ (,](?:i[ (](?:[dw][ (]){0,2})?v")
 _FOR = re.compile(r"(?:[sm](?:[ ,(:-][dav]){0,3}[ ,(:-]|>(?:[dav][ (:]){0,3})c")
 _LED = re.compile(r"[\n.?>:]s|>(?:. ){0,3}c")
-_DOUBT = frozenset("nhfrok")
+DOUBT = frozenset("nhfrok")
 _UNMARKED = re.compile(
     r"c(?:[ (]c)?(?:[ ,]o[ (](?:[dwa][ (])?c|[ ,]f|[ (,]i[ (](?:d[ (])?[rn]|[ (][rn][.\n,])"
 )
-_CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x|[.\n]n[.\n]")
+CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x|[.\n]n[.\n]")
 _BEHIND = re.compile(r"(?:[ (]c)?[ (,:-](?:[diw][ (]){0,2}[rn](?![ (](?:[dwa][ (]){0,2}c)")
 _WEAKENED = re.compile(r"(?:[ (]c)?(?:[ ,]o|[ ,](?:d[ ])?[hj]|[ ,]f)")
 _NO_DENIAL = str.maketrans("nrk", "www")
 _JOINED = re.compile(r"(?:[ (,:]|[ (,][oe][ (](?:[dwa][ (])?)c|\.c(?=[.\n])")
-_WITHDRAWN = re.compile(r"[.\n]b[^.\n]*[zp]")
+WITHDRAWN = re.compile(r"[.\n]b[^.\n]*[zp]")
 _WORDS = re.compile(r"[^\W\d_]{3,}")
 _STEM = 5  # letters that forms of one word share
 _ANSWERS = 0.6  # share of the question's words in a clause that answers it
 _LONG = 400  # characters of a reply that has to draw a conclusion
-_CLAUSE = re.compile(r"[,(](?=[^con])|[:>-]|b")
+CLAUSE = re.compile(r"[,(](?=[^con])|[:>-]|b")
 
 
 CLASH = -1  # of a mark with two candidates: a letter with another option's text, a list
@@ -216,7 +216,7 @@ def _claims(row: Row, question: str) -> list[Claim]:
         for mark in (*_MARK.finditer(part), *_NAMED_RIGHT.finditer(part)):
             at = mark.end() - 1 if part[mark.end() - 1] == "c" else mark.start()
             before = part[: mark.start()]
-            if _DOUBT.isdisjoint(before[1::2]) and not _UNMARKED.match(part, at):
+            if DOUBT.isdisjoint(before[1::2]) and not _UNMARKED.match(part, at):
                 if _clashes(row, (start + at) // 2):
                     claims.append(Claim((start + at) // 2, CLASH))
                     continue
@@ -279,11 +279,11 @@ def _agreed(row: Row, claims: list[Claim], count: int, question: str) -> Reading
     """Return the one answer of all marks, or that of the last where it replaces the others."""
     last = claims[-1]
     behind = row.tags[2 * last.at + 2 :]
-    taken_back = _CORRECTED.search(behind)
+    taken_back = CORRECTED.search(behind)
     rest = _tail(row, last.at + 1 + (taken_back.start() // 2 if taken_back else 0))
     if taken_back:
         return _inferred(rest, count, question) if "c" in rest.tags else Reading(reason=TAKEN_BACK)
-    if (last.is_line and "p" in behind[1::2]) or _WITHDRAWN.search(behind):
+    if (last.is_line and "p" in behind[1::2]) or WITHDRAWN.search(behind):
         return Reading(reason=TAKEN_BACK)
     who = {claim.who for claim in claims}
     later = _concluded(rest)
@@ -297,7 +297,7 @@ def _agreed(row: Row, claims: list[Claim], count: int, question: str) -> Reading
     between = row.tags[2 * earlier + 2 : 2 * last.at + 1]
     if last.is_final:
         return Reading(answer=last.who, tier="stated")
-    if _CORRECTED.search(between):
+    if CORRECTED.search(between):
         return Reading(answer=last.who, tier="inferred")
     return Reading(reason=SEVERAL)
 
@@ -319,7 +319,7 @@ def _concluded(row: Row) -> int | None:
 
 def _inferred(row: Row, count: int, question: str) -> Reading[int]:
     """Return the one candidate that is affirmed, or that all others being excluded leaves."""
-    corrected = list(_CORRECTED.finditer(row.tags))
+    corrected = list(CORRECTED.finditer(row.tags))
     if corrected:
         row = _tail(row, corrected[-1].end() // 2)
         if "c" not in row.tags:
@@ -377,7 +377,7 @@ def _affirmed(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[i
         at = 2 * (n - start) + 1
         after = part[at + 1 : at + 10]
         whole = set(part[:at])
-        clause = set(_CLAUSE.split(part[:at] if part[at - 1] not in ":>-" else "")[-1])
+        clause = set(CLAUSE.split(part[:at] if part[at - 1] not in ":>-" else "")[-1])
         if is_japanese:  # what denies stands behind
             denied = after[1:2] in ("n", "r")
         else:
