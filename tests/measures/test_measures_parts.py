@@ -1,18 +1,16 @@
-"""Of a drop, how much is real: parts by hand, by brute force over orders, and their coverage."""
+"""Of a drop, how much is real: parts by hand and in a loop, states of replies, and churn."""
 
 from __future__ import annotations
-
-from itertools import permutations
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from falter.measures.drop_decomposition import DropParts, drop_parts
+from falter.measures.drop_decomposition import DropParts, drop_by_state, drop_parts
 from falter.measures.drops import accuracy_drop
 from falter.measures.flips import churn
 from falter.records.errors import InvalidValue
-from falter.records.types import Estimate
+from falter.stats.intervals import paired_proportions_interval
 
 NAN = float("nan")
 Floats = NDArray[np.float64]
@@ -26,15 +24,16 @@ def values(split: DropParts) -> list[float]:
 
 
 def test_a_reading_failure_is_the_readings_part() -> None:
-    """Ten items, four unread when changed; the second reader reads two right and cannot two."""
+    """Ten items, four unread when changed; the second reader finds two of them right."""
     before = np.ones(10)
     after = np.array([1.0] * 5 + [0.0] * 5)
-    again = np.array([1.0] * 5 + [1.0, 1.0, NAN, NAN, 0.0])
-    split = drop_parts(before, after, reread=(before, again))
+    again = np.array([NAN] * 5 + [1.0, 1.0, NAN, NAN, NAN])
+    split = drop_parts(before, after, reread=(np.full(10, NAN), again))
     assert split.drop.value == 0.5
-    assert values(split)[0] == pytest.approx(0.5 - 1 / 8)
-    assert split.wording.value == pytest.approx(1 / 8)
-    assert split.corrected == (4, 0, 0)
+    assert values(split)[0] == pytest.approx(0.2)
+    # What it cannot read stays wrong.
+    assert split.wording.value == pytest.approx(0.3)
+    assert split.corrected == (2, 0, 0)
 
 
 def test_a_part_with_nothing_to_correct_is_zero_and_says_so() -> None:
@@ -86,50 +85,32 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
         drop_parts([1.0, 0.0], [1.0, 0.0], meaning_fails=[True] * 3)
     with pytest.raises(InvalidValue, match="items x times asked"):
         drop_parts(np.ones((2, 2, 2)), [1.0, 0.0])
+    with pytest.raises(InvalidValue, match="one of each for every item"):
+        drop_by_state([1.0, 0.0], [1.0, 0.0], ([0], [0, 1]))
 
 
-# --- by brute force -------------------------------------------------------------------------------
-
-
-def corrected_drop(cells: dict[str, Floats], order: tuple[str, ...]) -> float:
-    """The drop after some corrections, item by item in plain loops."""
-    drops = []
-    for i in range(len(cells["before"])):
-        read = "reread_" if "reading" in order else ""
-        before = [v for v in cells[f"{read}before"][i] if not np.isnan(v)]
-        after = [
-            v
-            for k, v in enumerate(cells[f"{read}after"][i])
-            if not np.isnan(v)
-            and not ("meaning" in order and cells["meaning"][i, k])
-            and not ("serving" in order and cells["serving"][i, k])
-        ]
-        if before and after:
-            drops.append(np.mean(before) - np.mean(after))
-    return float(np.mean(drops))
-
-
-def cells_of(seed: int, items: int = 25) -> dict[str, Floats]:
+def cells_of(seed: int, items: int = 40) -> dict[str, Floats]:
+    """Scores of 0 and 1 with holes, unread answers read again, and both marks."""
     rng = np.random.default_rng(seed)
 
     def scores(times: int) -> Floats:
         drawn = rng.integers(0, 2, size=(items, times)).astype(float)
         return np.where(rng.random((items, times)) < 0.1, NAN, drawn)
 
-    before, after = scores(2), scores(3)
+    before, after = scores(1), scores(1)
     return {
         "before": before,
         "after": after,
-        "reread_before": np.where(np.isnan(before), NAN, scores(2)),
-        "reread_after": np.where(np.isnan(after), NAN, scores(3)),
-        "meaning": rng.random((items, 3)) < 0.2,
-        "serving": rng.random((items, 3)) < 0.3,
+        "reread_before": np.where(before == 0.0, scores(1), NAN),
+        "reread_after": np.where(after == 0.0, scores(1), NAN),
+        "meaning": rng.random((items, 1)) < 0.3,
+        "serving": rng.random((items, 1)) < 0.3,
     }
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_parts_are_the_mean_over_all_orders_and_add_up(seed: int) -> None:
-    """Six orders of three corrections, each applied one after the other, with repeats and holes."""
+def test_parts_add_up_and_an_item_with_both_marks_counts_half(seed: int) -> None:
+    """Item by item in a plain loop; every part lies in its interval, and none leaves [-1, 1]."""
     cells = cells_of(seed)
     split = drop_parts(
         cells["before"],
@@ -137,135 +118,100 @@ def test_parts_are_the_mean_over_all_orders_and_add_up(seed: int) -> None:
         reread=(cells["reread_before"], cells["reread_after"]),
         meaning_fails=cells["meaning"],
         served_differently=cells["serving"],
-        replications=50,
     )
-    names = ("reading", "meaning", "serving")
-    wanted = dict.fromkeys(names, 0.0)
-    for order in permutations(names):
-        for at, name in enumerate(order):
-            step = corrected_drop(cells, order[:at]) - corrected_drop(cells, order[: at + 1])
-            wanted[name] += step / 6
-    assert values(split)[:3] == pytest.approx([wanted[name] for name in names], abs=1e-12)
-    assert split.wording.value == pytest.approx(corrected_drop(cells, names), abs=1e-12)
+    rows = []
+    for i in range(40):
+        before, after = cells["before"][i, 0], cells["after"][i, 0]
+        if np.isnan(before) or np.isnan(after):
+            continue
+        again = [
+            max(score, 0.0 if np.isnan(second) else second)
+            for score, second in (
+                (before, cells["reread_before"][i, 0]), (after, cells["reread_after"][i, 0])
+            )
+        ]  # fmt: skip
+        marks = [bool(cells[name][i, 0]) for name in ("meaning", "serving")]
+        rows.append((before - after, again[0] - again[1], *marks))
+    rest = np.mean([corrected for _, corrected, m, s in rows if not m and not s])
+    wanted = [np.mean([drop - corrected for drop, corrected, _, _ in rows])]
+    for k in (2, 3):
+        parts = [(row[1] - rest) / (row[2] + row[3]) for row in rows if row[k]]
+        wanted.append(sum(parts) / len(rows))
+    assert values(split)[:3] == pytest.approx(wanted, abs=1e-12)
+    assert split.wording.value == pytest.approx(rest)
     assert sum(values(split)) == pytest.approx(split.drop.value, abs=1e-12)
+    for part in split.parts:
+        assert part.low is not None and part.high is not None and part.value is not None
+        assert -1.0 <= part.low <= part.value <= part.high <= 1.0
 
 
-def test_the_same_seed_gives_the_same_intervals() -> None:
-    """Another seed gives others."""
-    cells = cells_of(1)
-
-    def meaning(seed: int) -> Estimate:
-        masks = {"meaning_fails": cells["meaning"], "served_differently": cells["serving"]}
-        return drop_parts(cells["before"], cells["after"], seed=seed, **masks).meaning
-
-    assert meaning(3) == meaning(3)
-    assert (meaning(3).low, meaning(3).seed) != (meaning(4).low, meaning(4).seed)
+def test_few_touched_items_have_wide_parts() -> None:
+    """Three of a hundred, all lost: the exact limits of the share times those of the drops."""
+    before, fails = np.ones(100), np.arange(100) < 3
+    after = np.where(fails, 0.0, 1.0)
+    part = drop_parts(before, after, meaning_fails=fails).meaning
+    assert part.value == pytest.approx(0.03) and "clopper-pearson" in part.method
+    assert part.low is not None and part.high is not None and part.high > 0.07
 
 
-def test_copied_items_in_clusters_widen_nothing_and_narrow_nothing() -> None:
-    """Each item four times in a cluster of its own has nearly the interval of the single items."""
+def test_clusters_never_narrow_a_part_and_too_few_have_none() -> None:
+    """Beside the interval of items; fewer than six clusters have values alone."""
     rng = np.random.default_rng(2)
-    before, after = np.ones(80), (rng.random(80) < 0.7).astype(float)
-    fails = rng.random(80) < 0.2
-    one = drop_parts(before, after, meaning_fails=fails)
-    four = drop_parts(
-        np.repeat(before, 4),
-        np.repeat(after, 4),
-        meaning_fails=np.repeat(fails, 4),
-        clusters=[n // 4 for n in range(320)],
+    before, after = np.ones(120), (rng.random(120) < 0.7).astype(float)
+    marks = {"meaning_fails": rng.random(120) < 0.2}
+    plain = drop_parts(before, after, **marks)
+    clustered = drop_parts(before, after, **marks, clusters=[n // 10 for n in range(120)])
+    for one, other in zip(plain.parts, clustered.parts, strict=True):
+        if one.low is None or one.high is None:
+            continue
+        assert other.low is not None and other.high is not None
+        assert other.low <= one.low + 1e-12 and one.high <= other.high + 1e-12
+    few = drop_parts(before, after, **marks, clusters=[n // 30 for n in range(120)])
+    assert few.meaning.status == few.wording.status == "too_few_clusters"
+    assert (few.meaning.low, few.wording.low) == (None, None)
+
+
+# --- the states of the replies --------------------------------------------------------------------
+
+
+def test_the_states_of_replies_add_up_to_the_drop() -> None:
+    """Of ten items four are lost, two of them refused, and one is gained from a cut-off reply."""
+    before = np.array([1.0] * 6 + [0.0] * 3 + [NAN])
+    after = np.array([0.0] * 4 + [1.0] * 3 + [0.0] * 3)
+    was = np.array([0] * 6 + [2] * 4)
+    becomes = np.array([1, 1, 0, 3, 0, 0, 0, 0, 0, 0])
+    parts = drop_by_state(before, after, (was, becomes))
+    assert {name: part.value for name, part in parts.items()} == pytest.approx(
+        {"another answer": 1 / 9, "refused": 2 / 9, "cut off": -1 / 9, "unreadable": 1 / 9}
     )
-    assert four.meaning.value == pytest.approx(one.meaning.value)
-    for end in ("low", "high"):
-        assert getattr(four.meaning, end) == pytest.approx(getattr(one.meaning, end), abs=0.01)
+    drop = accuracy_drop(before, after)
+    assert sum(part.value or 0.0 for part in parts.values()) == pytest.approx(drop.value)
+    plain = paired_proportions_interval(2, 0, 9)
+    assert (parts["refused"].low, parts["refused"].high) == (plain.low, plain.high)
 
 
 # --- the sentence ---------------------------------------------------------------------------------
 
 
 def test_a_drop_that_is_all_reading_is_not_the_wordings() -> None:
-    """The drop's interval leaves out zero, that of its wording part does not."""
+    """The drop is shown and so is the reading's part; the wording's is not."""
     before = np.array([1.0] * 40 + [0.0] * 10)
     after = np.where(np.arange(50) % 3 == 0, 0.0, before)
-    split = drop_parts(before, after, reread=(before, np.where(np.arange(50) == 4, 0.0, before)))
-    assert split.not_the_wording
+    again = np.where((after == 0.0) & (before == 1.0), 1.0, NAN)
+    split = drop_parts(before, after, reread=(np.full(50, NAN), again))
+    assert split.not_the_wording and split.shown == (split.reading,)
     assert not drop_parts(before, after, reread=(before, after)).not_the_wording
 
 
-def test_a_wording_part_without_any_variation_has_the_drops_interval() -> None:
-    """Forty corrected items that are all alike: as wide as the drop of forty items without one."""
-    before, after = np.ones(60), np.repeat([1.0, 0.0], [40, 20])
-    split = drop_parts(before, after, meaning_fails=after == 0.0)
-    plain = accuracy_drop(before[:40], after[:40])
-    assert (split.wording.value, split.wording.low, split.wording.high) == (
-        0.0, plain.low, plain.high,
-    )  # fmt: skip
-    assert split.not_the_wording
-
-
-def test_parts_without_an_interval_say_nothing_about_the_wording() -> None:
-    """Neither a missing drop nor a missing wording part makes the sentence."""
+def test_a_drop_is_not_acquitted_without_a_part_that_is_shown() -> None:
+    """Nine lost of sixty, of which three are marked: neither the wording nor the mark is shown."""
+    before, after = np.ones(60), np.repeat([1.0, 0.0], [51, 9])
+    split = drop_parts(before, after, served_differently=np.arange(60) % 8 == 3)
+    if split.wording.low is not None and split.wording.low <= 0.0:
+        assert not split.not_the_wording
     assert not drop_parts([1.0], [0.0]).not_the_wording
     left = drop_parts(np.ones(30), np.zeros(30), served_differently=np.ones(30, bool))
     assert not left.not_the_wording
-
-
-# --- coverage -------------------------------------------------------------------------------------
-
-
-def simulated(rng: np.random.Generator, items: int) -> tuple[Floats, ...]:
-    """Known reading failures, meaning losses and a second host, all independent of each other.
-
-    Of 80 % right answers 10 % turn wrong by the wording. 12 % of the items lost their meaning, and
-    half of their right answers; 25 % were served by a host that loses a quarter of them. 10 % of
-    the changed answers are unread, which the second reader reads in seven of ten.
-    """
-    right = rng.random(items) < 0.8
-    meaning, serving = rng.random(items) < 0.12, rng.random(items) < 0.25
-    still = right & (rng.random(items) >= 0.1)
-    still &= ~(meaning & (rng.random(items) < 0.5)) & ~(serving & (rng.random(items) < 0.25))
-    unread, readable = rng.random(items) < 0.1, rng.random(items) < 0.7
-    after = np.where(unread, 0.0, still)
-    again = np.where(unread & ~readable, NAN, still.astype(float))
-    return right.astype(float), after, again, meaning, serving
-
-
-def true_parts() -> list[float]:
-    """From the formula: 0.8 less what every step leaves, averaged over the orders."""
-
-    def drop(order: tuple[str, ...]) -> float:
-        kept = 0.8 * 0.9
-        kept *= 1.0 if "meaning" in order else 1.0 - 0.12 * 0.5
-        kept *= 1.0 if "serving" in order else 1.0 - 0.25 * 0.25
-        return 0.8 - kept * (1.0 if "reading" in order else 0.9)
-
-    names = ("reading", "meaning", "serving")
-    parts = dict.fromkeys(names, 0.0)
-    for order in permutations(names):
-        for at, name in enumerate(order):
-            parts[name] += (drop(order[:at]) - drop(order[: at + 1])) / 6
-    return [*parts.values(), drop(names)]
-
-
-def test_each_part_lies_in_its_interval_as_often_as_its_level_says() -> None:
-    """400 replications of 150 items with known parts: 95 % ± three standard errors."""
-    truth, replications = true_parts(), 400
-    hits = np.zeros(4)
-    for seed in range(replications):
-        before, after, again, meaning, serving = simulated(np.random.default_rng(seed), 150)
-        split = drop_parts(
-            before,
-            after,
-            reread=(before, again),
-            meaning_fails=meaning,
-            served_differently=serving,
-            replications=400,
-            seed=seed,
-        )
-        hits += [
-            part.low is not None and part.high is not None and part.low <= true <= part.high
-            for part, true in zip(split.parts, truth, strict=True)
-        ]
-    assert (np.abs(hits / replications - 0.95) <= 3 * np.sqrt(0.95 * 0.05 / replications)).all()
 
 
 # --- churn ----------------------------------------------------------------------------------------
@@ -318,17 +264,3 @@ def test_a_ratio_on_two_turning_items_has_no_upper_end() -> None:
     assert found.ratio.value == 4.5
     assert found.ratio.low is not None
     assert found.ratio.high is None
-
-
-def test_the_churn_ratio_covers() -> None:
-    """300 replications of 200 items: a recipe that turns 20 % where asking again turns 10 %."""
-    inside, replications = 0, 300
-    for seed in range(replications):
-        rng = np.random.default_rng(seed)
-        before = (rng.random(200) < 0.6).astype(float)
-        after = np.where(rng.random(200) < 0.2, 1.0 - before, before)
-        repeat = np.where(rng.random(200) < 0.1, 1.0 - before, before)
-        ratio = churn(before, after, np.stack([before, repeat], axis=1), replications=400).ratio
-        high = np.inf if ratio.high is None else ratio.high
-        inside += ratio.low is not None and ratio.low <= 2.0 <= high
-    assert abs(inside / replications - 0.95) <= 3 * np.sqrt(0.95 * 0.05 / replications)

@@ -129,8 +129,8 @@ def test_a_second_host_is_the_servings_part(
 
     split = parts_of(asked(tmp_path, monkeypatch, answer, "persona")).split
     assert split.corrected[2] == 12
-    # `nothing` names no queue either: reading and serving share what both would take away.
-    assert split.reading.value == split.serving.value == pytest.approx(1 / 8)
+    # `nothing` names no queue: the second reader recovers none of these, so it is not the reading.
+    assert (split.reading.value, split.serving.value) == (0.0, pytest.approx(1 / 4))
     assert split.wording.value == pytest.approx(0.0)
 
 
@@ -212,8 +212,8 @@ def test_options_by_likelihood_have_nothing_to_read_again(tmp_path: Path) -> Non
     assert parts.churn.ratio.status == "not_identified"
 
 
-def test_unread_answers_of_the_simulated_model_are_reading(tmp_path: Path) -> None:
-    """It says nothing in a known share of its answers, alike on both sides: little goes away."""
+def test_unread_answers_that_nobody_can_read_stay_in_the_loss(tmp_path: Path) -> None:
+    """It says nothing in a known share of its answers: the second reader recovers none of them."""
     result = falter.run(
         read_experiment({"task": "basics",
                          "models": [{"name": "simulated", "options": {"unparsed": 0.2}}],
@@ -221,7 +221,7 @@ def test_unread_answers_of_the_simulated_model_are_reading(tmp_path: Path) -> No
         store=tmp_path / "s.db",
     )  # fmt: skip
     split = parts_of(result).split
-    assert 20 <= split.corrected[0] <= 52
+    assert (split.corrected[0], split.reading.value) == (0, 0.0)
     assert sum(p.value or 0.0 for p in split.parts) == pytest.approx(split.drop.value)
 
 

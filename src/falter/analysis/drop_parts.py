@@ -22,6 +22,7 @@ from falter.analysis.table import (
     FAILED,
     MISSING,
     SCORED,
+    TIERS,
     UNPARSED,
     Table,
     TableBuilder,
@@ -93,6 +94,9 @@ def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[Reci
     ]
     asked_again = scores[:, again].reshape(len(table.items), -1)
     options = {"clusters": table.clusters, **settings.bootstrap}
+    # Only where the first reader found no answer: it read nothing, or compares the whole reply.
+    unread = True if table.tier is None else table.tier == TIERS.index(None)
+    recovered = np.where(unread, evidence.reread, np.nan)
 
     def of(n: int) -> RecipeParts:
         label, ours = table.recipes[n].label, changed[:, n, None]
@@ -100,10 +104,11 @@ def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[Reci
         split = drop_parts(
             scores[:, 0],
             after,
-            reread=(evidence.reread[:, 0], evidence.reread[:, n]),
+            reread=(recovered[:, 0], recovered[:, n]),
             meaning_fails=evidence.meaning_fails[:, n] if n in evidence.checked else None,
             served_differently=evidence.served_differently[:, n],
-            **options,
+            clusters=table.clusters,
+            level=settings.level,
         )
         turned = churn(scores[:, 0], after, asked_again, **options)
 
