@@ -13,7 +13,7 @@ from typing import Any
 
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.cleaning import Cleaned
-from falter.scorers.reading.fields import objects
+from falter.scorers.reading.fields import SEVERAL, objects, set_off
 from falter.scorers.reading.phrases import HAS_CJK, Row, all_stop_words, refusal_at, tag_text
 from falter.scorers.reading.reading import Reading
 
@@ -22,7 +22,6 @@ Finder = Callable[[str], list[Span]]
 """Finds the candidates in a plain text: where each begins and ends, and its number."""
 
 NO_CANDIDATE = "the reply names no candidate"
-SEVERAL = "two different answers are marked"
 TAKEN_BACK = "the reply takes its answer back"
 
 # Tags: see `phrases.TAGS`. A mark is an answer noun, then a copula or a colon, then the candidate:
@@ -105,76 +104,35 @@ def only(text: str, find: Finder) -> int | None:
     return _alone(tag_text(text, find(text))) if len(text) < 200 else None
 
 
+_TICK = late_regex("[✅✓✔☑]|\\[x\\]", re.IGNORECASE)
+_VALUE_KEYS = (
+    r"answer|label|class|categor|choice|option|result|verdict|decision|sentiment|judge?ment|predict"
+    r"|output|response|antwort|réponse|respuesta|risposta|final|queue|intent|topic|status"
+)
+
+
 def _set_off(reply: Cleaned, find: Finder) -> Reading[int] | None:
     """Return the candidate in a box, an answer tag, an object or a ticked line, if there is one."""
-    for parts in (reply.tagged, reply.boxed):
-        found = [only(part, find) for part in parts]
-        known = {who for who in found if who is not None}
-        if len(known) == 1 and found[-1] is not None:
-            return Reading(answer=known.pop(), tier="stated")
-        if len(known) > 1:
-            return Reading(reason=SEVERAL)
-    if "{" in reply.raw and (found_in := _in_object(reply.raw, find)) is not None:
-        return found_in
-    ticked = _ticked(reply.text, find) if _TICK.search(reply.text) else None
-    return None if ticked is None else Reading(answer=ticked, tier="stated")
+    found = set_off(reply, lambda value: only(str(value), find), _VALUE_KEYS, None)
+    if found is not None and found.answer is None and found.reason != SEVERAL:
+        found = _weighed(objects(reply.raw)[-1], find) or (found if len(reply.raw) < 300 else None)
+    if found is None and _TICK.search(reply.text):
+        ticked = set[int]()
+        for line in reply.text.split("\n"):
+            ticked |= {who for _, _, who in find(line)[:2]} if _TICK.search(line) else set()
+        found = Reading(answer=ticked.pop(), tier="stated") if len(ticked) == 1 else None
+    return found
 
 
-_TICK = late_regex("[✅✓✔☑]|\\[x\\]", re.IGNORECASE)
-
-
-def _ticked(text: str, find: Finder) -> int | None:
-    """Return the candidate of the only ticked line that names one candidate."""
-    found = set[int]()
-    for line in text.split("\n"):
-        if _TICK.search(line):
-            found |= {who for _, _, who in find(line)[:2]}
-    return found.pop() if len(found) == 1 else None
-
-
-_VALUE_KEYS = late_regex(
-    r"answer|label|class|categor|choice|option|result|verdict|decision|sentiment|judge?ment|predict"
-    r"|output|response|antwort|réponse|respuesta|risposta|final|queue|intent|topic|status",
-    re.IGNORECASE,
-)
-_OTHER_KEYS = late_regex(r"second|alternativ|other|previous|reject|reason|explan|note", re.I)
-
-
-def _in_object(raw: str, find: Finder) -> Reading[int] | None:
-    """Return the candidate that is the only value, or an answer's key's, of the last object."""
-    found = objects(raw)
-    if not found:
+def _weighed(value: dict[str, Any], find: Finder) -> Reading[int] | None:
+    """Return the key with the highest number of an object whose keys are the candidates."""
+    if len(value) == 1 and isinstance(inner := next(iter(value.values())), dict):
+        value = inner
+    weights = {only(str(key), find): weight for key, weight in value.items()}
+    if None in weights or not all(isinstance(weight, (int, float)) for weight in weights.values()):
         return None
-    if any(str(k).lower() == "error" and isinstance(v, (str, dict)) for k, v in found[-1].items()):
-        return Reading(reason="the object reports an error")
-    for named in (True, False):
-        known = {who for v in _values(found[-1], named) if (who := only(v, find)) is not None}
-        if len(known) == 1 and (named or len(found) == 1):
-            return Reading(answer=known.pop(), tier="stated")
-    inner = found[-1]
-    if len(inner) == 1 and isinstance(first := next(iter(inner.values())), dict):
-        inner = first
-    weights = {who: v for k, v in inner.items() if (who := only(str(k), find)) is not None}
-    if len(weights) == len(inner) > 1 and all(
-        isinstance(v, (int, float)) for v in weights.values()
-    ):
-        best = max(weights.values())
-        likeliest = [who for who, v in weights.items() if v == best]
-        if len(likeliest) == 1:
-            return Reading(answer=likeliest[0], tier="stated")
-    return Reading(reason="no single value of the object is an answer") if len(raw) < 300 else None
-
-
-def _values(value: dict[str, Any], named: bool) -> Iterator[str]:
-    for key, inner in value.items():
-        if isinstance(inner, dict):
-            yield from _values(inner, named)
-        elif isinstance(inner, list) and len(inner) == 1:
-            inner = inner[0]
-        if not isinstance(inner, (str, int, float)) or _OTHER_KEYS.search(str(key)):
-            continue
-        if not named or _VALUE_KEYS.search(str(key)):
-            yield str(inner)
+    best = [who for who, weight in weights.items() if weight == max(weights.values())]
+    return Reading(answer=best[0], tier="stated") if len(best) == 1 else None
 
 
 def _in_prose(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.candidates import CORRECTED, DOUBT, WITHDRAWN
 from falter.scorers.reading.cleaning import HANGING, Cleaned, clean, is_cut
-from falter.scorers.reading.fields import objects
+from falter.scorers.reading.fields import set_off, taken
 from falter.scorers.reading.numerals import Number, numbers_in, without_latex
 from falter.scorers.reading.phrases import HAS_CJK, Row, refusal_at, tag_text
 from falter.scorers.reading.places import (
@@ -26,6 +26,7 @@ from falter.scorers.reading.places import (
 from falter.scorers.reading.reading import Reading
 
 _SHORT = 8  # words of a reply that is its number
+MAX_TEXT = 200  # characters of a box or a value that is a number
 _OUT_OF = late_regex(r"(?<![\d/.,])(\d{1,3}(?:[.,]\d)?)\s?/\s?(?:4|5|6|10|20|100)(?![\d/.,]\d|\d)")
 _MARK = re.compile(
     r"a(?:[ (][wdvae]){0,7}?(?:[ ,][ij](?:[ ,:(\n-][dsvaw]){0,3}?[ ,:(\n-]"
@@ -49,83 +50,38 @@ def read_number(reply: str, question: str = "", *, cut: bool = False) -> Reading
     return Reading(answer=value / asked.scale if value >= asked.scale else value, tier=found.tier)
 
 
-def _set_off(cleaned: Cleaned, asked: Asked) -> Reading[Decimal] | None:
-    """Return the number in an answer tag, a box or an object; None where there is none."""
-    for parts in (cleaned.tagged, cleaned.boxed):
-        values = [v for part in parts if (v := _result(without_latex(part), asked)) is not None]
-        if values and len(set(values)) == 1:
-            return Reading(answer=values[0], tier="stated")
-        if len(set(values)) > 1:
-            return Reading(reason="two different numbers are marked")
-    if cleaned.boxed:
-        return Reading(reason="the box holds no single number")
-    if "{" in cleaned.raw and (found := objects(cleaned.raw)):
-        return _in_object(found[-1], asked)
-    if cleaned.raw.startswith("{"):
-        return Reading(reason="the object is broken")
-    elements = dict(_ELEMENT.findall(cleaned.raw)) if "</" in cleaned.raw else {}
-    return _in_object(elements, asked) if len(elements) > 1 else None
-
-
+_VALUE_KEYS = r"answer|result|total|number|final|antwort|réponse|respuesta"
 _ELEMENT = late_regex(r"<([a-zA-Z]\w{0,30})>\s{0,9}([^<>]{1,40}?)\s{0,9}</")
 
 
-def _result(text: str, asked: Asked) -> Decimal | None:
-    """Return the one number of a short text, behind its last equals sign."""
-    if "±" in text or "\\pm" in text or re.search(r"\d\s?[a-z]\s?[+-]", text):
+def _set_off(cleaned: Cleaned, asked: Asked) -> Reading[Decimal] | None:
+    """Return the number in an answer tag, a box or an object; None where there is none."""
+
+    def take(value: Any) -> Decimal | None:
+        return _result(value, asked)
+
+    found = set_off(cleaned, take, _VALUE_KEYS, asked.words)
+    if found is not None:
+        return found
+    if cleaned.boxed:
+        return Reading(reason="the box holds no single number")
+    if cleaned.raw.startswith("{"):
+        return Reading(reason="the object is broken")
+    elements = dict(_ELEMENT.findall(cleaned.raw)) if "</" in cleaned.raw else {}
+    return taken(elements, take, _VALUE_KEYS, asked.words) if len(elements) > 1 else None
+
+
+def _result(value: Any, asked: Asked) -> Decimal | None:
+    """Return the number that a value is, or the one of a short text, behind its equals sign."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return Decimal(str(value)) if abs(value) < 10**60 else None
+    if not isinstance(value, str) or len(value) > MAX_TEXT:
+        return None
+    text = without_latex(value)
+    if "±" in text or re.search(r"\d\s?[a-z]\s?[+-]", text):
         return None
     numbers = numbers_in(re.split(r"=|≈|\\approx", text)[-1], commas=asked.commas)
     return numbers[0].value if len(numbers) == 1 else None
-
-
-_VALUE_KEYS = late_regex(r"answer|result|value|total|number|final|antwort|réponse|respuesta", re.I)
-
-
-def _in_object(value: dict[str, Any], asked: Asked) -> Reading[Decimal] | None:
-    """Return the only number of an object, or that of the key that the question names."""
-    leaves, other = dict[tuple[str, ...], Decimal](), 0
-    for path, inner in _flat(value):
-        number = _leaf(inner, asked)
-        if number is not None:
-            leaves[path] = number
-        elif _VALUE_KEYS.search(path[-1]):
-            return Reading(reason="the object's answer is no single number")
-        else:
-            other += 1
-    named = {k: v for k, v in leaves.items() if _VALUE_KEYS.search(k[0])}
-    wanted = {k: v for k, v in leaves.items() if (w := _path_words(k)) and w <= asked.words}
-    for some in (named if len(named) == 1 else {}, wanted, {} if other else leaves):
-        if len(some) == 1:
-            return Reading(answer=next(iter(some.values())), tier="stated")
-    return Reading(reason="no single number of the object is an answer") if leaves else None
-
-
-def _flat(
-    value: dict[str, Any], path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for key, inner in value.items():
-        here = (*path, str(key))
-        if isinstance(inner, dict) and len(path) < 4:
-            yield from _flat(inner, here)
-        elif isinstance(inner, list) and len(inner) == 1:
-            yield here, inner[0]
-        else:
-            yield here, inner
-
-
-def _leaf(value: Any, asked: Asked) -> Decimal | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    if isinstance(value, str):
-        numbers = numbers_in(without_latex(value), commas=asked.commas) if len(value) < 60 else []
-        return numbers[0].value if len(numbers) == 1 else None
-    return Decimal(str(value)) if abs(value) < 10**60 else None
-
-
-def _path_words(path: tuple[str, ...]) -> frozenset[str]:
-    """Return the stems of the words of an object's keys, but for those that only say "value"."""
-    text = re.sub(r"([A-Z])", r" \1", " ".join(path)).lower()
-    return frozenset(stem(w) for w in re.findall(r"[^\W\d_]{3,}", text) if not _VALUE_KEYS.match(w))
 
 
 # In prose
