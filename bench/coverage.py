@@ -38,7 +38,7 @@ from falter.measures.averages import group_average, macro_average, mean_score, m
 from falter.measures.drops import accuracy, accuracy_drop
 from falter.measures.variance import variance_components
 from falter.records.types import Estimate
-from falter.stats.simulate import ProbitModel, simulate_outcomes, simulated_truth
+from probit import ProbitModel, simulate_outcomes, simulated_truth
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from _cluster_rows import DESIGNS, NULL_STUDIES, ROWS, Design, Outcome, false_verdict

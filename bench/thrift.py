@@ -42,7 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.stats.layout import budget_layout
-from falter.stats.simulate import ProbitModel, simulate_outcomes, simulated_truth
+from probit import ProbitModel, simulate_outcomes, simulated_truth
 from falter.stats.subsample import SampleEstimate, masked_brittleness, masked_drop
 
 Floats = NDArray[np.float64]
