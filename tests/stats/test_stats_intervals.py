@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.stats
+from scipy.stats import binom
 from statsmodels.stats.contingency_tables import mcnemar as foreign_mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
@@ -259,8 +260,8 @@ def test_a_quantiles_interval_covers_exactly(n, share):
     missed_high = scipy.stats.binom.sf(found.high - 1, n, share)
     assert missed_low <= 0.025 and missed_high <= 0.025
     assert (
-        scipy.stats.binom.cdf(found.low, n, share) > 0.025
-        and scipy.stats.binom.sf(found.high - 2, n, share) > 0.025
+        binom.cdf(found.low, n, share) > 0.025
+        and binom.sf(found.high - 2, n, share) > 0.025
     )
     assert quantile_interval(list(range(35)), 0.9).high is None
     assert quantile_interval([], 0.9).low is None

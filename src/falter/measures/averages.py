@@ -229,7 +229,7 @@ def drop_quantile(
     known = sorted(drop for drop in drops if drop is not None)
     interval = quantile_interval(known, share, level=level)
     basis = Basis(
-        estimand=f"the drop that {100 * share:g} % of prompts like these do not exceed, these items",
+        estimand=f"what {100 * share:g} % of prompts like these cost at most, these items",
         items=0,
         conditions=len(known),
         excluded=len(drops) - len(known),
