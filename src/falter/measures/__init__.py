@@ -8,8 +8,8 @@ from typing import Any
 
 DOCUMENTED = {
     "averages": (
-        "family_mean group_average macro_average mean_over_tasks mean_score micro_average "
-        "random_conditions_average"
+        "drop_quantile family_mean group_average macro_average mean_over_tasks mean_score "
+        "micro_average random_conditions_average"
     ),
     "brittleness": "brittleness_by_model brittleness_by_task",
     "comparison": "compare_conditions compare_family compare_pair",
