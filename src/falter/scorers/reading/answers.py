@@ -15,6 +15,7 @@ from falter.scorers.reading.reading import Reading
 from falter.text.words import sentences
 
 MAX_WORDS = 12  # of an answer
+MAX_SPAN = 400  # characters behind a mark, and of a sentence, that are looked at
 _ALONE = 6  # words of a reply that is its own answer, without a verb of its own
 _QUESTION_END = 1_000
 _EDGES = " \t\r\n\"'“”‘’«»„`*_.,;:!。、()[]"
@@ -125,12 +126,12 @@ def _marked(row: Row) -> Iterator[tuple[int, str]]:
                 continue
         end = next((e for s, e in bounds if s <= start < e), len(row.text))
         if colon:
-            rest = row.text[start:].lstrip(" \t:*=→⇒>-—–\n")
+            rest = row.text[start : start + MAX_SPAN].lstrip(" \t:*=→⇒>-—–\n")
             text = rest.partition("\n")[0]
             inside = [text[s:e] for s, e in sentences(text)[:1]]
             text = inside[0] if inside else text
         else:
-            text = row.text[start:end].lstrip(" \t:*").partition("\n")[0]
+            text = row.text[start : min(end, start + MAX_SPAN)].lstrip(" \t:*").partition("\n")[0]
         if set(part[mark.end() :][:3]) & set("nro"):
             continue
         answer = _short(text) or _short(_REASON.sub("", text))
