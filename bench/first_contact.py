@@ -119,7 +119,7 @@ def _basics() -> list[Row]:
 
 def _free(row: Row, right: bool, rng: random.Random) -> str:
     """The answer alone, or in one of the sentences that models write around it."""
-    answer = row["answer"] if right else rng.choice(row["others"])
+    answer: str = row["answer"] if right else rng.choice(row["others"])
     low = answer[:1].lower() + answer[1:]
     bare = low.removeprefix("a ").removeprefix("an ").removeprefix("the ")
     return rng.choice(

@@ -109,6 +109,82 @@ def test_a_model_in_this_process_is_held_token_by_token(tmp_path: Path) -> None:
     assert {row["extracted"] for row in result.scores()} <= set("ABCDE")
 
 
+TICKETS = [
+    {"text": f"{n}: {text}", "queue": queue, "count": str(n)}
+    for n, (text, queue) in enumerate(
+        [("I was charged twice", "billing"), ('My "parcel" is late', "d\u00e9livery")] * 5
+    )
+]
+
+
+def of_tickets(column: str, limit: int | None = None) -> dict[str, Any]:
+    """Ten tickets, each under one more condition; the queue or the number is the answer."""
+    return {
+        "task": None, "data": {"rows": TICKETS, "target": column}, "limit": limit,
+        "template": f"{{text}}\nThe {column}, in a word:", "recipes": ["pad_newlines"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["json_schema", "structured_outputs", "guided_choice", "grammar"])
+@pytest.mark.parametrize(("column", "scorer"), [("queue", "label"), ("count", "numeric")])
+def test_labels_and_numbers_are_held_too(
+    column: str, scorer: str, form: str, tmp_path: Path
+) -> None:
+    """In a panel beside the free one; whatever the form, none of 20 replies is unread."""
+
+    def answer(request: Asked) -> Reply:
+        body = request.body
+        if not {"response_format", "structured_outputs", "grammar"} & set(body) and not any(
+            name.startswith("guided") for name in body
+        ):
+            return chat("It may be this or that.")
+        text = json.dumps(body.get("response_format") or body, ensure_ascii=False)
+        if column == "count":
+            assert '"type": "number"' in text or "[0-9]{0,14}" in text
+            return chat('{"answer": 3}')
+        assert "d\u00e9livery" in text and "billing" in text
+        return chat('{"answer": "billing"}')
+
+    model = {"name": "openai:m", "options": {"hold_by": form}}
+    both = [scorer, f"{scorer}_constrained"]
+    result, _ = asked(answer, tmp_path, model=model, scorer=both, **of_tickets(column))
+    free, constrained = result.analysis.panels
+    assert (free.counts.unparsed, constrained.counts.unparsed) == (20, 0)
+    right = 0.5 if column == "queue" else 0.1
+    assert constrained.baseline.value == pytest.approx(right)
+    assert "held the model to the answers" in constrained.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("reply", "scorer", "column"),
+    [
+        ("billing", "label", "queue"),
+        ('{"answer": "returns"}', "label", "queue"),
+        ('{"answer": "billing", "more": 1}', "label", "queue"),
+        ('{"answer": ["billing"]}', "label", "queue"),
+        ("3", "numeric", "count"),
+        ('{"answer": "3"}', "numeric", "count"),
+        ('{"answer": true}', "numeric", "count"),
+        ('{"answer": NaN}', "numeric", "count"),
+    ],
+)
+def test_any_other_reply_is_unparsed(reply: str, scorer: str, column: str, tmp_path: Path) -> None:
+    result, _ = asked(
+        lambda _: chat(reply), tmp_path, scorer=f"{scorer}_constrained", **of_tickets(column, 2)
+    )
+    assert result.analysis.panels[0].counts.unparsed == 4
+
+
+@pytest.mark.parametrize("model", ["smollm2", "simulated"])
+@pytest.mark.parametrize(("column", "scorer"), [("queue", "label"), ("count", "numeric")])
+def test_models_in_this_process_write_labels_and_numbers(
+    model: str, column: str, scorer: str, tmp_path: Path
+) -> None:
+    settings = {**of_tickets(column, 1), "models": [model], "scorer": f"{scorer}_constrained"}
+    result = falter.run({**SETTINGS, **settings}, store=tmp_path / "s.db")
+    assert result.analysis.panels[0].counts.scored == 2
+
+
 TEXT = '{"answer": "%s"}'
 
 
@@ -243,7 +319,7 @@ def test_vllm_is_asked_under_the_name_that_it_has(
 
 def test_the_likeliest_option_needs_no_chance(tmp_path: Path) -> None:
     """With a temperature nothing is sent; a server without log-probabilities ends the run."""
-    model = {"name": "openai:m", "options": {"hold_by": "top_logprobs"}}
+    model = {"name": "openai:m", "options": {"hold_by": "top_logprobs"}, "max_attempts": 1}
     settings: dict[str, Any] = {"limit": 2, "scorer": "choice_constrained", "model": model}
     sent: list[Asked] = []
 

@@ -135,6 +135,7 @@ def test_a_refusal_that_is_the_target_is_right(name: str) -> None:
         ('{"city": "Graz", "pieces": 3, "express": false, "tags": ["a", "c"]}', 0.625, "tags 0.5"),
         ('{"city": "Graz", "pieces": true, "tags": ["a", "b"], "note": "n"}', 0.5,
          "missing: express; extra: note"),
+        ('{"city": 0, "pieces": "three", "express": null, "tags": []}', 0.0, "city 0"),
         ('{"city": ["Graz"], "pieces": [[3]], "express": 1, "tags": null}', 0.5, "tags 0"),
     ],
 )  # fmt: skip

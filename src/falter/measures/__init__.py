@@ -17,7 +17,7 @@ DOCUMENTED = {
         "capability consistency_curve item_std output_consistency random_baseline steadiness"
     ),
     "doses": "composition contrast intensity_curve",
-    "drop_decomposition": "drop_parts",
+    "drop_decomposition": "drop_by_state drop_parts",
     "drops": (
         "accuracy accuracy_drop differential_failure paired_drops performance_drop_rate "
         "relative_change"

@@ -10,6 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
+from statistics import fmean
 
 from falter.analysis.notes import MUCH_UNREAD
 from falter.analysis.results import Analysis, Counts, PanelResult, RecipeParts, RecipeResult
@@ -396,33 +397,43 @@ def _items_for(panels: Sequence[PanelResult], level: float) -> tuple[float, int]
     """A half-width for the undecided drops, and about how many items of a task it takes.
 
     The items are those of `falter power --drop`, for the share of answers that turned in these
-    results, rounded up to two digits. The wanted half-width is the margin, halved until it is
-    clearly below what there is. Where all is shown to hold it is about every drop. None where
-    something is decided and nothing undecided, or no interval is known.
+    results; where none turned, items × (widest half-width / wanted half-width)². Rounded up to two
+    digits. The wanted half-width is the margin, halved until it is clearly below what there is.
+    Where all is shown to hold it is about every drop. None where something is decided and nothing
+    undecided, or no interval is known.
     """
     all_hold = bool(panels) and all(_holds(panel) for panel in panels)
     widths = [
-        (recipe.together.high - recipe.together.low) / 2.0
+        (panel.items, (recipe.together.high - recipe.together.low) / 2.0)
         for panel in panels
         for recipe in (panel.recipes if all_hold else of_verdict(panel, "undecided"))
         if recipe.together.low is not None and recipe.together.high is not None
     ]
-    widest = max(widths, default=0.0)
-    shares = [panel.discordance for panel in panels if panel.discordance]
-    if not 0.0 < widest < math.inf or not shares:
+    widest = max((width for _, width in widths), default=0.0)
+    if not 0.0 < widest < math.inf:
         return None
-    wanted, items = panels[0].margin, 0
-    effect = math.fsum(panel.design_effect for panel in panels) / len(panels)
-    while wanted >= 0.9 * widest or items <= max(panel.items for panel in panels):
-        wanted = wanted / 2.0 if items or wanted >= 0.9 * widest else wanted
-        goal = DropPrecision(
-            half_width=wanted,
-            discordance=math.fsum(shares) / len(shares),
-            conditions=max(len(panel.recipes) for panel in panels),
-        )
-        items = sample_size(goal, level=level, design_effect=effect).needed or 0
+    wanted = panels[0].margin
+    while wanted >= 0.9 * widest:
+        wanted /= 2.0
+    items = _planned(panels, wanted, level)
+    if items is None or items <= max(panel.items for panel in panels):
+        items = max(count * (width / wanted) ** 2 for count, width in widths)
     digit = 10.0 ** max(0, math.floor(math.log10(items)) - 1)
     return wanted, int(math.ceil(items / digit - 1e-9) * digit)
+
+
+def _planned(panels: Sequence[PanelResult], half_width: float, level: float) -> float | None:
+    """Return the items that `falter power --drop --from` plans; None where no answer turned."""
+    shares = [panel.discordance for panel in panels if panel.discordance is not None]
+    if not sum(shares):
+        return None
+    goal = DropPrecision(
+        half_width=half_width,
+        discordance=fmean(shares),
+        conditions=max(len(panel.recipes) for panel in panels),
+    )
+    effect = fmean(panel.design_effect for panel in panels)
+    return sample_size(goal, level=level, design_effect=effect).needed
 
 
 def _kind(panel: PanelResult) -> str:

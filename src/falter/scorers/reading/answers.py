@@ -21,19 +21,24 @@ _MARK = re.compile(r"a(?:[ (][wdvae]){0,6}?(?:[ ,][ij](?:[ ][sd](?=[ ,:]))?|[:>-
 _DOUBT = frozenset("nhfrokq")
 _CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x")
 _REASON = late_regex(
-    r",? (?:because|since|which|who|where|while|whereas|although|though|as (?:it|the|this|they)|so that|but|due to"
-    r"|according to|weil|denn|da (?:es|der|die)|welche[rs]?|car|parce que|puisque|qui|porque|ya que|que|perché"
-    r"|poiché|want|omdat|pois|already|known for|known as|followed by|rather than|not)\b.*|[,;(–—] ?.*|\s-\s.*",
+    r",? (?:because|since|which|who|where|while|whereas|although|though|as (?:it|the|this"
+    r"|they)|so that|but|due to"
+    r"|according to|weil|denn|da (?:es|der|die)|welche[rs]?|car|parce que|puisque|qui|porque"
+    r"|ya que|que|perché"
+    r"|poiché|want|omdat|pois|already|known for|known as|followed by|rather than|not)\b.*"
+    r"|[,;(–—] ?.*|\s-\s.*",
     re.IGNORECASE | re.DOTALL,
 )
 _POLITE = late_regex(
-    r"\A(?:sure|certainly|of course|okay|ok|absolutely|great question|good question|gerne?|natürlich|bien sûr|claro"
+    r"\A(?:sure|certainly|of course|okay|ok|absolutely|great question|good question|gerne?"
+    r"|natürlich|bien sûr|claro"
     r"|certo)[^\w\n]*?[,!.:](?:\s+here(?:'s| is)[^\n:]{0,40}:)?\s+",
     re.IGNORECASE,
 )
 _LEAD = late_regex(
     r"\A(?:(?:it|this|that|he|she|they)"
-    r"(?:'s| is| was| are| were)(?: called| named| known as)?|(?:i|we) (?:think|believe|would say)(?: it(?:'s| is| was))?|i'd say|es ist|das ist"
+    r"(?:'s| is| was| are| were)|(?:i|we) (?:think|believe|would say)(?: it(?:'s| is| was))?"
+    r"|i'd say|es ist|das ist"
     r"|c'est|es|è|é|het is|dat is|これは|それは)\s+",
     re.IGNORECASE,
 )
@@ -120,7 +125,7 @@ def _set_off(cleaned: Cleaned) -> Reading[str] | None:
 
 def _marked(row: Row) -> Iterator[tuple[int, str]]:
     """Yield the answers behind marks, each with its place: "The answer is Paris."."""
-    bounds = [s for s in sentences(row.text)]
+    bounds = list(sentences(row.text))
     for first, last in row.sentences():
         part = row.part(first, last)
         if part[-1] == "?" or "a" not in part[1::2]:

@@ -14,7 +14,7 @@ from typing import Any
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.cleaning import Cleaned
 from falter.scorers.reading.fields import objects
-from falter.scorers.reading.phrases import Row, all_stop_words, refusal_at, tag_text
+from falter.scorers.reading.phrases import HAS_CJK, Row, all_stop_words, refusal_at, tag_text
 from falter.scorers.reading.reading import Reading
 
 Span = tuple[int, int, int]
@@ -43,17 +43,20 @@ _DOUBT = frozenset("nhfrok")
 _UNMARKED = re.compile(
     r"c(?:[ (]c)?(?:[ ,]o[ (](?:[dwa][ (])?c|[ ,]f|[ (,]i[ (](?:d[ (])?[rn]|[ (][rn][.\n,])"
 )
-_CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x")
+_CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x|[.\n]n[.\n]")
 _BEHIND = re.compile(r"(?:[ (]c)?[ (,:-](?:[diw][ (]){0,2}[rn](?![ (](?:[dwa][ (]){0,2}c)")
 _WEAKENED = re.compile(r"(?:[ (]c)?(?:[ ,]o|[ ,](?:d[ ])?[hj]|[ ,]f)")
 _NO_DENIAL = str.maketrans("nrk", "www")
-_JOINED = re.compile(r"(?:[ (,:]|[ (,][oe][ (](?:[dwa][ (])?)c")
+_JOINED = re.compile(r"(?:[ (,:]|[ (,][oe][ (](?:[dwa][ (])?)c|\.c(?=[.\n])")
 _WITHDRAWN = re.compile(r"[.\n]b[^.\n]*[zp]")
 _WORDS = re.compile(r"[^\W\d_]{3,}")
 _STEM = 5  # letters that forms of one word share
 _ANSWERS = 0.6  # share of the question's words in a clause that answers it
 _LONG = 400  # characters of a reply that has to draw a conclusion
 _CLAUSE = re.compile(r"[,(](?=[^con])|[:>-]|b")
+
+
+CLASH = -1  # of a mark with two candidates: a letter with another option's text, a list
 
 
 @dataclass(slots=True)
@@ -64,6 +67,7 @@ class Claim:
     who: int
     is_final: bool = False
     is_soft: bool = False
+    is_line: bool = False
 
 
 def settle(
@@ -214,6 +218,7 @@ def _claims(row: Row, question: str) -> list[Claim]:
             before = part[: mark.start()]
             if _DOUBT.isdisjoint(before[1::2]) and not _UNMARKED.match(part, at):
                 if _clashes(row, (start + at) // 2):
+                    claims.append(Claim((start + at) // 2, CLASH))
                     continue
                 begin = row.spans[max(first, (start + mark.start()) // 2 - 1)][0]
                 is_final = "final" in row.text[begin : begin + 40].lower()
@@ -221,7 +226,7 @@ def _claims(row: Row, question: str) -> list[Claim]:
                 claims.append(Claim(n, row.values[n], is_final, is_soft))
         who = {v for v in row.values[first:last] if v >= 0}
         if len(who) == 1 and not part[1::2].replace("c", "").strip("davs"):
-            lines.append(Claim(last - 1, who.pop()))
+            lines.append(Claim(last - 1, who.pop(), is_line=True))
     claims += _of_lines(row, lines)
     for mark in _HEADED.finditer(tags):
         at = (mark.end() - 2) // 2
@@ -262,7 +267,7 @@ def _of_lines(row: Row, lines: list[Claim]) -> Iterator[Claim]:
 
 def _keyed(row: Row, question: str) -> Iterator[Claim]:
     """Yield the candidates of lines whose key has a word of the question: "Team: network"."""
-    words = {w for w in re.findall(r"[^\W\d_]{4,}", question.lower())}
+    words = set(re.findall(r"[^\W\d_]{4,}", question.lower()))
     for match in _KEYED.finditer(row.tags):
         first, at = match.start() // 2, (match.end() - 1) // 2
         key = row.text[row.spans[first][0] : row.spans[at - 1][1]].lower()
@@ -278,14 +283,16 @@ def _agreed(row: Row, claims: list[Claim], count: int, question: str) -> Reading
     rest = _tail(row, last.at + 1 + (taken_back.start() // 2 if taken_back else 0))
     if taken_back:
         return _inferred(rest, count, question) if "c" in rest.tags else Reading(reason=TAKEN_BACK)
-    if _WITHDRAWN.search(behind):
+    if (last.is_line and "p" in behind[1::2]) or _WITHDRAWN.search(behind):
         return Reading(reason=TAKEN_BACK)
     who = {claim.who for claim in claims}
     later = _concluded(rest)
     if later is not None and later not in who:
         return Reading(reason=SEVERAL)
-    if len(who) == 1:
+    if len(who) == 1 and last.who != CLASH:
         return Reading(answer=last.who, tier="stated")
+    if CLASH in who:
+        return Reading(reason=SEVERAL)
     earlier = max(c.at for c in claims if c.who != last.who)
     between = row.tags[2 * earlier + 2 : 2 * last.at + 1]
     if last.is_final:
@@ -362,6 +369,7 @@ def _affirmed(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[i
     """Return the candidates of a sentence that are affirmed, doubted, and excluded."""
     firm, soft, out = set[int](), set[int](), set[int]()
     part = row.part(start, end)
+    is_japanese = HAS_CJK.search(row.text) is not None
     for n in range(start, end):
         who = row.values[n]
         if who < 0:
@@ -370,7 +378,11 @@ def _affirmed(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[i
         after = part[at + 1 : at + 10]
         whole = set(part[:at])
         clause = set(_CLAUSE.split(part[:at] if part[at - 1] not in ":>-" else "")[-1])
-        if clause & {"n", "r"} or _BEHIND.match(after):
+        if is_japanese:  # what denies stands behind
+            denied = after[1:2] in ("n", "r")
+        else:
+            denied = bool(clause & {"n", "r"} or _BEHIND.match(after))
+        if denied:
             out.add(who)
         elif (
             clause & {"h", "o", "j", "k"}

@@ -13,6 +13,7 @@ from falter.text.code import fenced_blocks
 
 LONGEST = 20_000  # characters behind the thoughts that are looked at whole
 TAIL = 6_000  # characters at the end of a longer reply
+MAX_BOXES = 20  # the last ones of a reply
 THOUGHTS_ONLY = "the reply ends inside its thoughts"
 
 _THOUGHT = r"(?:think|thinking|thoughts?|reasoning|scratchpad|analysis|reflection|rationale)"
@@ -21,7 +22,8 @@ _OPENED = late_regex(rf"[<\[◁]\|?{_PREFIX}(?:begin_of_)?{_THOUGHT}\|?[>\]▷]"
 _CLOSED = late_regex(rf"[<\[◁](?:\|?/|\|?end_of_){_PREFIX}{_THOUGHT}\|?[>\]▷]", re.IGNORECASE)
 _CHANNEL = late_regex(r"<\|channel\|>\s{0,9}(\w{1,20})[^<]{0,80}<\|message\|>", re.IGNORECASE)
 _FINAL_LINE = late_regex(
-    r"^[\W_]*(?:the |my |so |final |correct )*(?:answer|verdict|judge?ment|antwort|réponse|respuesta"
+    r"^[\W_]*(?:the |my |so |final |correct )*(?:answer|verdict|judge?ment|antwort|réponse"
+    r"|respuesta"
     r"|risposta|antwoord|resposta)\b[^\n:]{0,30}(?::|is )|^[\W_]*(?:答え|回答|####)",
     re.IGNORECASE,
 )
@@ -39,7 +41,8 @@ _SEQUEL = late_regex(
 )
 """Where a model asks itself a further question."""
 _INPUT = late_regex(
-    r"\n[ \t>*#]{0,9}(?:input|text|review|ticket|passage|sentence|message|premise|hypothesis|context"
+    r"\n[ \t>*#]{0,9}(?:input|text|review|ticket|passage|sentence|message|premise|hypothesis"
+    r"|context"
     r"|document|instructions?|problem|exercise|task|example|comment|tweet|e-?mail|statement|title"
     r"|eingabe|aufgabe|texte|exemple|texto|ejemplo|testo|esempio|voorbeeld|utterance|snippet)\b"
     r"[ \w]{0,20}?[ *]{0,3}[:：]",
@@ -85,7 +88,7 @@ def clean(reply: str, *, keeps_tags: bool = False) -> Cleaned:
         return Cleaned(reason=reason)
     boxed = tuple(_boxed(raw)) if "boxed" in raw else ()
     bold = tuple((m[1] or m[2]).strip() for m in _BOLD.finditer(raw)) if _marked(raw) else ()
-    tagged = ()
+    tagged: tuple[str, ...] = ()
     if "<" in raw and not keeps_tags:
         tagged = tuple(m[2].strip() for m in _ANSWER_TAG.finditer(raw))
     text = plain(raw, keeps_tags=keeps_tags)
@@ -210,7 +213,7 @@ def plain(text: str, *, keeps_tags: bool = False) -> str:
 
 def _unfenced(text: str) -> str:
     """Return a text without the lines of its code fences."""
-    out, at = [], 0
+    out, at = list[str](), 0
     for block in fenced_blocks(text):
         out += (text[at : block.span[0]], text[slice(*block.inside)])
         at = block.span[1]
@@ -220,7 +223,7 @@ def _unfenced(text: str) -> str:
 def _boxed(text: str) -> list[str]:
     r"""Return what stands in each `\boxed{…}`, braces balanced; an open box is left out."""
     found = []
-    for match in re.finditer(r"\\f?boxed\s{0,3}\{", text):
+    for match in list(re.finditer(r"\\f?boxed\s{0,3}\{", text))[-MAX_BOXES:]:
         depth, start = 1, match.end()
         for at in range(start, min(len(text), start + 300)):
             depth += (text[at] == "{") - (text[at] == "}")
@@ -231,11 +234,12 @@ def _boxed(text: str) -> list[str]:
 
 
 _ENDED = late_regex(r"[.!?…。！？)\]}>”\"'»」*`$|~✓✔✅✗❌☺-⟿\U0001f000-\U0001faff]\s*\Z")
-HANGING = frozenset(
-    "is are the a an of and or to that because in for with so be which by as at on from but if than"
-    " was would its their ist der die das ein eine und oder weil dass den dem est le la les et ou"
-    " que de des un une es el los y o è il che e di het een en dat é os um uma".split()
+HANGING_WORDS = (
+    "is are the a an of and or to that because in for with so be which by as at on from but "
+    "if than was would its their ist der die das ein eine und oder weil dass den dem est le "
+    "la les et ou que de des un une es el los y o è il che e di het een en dat é os um uma"
 )
+HANGING = frozenset(HANGING_WORDS.split())
 
 
 def is_cut(text: str) -> bool:
@@ -245,7 +249,8 @@ def is_cut(text: str) -> bool:
         return False
     last = text.rpartition("\n")[2]
     words = last.split()
-    if text[-1] in ",:(=+×·*/-–—" or (len(words) > 2 and words[-1].lower() in HANGING):
+    hangs = len(words) > 2 and words[-1].lower() in HANGING and words[-2].lower() != "it"
+    if hangs or text[-1] in ",:(=+×·*/-–—":
         return True
     tail = re.split(r"[.!?:]\s", last[-300:])[-1].split()
     return len(tail) > 9 or (len(tail) > 2 and re.search(r"[.!?]\s", text[-2000:]) is not None)

@@ -11,9 +11,9 @@ from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.cleaning import LONGEST, answer_part
 from falter.scorers.reading.reading import Reading
 
-MAX_OBJECT = 100_000  # characters
 MAX_DEPTH = 50
-MAX_ATTEMPTS = 20
+MAX_ATTEMPTS = 20  # objects of a text that are begun
+MAX_QUOTES = 100  # inside one text of an object
 _NAMES: dict[str, Any] = {
     "true": True, "True": True, "false": False, "False": False,
     "null": None, "None": None, "undefined": None, "NaN": None,
@@ -94,14 +94,16 @@ class _Lenient:
         """Read a text in quotes; a quote inside it that closes nothing belongs to it."""
         closing, start = _QUOTES[self.text[self.at]], self.at + 1
         at = start
-        while (at := self.text.find(closing, at)) >= 0:
-            slashes = len(self.text[start:at]) - len(self.text[start:at].rstrip("\\"))
+        for _ in range(MAX_QUOTES):
+            if (at := self.text.find(closing, at)) < 0:
+                break
+            slashes = 0
+            while at - slashes > start and self.text[at - slashes - 1] == "\\":
+                slashes += 1
             if slashes % 2 == 0 and _CLOSES.match(self.text, at + 1):
                 self.at = at + 1
                 return _unescaped(self.text[start:at])
             at += 1
-            if at - start > MAX_OBJECT // 10:
-                break
         raise _Broken
 
     def word(self) -> str:
@@ -166,7 +168,8 @@ def _located(text: str) -> list[Found]:
 
 
 _REPLACED = late_regex(
-    r"\b(?:wait|correct(?:ion|ed)|actually|sorry|instead|final|updated|revised|should be|i mean|rather"
+    r"\b(?:wait|correct(?:ion|ed)|actually|sorry|instead|final|updated|revised|should be"
+    r"|i mean|rather"
     r"|korrigiert|korrektur|corrig|corretto|gecorrigeerd)\b|訂正",
     re.IGNORECASE,
 )

@@ -34,9 +34,8 @@ _INSIDE = frozenset(" \t\n_/-'\"’,;.()&:*")
 _MAX_GAP = 5  # characters between two words of a label
 _AND = frozenset(["and", "und", "et", "y", "e", "en"])
 _ENDINGS = ("ment", "ness", "tion", "ion", "ing", "ly", "ed", "os", "as", "o", "a", "e", "d", "s")
-_FORMS = frozenset(
-    " s es d ed ly al ally ing er e n en r o a os as ness tion ion ment able ive".split(" ")
-)
+_FORMS_WORDS = " s es d ed ly al ally ing er e n en r o a os as ness tion ion ment able ive"
+_FORMS = frozenset(_FORMS_WORDS.split(" "))
 _SHORT = 3  # letters of a label that counts only in its own case
 _STEM = 4  # first letters by which inflected labels are looked up
 _NEGATED = ("in", "un", "im", "ir", "dis", "non")
@@ -53,7 +52,7 @@ def folded(text: str) -> str:
 @lru_cache(maxsize=4096)
 def _folded_character(char: str) -> str:
     base = unicodedata.normalize("NFD", char.lower())[:1]
-    return base if len(base) == 1 and "\u3040" > base else char
+    return base if len(base) == 1 and base < "\u3040" else char
 
 
 def _label_words(label: str) -> tuple[str, ...]:
@@ -158,7 +157,7 @@ class _Index:
 
 def _stem(word: str) -> str:
     for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _STEM:
+        if word.endswith(ending) and len(word) - len(ending) >= (_STEM + (len(ending) > 2)):
             return word[: -len(ending)]
     return word
 
@@ -194,9 +193,10 @@ def read_label(
 
 
 YES, NO = 0, 1
-_STRONG = frozenset(
-    "yes no ja nein oui non sí sì sim não nee nope yep yeah はい いいえ si nao incorrect".split()
+_STRONG_WORDS = (
+    "yes no ja nein oui non sí sì sim não nee nope yep yeah はい いいえ si nao incorrect"
 )
+_STRONG = frozenset(_STRONG_WORDS.split())
 """Words that answer even where the sentence goes on: "No it is not"."""
 _OPENS = late_regex(
     r"(?:\A|[\n.!?:;→>—–|。、：…☀-➿\U0001f300-\U0001faff]|\b(?:so|is|be|say|thus|hence|therefore|answer|donc"
@@ -207,25 +207,31 @@ _OPENS = late_regex(
 )
 _STOPS = late_regex(r"[\s\"'*_”»)\]]*(?:\Z|[.,!;:\n—–|。、」}…=]|-\W)", re.IGNORECASE)
 _GOES_ON = late_regex(
-    r"[ ](?:it|they|he|she|that|this|there|you|we|i|the|not|er|sie|es|il|elle|lui|hij|ze|ele|ela)\b",
+    r"[ ](?:it|they|he|she|that|this|there|you|we|i|the|not|er|sie|es|il|elle|lui|hij|ze|ele"
+    r"|ela)\b",
     re.IGNORECASE,
 )
 _IDLE = late_regex(
     r"[,.!]?\s*(?:i (?:know|understand|see|could|will|get|realise|realize)|let['’ ]|problem|worries"
-    r"|matter|doubt|what\b|happy|thank|you['’]re (?:right|welcome)|here|or no\b|and no\b|ich (?:weiß"
+    r"|matter|doubt|what\b|happy|thank|you['’]re (?:right|welcome)|here|or no\b|and no\b"
+    r"|ich (?:weiß"
     r"|verstehe)|je (?:sais|comprends)|i['’]d (?:be|love|like)|i['’]ll|i can (?:help|do)|we need to"
-    r"|the question|good question|that['’]s (?:a|an|one|what)\b|this is a (?:good|great)|interesting)",
+    r"|the question|good question|that['’]s (?:a|an|one|what)\b|this is a (?:good|great)"
+    r"|interesting)",
     re.IGNORECASE,
 )
 _BOTH = late_regex(
     r"\b(?:yes and no|yes or no|ja und nein|jein|oui et non|sí y no|sì e no|ja en nee|sim e não)\b"
-    r"|はいでもいいえでも|^\W*(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não|it (?:does|is|can|will|has)"
+    r"|はいでもいいえでも|^\W*(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não"
+    r"|it (?:does|is|can|will|has)"
     r"|they (?:do|are|can|will)|you (?:can|may))\b[ ,—–-]*(?:(?:but|aber|mais|pero|ma|maar|mas) )?"
     r"(?:(?:only|nur|seulement|uniquement|sólo|solo|alleen|apenas|só) )?"
     r"(?:if(?! (?:you (?:ask|look|read|want)|i|we|memory)\b)|unless|provided|as long as|assuming"
-    r"|subject to|wenn(?! man)|falls|sofern|si|se|als|mits|à condition|siempre que|purché|desde que)\b"
+    r"|subject to|wenn(?! man)|falls|sofern|si|se|als|mits|à condition|siempre que|purché"
+    r"|desde que)\b"
     r"|^\W*(?:yes|ja|oui|sí|sì|sim)\b[ ,—–-]*(?:but |aber |mais |pero |ma |maar |mas )?(?:only|nur"
-    r"|seulement|uniquement|sólo|solo|alleen|apenas|só) (?:with|under|in|mit|unter|bei|avec|sous|con"
+    r"|seulement|uniquement|sólo|solo|alleen|apenas|só) (?:with|under|in|mit|unter|bei|avec"
+    r"|sous|con"
     r"|bajo|met|onder|com|sob)\b",
     re.IGNORECASE,
 )
@@ -307,7 +313,8 @@ def _by_flag(cleaned: Cleaned, question: str) -> Reading[int] | None:
 
 
 _PRONOUN = late_regex(
-    r"[\W_]*(?:\w+,? )?(?:it|they|he|she|this|that|you|there|er|sie|es|il|elle|ça|ello|hij|het|ele|ela)\b",
+    r"[\W_]*(?:\w+,? )?(?:it|they|he|she|this|that|you|there|er|sie|es|il|elle|ça|ello|hij|het"
+    r"|ele|ela)\b",
     re.IGNORECASE,
 )
 
@@ -333,7 +340,7 @@ def _restated(text: str, question: str) -> Reading[int]:
         said = [_positive(word, wanted) for word in _stems(sentence, keep=True)]
         flips = sum(flip for _, flip in said)
         led = end == len(row.spans) and _PRONOUN.match(sentence)
-        most = len(wanted) - 1 if led else 0
+        most = len(wanted) // 2 if led else 0
         if not any(_in_order(wanted[k:], [word for word, _ in said]) for k in range(most + 1)):
             continue
         who = YES if (part.count("n") + part.count("r") + flips - denied) % 2 == 0 else NO

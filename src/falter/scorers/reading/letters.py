@@ -18,7 +18,8 @@ _COUNTED = late_regex(
     r"|line|figure|fig\.|table|appendix|step|part|level|constant|variable|angle|side|triangle|matrix"
     r"|event|person|player|company|city|town|train|gate|platform|block|building|exhibit|model|version"
     r"|series|chapter|drive|key|size|cup|site|node|server|zone|area|unit|factory|process|task"
-    r"|sample|substance|liquid|product|country|graph|curve|circle|vertex|program|language|written in"
+    r"|sample|substance|liquid|product|country|graph|curve|circle|vertex|program|language"
+    r"|written in"
     r"|punkt|gruppe|klasse|typ|groupe|classe|grupo|clase|gruppo|tipo|groep|klas|mr\.?|mrs\.?|ms\.?"
     r"|dr\.?)|[\d°=+*/^<≤≥]|(?<![=-])>|\b[A-Z]\.)\s?\Z",
     re.IGNORECASE,
@@ -88,7 +89,7 @@ def _names_option(text: str, match: re.Match[str], as_written: bool) -> bool:
 
 @cache
 def _places() -> tuple[re.Pattern[str], dict[str, int]]:
-    """Return the expression for "the second option" in all languages, and the place of each word."""
+    """Return the expression for "the second option", and the place of each ordinal."""
     places: dict[str, int] = {}
     for language in LANGUAGES:
         lists = words_of(language)

@@ -28,9 +28,9 @@ _SHORT = 8  # words of a reply that is its number
 
 _SIGNS = {"€": "euro", "$": "dolla", "£": "pound", "¥": "yen", "%": "perce", "°": "degre"}
 _UNITS = {
-    "km": "kilom", "m": "metre", "cm": "centi", "mm": "milli", "kg": "kilog", "g": "gram", "l": "litre",
-    "ml": "milli", "h": "hour", "hr": "hour", "hrs": "hour", "min": "minut", "mins": "minut",
-    "s": "secon", "sec": "secon", "eur": "euro", "usd": "dolla", "percent": "perce",
+    "km": "kilom", "m": "metre", "cm": "centi", "mm": "milli", "kg": "kilog", "g": "gram",
+    "l": "litre", "ml": "milli", "h": "hour", "hr": "hour", "hrs": "hour", "min": "minut",
+    "mins": "minut", "s": "secon", "sec": "secon", "eur": "euro", "usd": "dolla", "percent": "perce",
     "percentage": "perce", "prozent": "perce", "pourcent": "perce", "mi": "mile", "ft": "feet",
     "meter": "metre", "meters": "metre", "liter": "litre", "liters": "litre", "kilometer": "kilom",
     "d": "day",
@@ -65,7 +65,8 @@ _COUNTED = late_regex(
     re.IGNORECASE,
 )
 _IN_UNIT = late_regex(
-    r"\b(?:in|en|em|as an?)\s+(?:(?:whole|full|the|us)\s+)?([^\W\d]+(?:/h)?|[%€$£°])(?:\s+(?:of\s+)?"
+    r"\b(?:in|en|em|as an?)\s+(?:(?:whole|full|the|us)\s+)?([^\W\d]+(?:/h)?"
+    r"|[%€$£°])(?:\s+(?:of\s+)?"
     r"([^\W\d]+|[€$£]))?",
     re.IGNORECASE,
 )
@@ -107,9 +108,9 @@ def _asked(question: str) -> Asked:
         counted.add("perce")
     given = frozenset(n.value for n in numbers_in(without_latex(text)))
     commas = writes_commas(text, 3) or None
-    return Asked(given, words, frozenset(counted), scale, commas, _DATED.search(text) is not None,
-                 _RATED.search(text) is not None,
-                 frozenset(m.lower() for m in re.findall(r"(?<![^\W_])[b-zB-Z](?![^\W_])", text)))  # fmt: skip
+    symbols = frozenset(m.lower() for m in re.findall(r"(?<![^\W_])[b-zB-Z](?![^\W_])", text))
+    dated, rated = _DATED.search(text) is not None, _RATED.search(text) is not None
+    return Asked(given, words, frozenset(counted), scale, commas, dated, rated, symbols)
 
 
 _KNOWN_UNITS = frozenset(
@@ -229,11 +230,12 @@ class Place:
 
 
 _MARK = re.compile(
-    r"a(?:[ (][wdvae]){0,7}?(?:[ ,][ij](?:[ ,:(\n-][dsvaw]){0,3}?[ ,:(\n-]|[:>-](?:[ (][dw]){0,2}[ (:\n]?)c"
+    r"a(?:[ (][wdvae]){0,7}?(?:[ ,][ij](?:[ ,:(\n-][dsvaw]){0,3}?[ ,:(\n-]"
+    r"|[:>-](?:[ (][dw]){0,2}[ (:\n]?)c"
 )
 _DOUBT = frozenset("nhfrok")
 _HEADED = re.compile(r"[\n.](?:v )?a\nc(?: w)?\n")
-_CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x")
+_CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x|[.\n]n[.\n]")
 _WITHDRAWN = re.compile(r"[.\n]b[^.\n]*[zp]")
 _BESIDE = late_regex(
     r"(?:\b(?:steps?|note|page|chapter|section|part|item|question|rule|version|figure|table|line"
@@ -243,7 +245,7 @@ _BESIDE = late_regex(
     re.IGNORECASE,
 )
 _ORDINAL = late_regex(
-    r"(?:st|nd|rd|th)\b|[:/]\d|\.\s(?=[A-Z]?[a-zä]+\s\d{4})|\s?(?:o'clock|uhr\b|a\.?m\b|p\.?m\b)",
+    r"(?:st|nd|rd|th)\b|[:/.]\d|\.\s(?=[A-Z]?[a-zä]+\s\d{4})|\s?(?:o'clock|uhr\b|a\.?m\b|p\.?m\b)",
     re.I,
 )
 _MONTH = (
@@ -257,11 +259,14 @@ _DATE_BEFORE = late_regex(
     rf"\b{_MONTH}\s\Z|\b(?:in|since|until|seit|en|depuis|desde)\s\Z", re.IGNORECASE
 )
 _LIMIT = late_regex(
-    r"(?:\b(?:at least|at most|more than|less than|fewer than|over|under|up to|minimum of|maximum of"
+    r"(?:\b(?:at least|at most|more than|less than|fewer than|over|under|up to|minimum of"
+    r"|maximum of"
     r"|mindestens|höchstens|mehr als|weniger als|au moins|au plus|plus de|moins de|al menos|más de"
-    r"|menos de|almeno|più di|meno di|minstens|meer dan|pelo menos|mais de|between|zwischen|entre|tra|from|than|versus|compared (?:with|to)|instead of|statt"
+    r"|menos de|almeno|più di|meno di|minstens|meer dan|pelo menos|mais de|between|zwischen"
+    r"|entre|tra|from|than|versus|compared (?:with|to)|instead of|statt"
     r"|as of|stand|originally|before|previously|earlier|the previous|last year)"
-    r"|[<>≤≥±]|\d[^\d.]{0,4}\s(?:out )?(?:of|de|von|sur|su|van|di)(?: the| los| den| las| les| all)?)\s*[$€£]?\Z",
+    r"|[<>≤≥±]|\d[^\d.]{0,4}\s(?:out )?(?:of|de|von|sur|su|van|di)(?: the| los| den| las| les"
+    r"| all)?)\s*[$€£]?\Z",
     re.IGNORECASE,
 )
 _PAIRED = late_regex(
@@ -322,7 +327,8 @@ def _is_term(before: str, after: str) -> bool:
 def _is_label(before: str, after: str, number: Number, asked: Asked) -> bool:
     """Return True for the number of a list's entry, of a step or page, and of a date or an hour."""
     if (
-        after[:1] in (".", ")")
+        number.end - number.start <= 2
+        and after[:1] in (".", ")")
         and after[1:2].isspace()
         and not before.rpartition("\n")[2].strip(" \t*-#")
     ):
@@ -399,12 +405,12 @@ def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Readi
     row = tag_text(text, [(n.start, n.end, i) for i, n in enumerate(numbers)], question)
     refused = refusal_at(row)
     places = _places(row, numbers, asked)
-    short = _short(row, numbers, places)
-    if short is not None:
-        return Reading(answer=short, tier="stated")
     marked = _marked(row, numbers, places)
     if marked is not None:
         return marked
+    short = _short(row, numbers, places)
+    if short is not None:
+        return Reading(answer=short, tier="stated")
     if not cleaned.is_whole:
         return Reading(reason="the reply is too long, and its end marks no number")
     if refused is not None:
@@ -423,7 +429,11 @@ def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Readi
     return Reading(reason="the number in bold is not the one concluded")
 
 
-_NONE = late_regex(r"\W*(none|not one|not a single one|nobody|no one|keine[rsn]?|aucune?|ninguno|nessuno|geen)\b(?= of (?:them|these|the)|\s*[.,—–!]|\s*\Z)", re.I)  # fmt: skip  # noqa: E501
+_NONE = late_regex(
+    r"\W*(none|not one|not a single one|nobody|no one|keine[rsn]?|aucune?|ninguno|nessuno|geen)\b"
+    r"(?= of (?:them|these|the)|\s*[,—–])",
+    re.IGNORECASE,
+)
 
 
 def _shortened(text: str) -> str:
@@ -447,7 +457,8 @@ def _is_led(row: Row, at: int) -> bool:
 def _short(row: Row, numbers: Sequence[Number], places: list[Place]) -> Decimal | None:
     """Return the number of a reply that is, begins or ends with a line of a number and its unit."""
     sentences = row.sentences()
-    alone = [s for s in sentences if _is_alone(row, s, places)]
+    whole = len(sentences) == 1
+    alone = [s for s in sentences if _is_alone(row, s, places, whole=whole)]
     values = [next(v for v in row.values[slice(*s)] if v >= 0) for s in alone]
     if not values or len({numbers[v].value for v in values}) > 1:
         return None
@@ -460,8 +471,8 @@ def _short(row: Row, numbers: Sequence[Number], places: list[Place]) -> Decimal 
     return value if all(p.value == value for p in later) else None
 
 
-def _is_alone(row: Row, sentence: tuple[int, int], places: list[Place]) -> bool:
-    """Return True if a sentence is a number with at most three words around it."""
+def _is_alone(row: Row, sentence: tuple[int, int], places: list[Place], *, whole: bool) -> bool:
+    """Return True if a sentence is a number with its unit; in a `whole` reply, among few words."""
     part = row.part(*sentence)
     rest = part[1::2].replace("c", "")
     known = [p for p in places if sentence[0] <= p.at < sentence[1]]
@@ -469,8 +480,9 @@ def _is_alone(row: Row, sentence: tuple[int, int], places: list[Place]) -> bool:
     return (
         counts == len(known) == 1
         and not known[0].weak
+        and (whole or not part[1::2].partition("c")[0].strip("d"))
         and len(rest) <= 3
-        and not set(rest) & set("nrhofjxbipkmz")
+        and not set(rest) & set("nrhofjxbpkz" if whole else "nrhofjxbipkmz")
         and part[-1] != "?"
         and not set(part[1:-1:1]) & set(":")
     )
@@ -596,8 +608,10 @@ _CJK = late_regex("[\u3040-\u30ff\u4e00-\u9fff]")
 _KEY = late_regex(
     r"(?:\A|[^\d\s]\s|\n[\W_]*|[.!?:]\s+)([^\W\d_]+)\s(?:of\s[^\n.=:]{1,40}\s)?=\s?[$€£]?\Z"
     r"|(?<![^\W_])([a-z])\s?=\s?[$€£]?\Z|(?:\A|\n)[\W_]*(?:[^\W\d_]+ )?([^\W\d_]+)[:：]\s?[$€£]?\Z"
-    r"|\b(?:the|der|die|das|la|le|el|il|lo|de|het|o|a) (?:[^\W\d_]+ )?([^\W\d_]+) (?:of [^\n.=:]{1,40} )?"
-    r"(?:is|was|ist|est|es|è|é|lautet|beträgt) (?:about |approximately |roughly |exactly )?[$€£]?\Z",
+    r"|\b(?:the|der|die|das|la|le|el|il|lo|de|het|o"
+    r"|a) (?:[^\W\d_]+ )?([^\W\d_]+) (?:of [^\n.=:]{1,40} )?"
+    r"(?:is|was|ist|est|es|è|é|lautet|beträgt) (?:about |approximately |roughly "
+    r"|exactly )?[$€£]?\Z",
     re.IGNORECASE,
 )
 
@@ -629,7 +643,8 @@ def _one(places: Sequence[Place]) -> Decimal | None:
 
 
 _TOTAL = late_regex(
-    r"(?:^|(?<=[.!?]\s))[^\w\n]*(?:grand |in )?(?:total|sum|altogether|insgesamt|gesamt|summe|au total|en total|totale|totaal)\b"
+    r"(?:^|(?<=[.!?]\s))[^\w\n]*(?:grand |in )?(?:total|sum|altogether|insgesamt|gesamt|summe"
+    r"|au total|en total|totale|totaal)\b"
     r"[^\n\d]{0,40}[:=|][^\n]*",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -675,7 +690,7 @@ def _calculated(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
 
 
 def _only_fitting(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
-    """Return the only number with the unit or noun that was asked for; of several the last result."""
+    """Return the only number with what was asked for behind it; of several the last result."""
     fitting = [p for p in fresh if p.fits]
     if (value := _one(fitting)) is not None:
         return value
@@ -708,7 +723,11 @@ def _only(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     }
     corrects = "h" in row.part(start, end) and "b" in row.part(start, end)
     related = (
-        words & asked.words or _equation(row, fresh[-1]) or corrects or len(row.values) <= _SHORT
+        words & asked.words
+        or _equation(row, fresh[-1])
+        or corrects
+        or end - start <= 4
+        or len(row.values) <= _SHORT
     )
     return value if related else None
 

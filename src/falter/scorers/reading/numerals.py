@@ -34,10 +34,12 @@ class Vocabulary(NamedTuple):
     articles: frozenset[str]
 
 
-_ARTICLES = frozenset("un um uno una une uma ein eine einen einem een ein".split())
-_ALONE_NO_NUMBER = frozenset(
-    "sei mil mila cent cents cem once sept dix second million millions dos tre nove six on".split()
+_ARTICLES_WORDS = "un um uno una une uma ein eine einen einem een ein"
+_ARTICLES = frozenset(_ARTICLES_WORDS.split())
+_ALONE_NO_NUMBER_WORDS = (
+    "sei mil mila cent cents cem once sept dix second million millions dos tre nove six on"
 )
+_ALONE_NO_NUMBER = frozenset(_ALONE_NO_NUMBER_WORDS.split())
 """Words that are also verbs, months or units: they are numbers only beside another number."""
 _EXTRA = {
     "vingts": 20, "dreissig": 30, "catorze": 14, "dezasseis": 16, "veintidós": 22, "veintiún": 21,
@@ -155,7 +157,7 @@ class _Sum:
             self.current = now * 100
             return True
         if value >= 100:
-            grows = not now and 0 < self.total and value < self.scale
+            grows = not now and self.total > 0 and value < self.scale
             self.current = value if grows else now
             return grows
         below = now % 100
@@ -251,7 +253,7 @@ def _written_pattern() -> re.Pattern[str]:
 
 
 def decimal(digits: str, *, commas: bool) -> Decimal | None:
-    """Return the value of digits with separators of either kind; `commas`: 1,5 is one and a half."""
+    """Return the value of digits with separators of either kind; `commas`: 1,5 is 1.5."""
     if digits.isdecimal():
         return Decimal(digits)
     digits = re.sub(r"['\u2009 ]", "", digits)
@@ -335,7 +337,8 @@ _LATEX = late_regex(r"\\[dt]?frac\s?\{(-?\d{1,9})\}\s?\{(\d{1,9})\}")
 _MIXED = late_regex(r"(?<![\d.,])(\d{1,4})\s?\\[dt]?frac\s?\{(\d{1,4})\}\s?\{(\d{1,4})\}")
 _PRICE = late_regex(r"(?<![\w.,])(\d{1,6})\s?[€£](\d\d)(?![\w.,]\d|\w)")
 _AND_HALF = late_regex(
-    r"\s(?:and (?:a half|a (?P<part>quarter|third))|und ein(?:e|en)? halbe?[nrs]?|einhalb|et demie?|y medi[ao]|e mezz[oa]"
+    r"\s(?:and (?:a half|a (?P<part>quarter|third))|und ein(?:e|en)? halbe?[nrs]?|einhalb"
+    r"|et demie?|y medi[ao]|e mezz[oa]"
     r"|en een halve?|e mei[ao])\b"
 )
 _ALL_KANJI = late_regex(
@@ -435,7 +438,7 @@ def _grown(low: str, number: Number) -> Number:
         if (scale := _SCALE_BEHIND.match(low, end)) and scale[1] in vocabulary().scales:
             value, end = value * vocabulary().scales[scale[1]], scale.end()
     before = low[max(0, start - 14) : start]
-    if value > 0 and before[-1:] == " " and not _TAKES_AWAY.search(before):
-        if minus := _MINUS.search(before):
-            value, start = -value, start - len(minus[1])
+    minus = _MINUS.search(before) if value > 0 and before[-1:] == " " else None
+    if minus and not _TAKES_AWAY.search(before):
+        value, start = -value, start - len(minus[1])
     return Number(value, start, end)

@@ -30,7 +30,7 @@ Trie = Mapping[str, tuple[Phrase, ...]]
 
 _CJK = "\u3040-\u30ff\u3400-\u9fff"
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
-_HAS_CJK = re.compile(f"[{_CJK}]")
+HAS_CJK = re.compile(f"[{_CJK}]")
 _HEAD_WORDS = 100  # words that tell a language
 
 
@@ -173,7 +173,7 @@ def tag_text(text: str, candidates: Sequence[tuple[int, int, int]] = (), hint: s
     low = text.lower().translate(_QUOTES)
     if len(low) != len(text):  # a letter that is two in lower case
         low = "".join(c.lower() if len(c.lower()) == 1 else c for c in text).translate(_QUOTES)
-    cjk = _HAS_CJK.search(low) is not None
+    cjk = HAS_CJK.search(low) is not None
     matches = [(m.start(), m.end(), m[0]) for m in (_japanese() if cjk else _WORD).finditer(low)]
     if cjk:
         main = "ja"
