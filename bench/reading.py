@@ -102,7 +102,9 @@ def is_right(kind: str, found: Any, gold: Any) -> bool:
         except InvalidOperation:
             return False
     if kind == "fields":
-        return plain_fields(found) == plain_fields(json.loads(gold) if isinstance(gold, str) else gold)
+        return plain_fields(found) == plain_fields(
+            json.loads(gold) if isinstance(gold, str) else gold
+        )
     if kind == "answers":
         return any(folded(str(found)) == folded(str(one)) for one in listed(gold))
     return str(found).casefold() == str(gold).casefold()
@@ -125,7 +127,9 @@ def plain_fields(value: Any) -> Any:
 
 def folded(text: str) -> str:
     """Return a text without case, accents, articles and punctuation."""
-    text = "".join(c for c in unicodedata.normalize("NFD", text.casefold()) if not unicodedata.combining(c))
+    text = "".join(
+        c for c in unicodedata.normalize("NFD", text.casefold()) if not unicodedata.combining(c)
+    )
     words = re.findall(r"[^\W_]+", text)
     return " ".join(w for w in words if w not in ("a", "an", "the"))
 
@@ -137,9 +141,9 @@ def inspect(row: Row) -> Any:
     """Inspect's `choice` ("ANSWER: X" on a line), `match(location="end")` and `pattern`."""
     reply = row["reply"]
     if row["kind"] == "letters":
-        found = re.search(r"(?i)^ANSWER\s*:\s*([A-Za-z\d ,]+)\s*(?:$|\n|\.)", reply, re.M) or re.search(
-            r"(?i)ANSWER\s*:\s*([A-Za-z\d ,]+)(?:[^\w]|\n|$|\.)", reply
-        )
+        found = re.search(
+            r"(?i)^ANSWER\s*:\s*([A-Za-z\d ,]+)\s*(?:$|\n|\.)", reply, re.M
+        ) or re.search(r"(?i)ANSWER\s*:\s*([A-Za-z\d ,]+)(?:[^\w]|\n|$|\.)", reply)
         return found and found[1].strip().upper()[:1]
     if row["kind"] == "numbers":
         words = [w.strip(".,:;!?$€£%*()") for w in reply.split()]
@@ -222,11 +226,25 @@ def shared(folder: Path) -> Iterator[dict[str, Any]]:
             if row["marked"] is None:
                 continue
             if "choices" in row:
-                yield {**row, "kind": "letters", "stratum": "real", "gold": row["marked"], "options": row["choices"]}
+                yield {
+                    **row,
+                    "kind": "letters",
+                    "stratum": "real",
+                    "gold": row["marked"],
+                    "options": row["choices"],
+                }
             else:
                 labels = row["labels"]
-                labels = labels if isinstance(labels, list) else json.loads(labels.replace("'", '"'))
-                yield {**row, "kind": "labels", "stratum": "real", "gold": row["marked"], "labels": labels}
+                labels = (
+                    labels if isinstance(labels, list) else json.loads(labels.replace("'", '"'))
+                )
+                yield {
+                    **row,
+                    "kind": "labels",
+                    "stratum": "real",
+                    "gold": row["marked"],
+                    "labels": labels,
+                }
 
 
 def bundled() -> Iterator[dict[str, Any]]:
@@ -288,9 +306,13 @@ def table(rows: Sequence[Row], failures: Path | None) -> None:
         )
         for name in STAND_INS:
             peer = theirs[kind, stratum, name]
-            print(f"  {name:26}{'':23}{wilson(peer.right, peer.read):20}{wilson(peer.right, peer.answers):20}")
+            print(
+                f"  {name:26}{'':23}{wilson(peer.right, peer.read):20}{wilson(peer.right, peer.answers):20}"
+            )
     if failures is not None:
-        failures.write_text("".join(json.dumps(w, ensure_ascii=False, default=str) + "\n" for w in wrong))
+        failures.write_text(
+            "".join(json.dumps(w, ensure_ascii=False, default=str) + "\n" for w in wrong)
+        )
 
 
 def lines_of(revision: str | None) -> int:
@@ -303,7 +325,9 @@ def lines_of(revision: str | None) -> int:
     for name in listed_files.stdout.split():
         shown = ["git", "show", f"{revision}:{READERS}/{name}"]
         if name.endswith(".py"):
-            text = subprocess.run(shown, cwd=HOUSE, capture_output=True, text=True, check=True).stdout
+            text = subprocess.run(
+                shown, cwd=HOUSE, capture_output=True, text=True, check=True
+            ).stdout
             total += len(text.splitlines())
     return total
 
@@ -338,11 +362,15 @@ def speed() -> None:
 
 
 def main(given: Iterable[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("sets", nargs="*", type=Path)
     parser.add_argument("--shared", type=Path)
     parser.add_argument("--bundled", action="store_true")
-    parser.add_argument("--failures", type=Path, help="a file for the replies that are read otherwise")
+    parser.add_argument(
+        "--failures", type=Path, help="a file for the replies that are read otherwise"
+    )
     options = parser.parse_args(list(given) if given is not None else None)
     rows = [row for path in options.sets for row in rows_of(path)]
     rows += shared(options.shared) if options.shared else []
