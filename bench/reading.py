@@ -102,9 +102,8 @@ def is_right(kind: str, found: Any, gold: Any) -> bool:
         except InvalidOperation:
             return False
     if kind == "fields":
-        return plain_fields(found) == plain_fields(
-            json.loads(gold) if isinstance(gold, str) else gold
-        )
+        wanted_fields = json.loads(gold) if isinstance(gold, str) else gold
+        return bool(plain_fields(found) == plain_fields(wanted_fields))
     if kind == "answers":
         return any(folded(str(found)) == folded(str(one)) for one in listed(gold))
     return str(found).casefold() == str(gold).casefold()
@@ -127,10 +126,8 @@ def plain_fields(value: Any) -> Any:
 
 def folded(text: str) -> str:
     """Return a text without case, accents, articles and punctuation."""
-    text = "".join(
-        c for c in unicodedata.normalize("NFD", text.casefold()) if not unicodedata.combining(c)
-    )
-    words = re.findall(r"[^\W_]+", text)
+    apart = unicodedata.normalize("NFD", text.casefold())
+    words = re.findall(r"[^\W_]+", "".join(c for c in apart if not unicodedata.combining(c)))
     return " ".join(w for w in words if w not in ("a", "an", "the"))
 
 
@@ -141,9 +138,10 @@ def inspect(row: Row) -> Any:
     """Inspect's `choice` ("ANSWER: X" on a line), `match(location="end")` and `pattern`."""
     reply = row["reply"]
     if row["kind"] == "letters":
-        found = re.search(
-            r"(?i)^ANSWER\s*:\s*([A-Za-z\d ,]+)\s*(?:$|\n|\.)", reply, re.M
-        ) or re.search(r"(?i)ANSWER\s*:\s*([A-Za-z\d ,]+)(?:[^\w]|\n|$|\.)", reply)
+        line = r"(?im)^ANSWER\s*:\s*([A-Za-z\d ,]+)\s*(?:$|\n|\.)"
+        found = re.search(line, reply) or re.search(
+            r"(?i)ANSWER\s*:\s*([A-Za-z\d ,]+)(?:[^\w]|\n|$|\.)", reply
+        )
         return found and found[1].strip().upper()[:1]
     if row["kind"] == "numbers":
         words = [w.strip(".,:;!?$€£%*()") for w in reply.split()]
@@ -221,30 +219,19 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
 def shared(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the real replies that mark their answer themselves."""
     for path in sorted((folder / "replies").glob("real_*.jsonl.gz")):
-        for line in gzip.open(path, "rt", encoding="utf-8"):
-            row = json.loads(line)
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in lines]
+        for row in rows:
             if row["marked"] is None:
                 continue
+            row |= {"stratum": "real", "gold": row["marked"]}
             if "choices" in row:
-                yield {
-                    **row,
-                    "kind": "letters",
-                    "stratum": "real",
-                    "gold": row["marked"],
-                    "options": row["choices"],
-                }
+                yield {**row, "kind": "letters", "options": row["choices"]}
             else:
                 labels = row["labels"]
-                labels = (
-                    labels if isinstance(labels, list) else json.loads(labels.replace("'", '"'))
-                )
-                yield {
-                    **row,
-                    "kind": "labels",
-                    "stratum": "real",
-                    "gold": row["marked"],
-                    "labels": labels,
-                }
+                if isinstance(labels, str):
+                    labels = json.loads(labels.replace("'", '"'))
+                yield {**row, "kind": "labels", "labels": labels}
 
 
 def bundled() -> Iterator[dict[str, Any]]:
@@ -306,13 +293,11 @@ def table(rows: Sequence[Row], failures: Path | None) -> None:
         )
         for name in STAND_INS:
             peer = theirs[kind, stratum, name]
-            print(
-                f"  {name:26}{'':23}{wilson(peer.right, peer.read):20}{wilson(peer.right, peer.answers):20}"
-            )
+            shares = wilson(peer.right, peer.read), wilson(peer.right, peer.answers)
+            print(f"  {name:26}{'':23}{shares[0]:20}{shares[1]:20}")
     if failures is not None:
-        failures.write_text(
-            "".join(json.dumps(w, ensure_ascii=False, default=str) + "\n" for w in wrong)
-        )
+        lines = [json.dumps(w, ensure_ascii=False, default=str) for w in wrong]
+        failures.write_text("\n".join(lines))
 
 
 def lines_of(revision: str | None) -> int:
@@ -325,17 +310,20 @@ def lines_of(revision: str | None) -> int:
     for name in listed_files.stdout.split():
         shown = ["git", "show", f"{revision}:{READERS}/{name}"]
         if name.endswith(".py"):
-            text = subprocess.run(
-                shown, cwd=HOUSE, capture_output=True, text=True, check=True
-            ).stdout
-            total += len(text.splitlines())
+            file = subprocess.run(shown, cwd=HOUSE, capture_output=True, text=True, check=True)
+            total += len(file.stdout.splitlines())
     return total
 
 
-SENTENCE = "The president can veto a bill, but Congress may override the veto with two thirds of both houses. "
+SENTENCE = (
+    "The president can veto a bill, but Congress may override the veto with two thirds of both "
+    "houses. "
+)
+OPTIONS = ["veto", "court", "senate", "press"]
+QUEUES = ("billing", "login", "shipping")
 SPEED: dict[str, tuple[str, Callable[[str], Reading[Any]]]] = {
-    "letters": ("B", lambda r: read_letter(r, "ABCD", ["veto", "court", "senate", "press"], "Who may veto?")),
-    "labels": ("billing", lambda r: read_label(r, ("billing", "login", "shipping"), "Which queue?")),
+    "letters": ("B", lambda r: read_letter(r, "ABCD", OPTIONS, "Who may veto?")),
+    "labels": ("billing", lambda r: read_label(r, QUEUES, "Which queue?")),
     "numbers": ("42", lambda r: read_number(r, "How many bills were there?")),
     "yes_no": ("yes", lambda r: read_yes_no(r, "Is it so?")),
     "answers": ("Paris", lambda r: read_answer(r, "Which city is meant?")),
@@ -362,15 +350,12 @@ def speed() -> None:
 
 
 def main(given: Iterable[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    form = argparse.RawTextHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     parser.add_argument("sets", nargs="*", type=Path)
     parser.add_argument("--shared", type=Path)
     parser.add_argument("--bundled", action="store_true")
-    parser.add_argument(
-        "--failures", type=Path, help="a file for the replies that are read otherwise"
-    )
+    parser.add_argument("--failures", type=Path, help="a file for replies that are read otherwise")
     options = parser.parse_args(list(given) if given is not None else None)
     rows = [row for path in options.sets for row in rows_of(path)]
     rows += shared(options.shared) if options.shared else []

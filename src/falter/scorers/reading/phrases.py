@@ -205,7 +205,9 @@ class _Tagger:
                     at += 1
                     continue
                 known = self.trie.get(word, "w")
-                count, tag = (1, known) if isinstance(known, str) else self._phrase(at, start, known)
+                count, tag = (
+                    (1, known) if isinstance(known, str) else self._phrase(at, start, known)
+                )
                 finish = words[at + count - 1][1]
                 tags += (_gap(low[last:begin]) if last or begin else " ", tag)
                 row.spans.append((begin, finish))
@@ -222,8 +224,10 @@ class _Tagger:
         row.tags = "\n" + "".join(tags)[1:] + (_gap(low[last:]).replace(" ", "\n"))
         return row
 
-    def _phrase(self, at: int, limit: int, known: Sequence[Phrase]) -> tuple[int, str]:
+    def _phrase(self, at: int, limit: int, known: str | Sequence[Phrase]) -> tuple[int, str]:
         """Return how many words the longest phrase that begins at a word has, and its tag."""
+        if isinstance(known, str):
+            return 1, known
         words = self.words
         for rest, tag in known:
             if not rest:
