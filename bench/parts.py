@@ -6,17 +6,15 @@ Items with known reading failures, known losses of meaning and a known second ho
 each other: of 80 % right answers 10 % turn wrong by the wording; 12 % of the items lose their
 meaning and half of their right answers; 25 % are served by a host that loses a quarter of them;
 10 % of the changed answers are unread, of which the second reader reads seven in ten. The true
-parts follow from the formula. In clusters, items share half of their difficulty. `rare` has a
-third of the failures. Coverage is over the replications that have an interval; how many parts had
-none, because what they touch is alike, stands at the end. Passes: 93 to 98 %, `rare` at least 93 %,
-60 items at least 92 %.
+parts follow from the formulas. In clusters, items share half of their difficulty. `few` and `rare`
+have a tenth and a third of the failures. A part without an interval has touched nothing. Passes: at
+least 93 % of every part.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -28,9 +26,11 @@ NAMES = ("reading", "meaning", "serving")
 SCENARIOS = {
     "60 items": (60, 1, 1.0),
     "150 items": (150, 1, 1.0),
+    "150 items, few": (150, 1, 0.1),
     "400 items": (400, 1, 1.0),
     "400 items, rare": (400, 1, 1 / 3),
     "40 clusters of 10": (400, 10, 1.0),
+    "10 clusters of 20": (200, 20, 1.0),
 }
 RIGHT, WORDING, MEANING, SERVING, UNREAD, READABLE = 0.8, 0.1, 0.12, 0.25, 0.1, 0.7
 EASE = 0.8416212335729143  # the normal quantile of RIGHT
@@ -39,7 +39,7 @@ EASE = 0.8416212335729143  # the normal quantile of RIGHT
 def drawn(
     rng: np.random.Generator, items: int, size: int, share: float
 ) -> tuple[NDArray[Any], ...]:
-    """Baseline, observed, read again, and the two masks."""
+    """Baseline, observed, what was unread, read again, and the two masks."""
     groups = rng.normal(size=items // size).repeat(size)
     right = np.sqrt(0.5) * groups + np.sqrt(0.5) * rng.normal(size=items) < EASE
     meaning, serving = rng.random(items) < MEANING * share, rng.random(items) < SERVING * share
@@ -47,23 +47,22 @@ def drawn(
     still &= ~(meaning & (rng.random(items) < 0.5)) & ~(serving & (rng.random(items) < 0.25))
     unread, readable = rng.random(items) < UNREAD * share, rng.random(items) < READABLE
     again = np.where(unread & ~readable, np.nan, still.astype(float))
-    return right.astype(float), np.where(unread, 0.0, still), again, meaning, serving
+    return right.astype(float), np.where(unread, 0.0, still), unread, again, meaning, serving
 
 
 def true_parts(share: float) -> list[float]:
-    """0.8 less what every step leaves, averaged over the six orders; the wording's last."""
-
-    def drop(order: tuple[str, ...]) -> float:
-        kept = RIGHT * (1 - WORDING)
-        kept *= 1.0 if "meaning" in order else 1.0 - MEANING * share * 0.5
-        kept *= 1.0 if "serving" in order else 1.0 - SERVING * share * 0.25
-        return RIGHT - kept * (1.0 if "reading" in order else 1.0 - UNREAD * share)
-
-    parts = dict.fromkeys(NAMES, 0.0)
-    for order in permutations(NAMES):
-        for at, name in enumerate(order):
-            parts[name] += (drop(order[:at]) - drop(order[: at + 1])) / 6
-    return [*parts.values(), drop(NAMES)]
+    """What is read of the right answers that are left, with and without each mark."""
+    m, s = MEANING * share, SERVING * share
+    left = RIGHT * (1 - WORDING)
+    read = left * (1 - UNREAD * share * (1 - READABLE))
+    half = m * s / 2 * read * (1 - 0.5 * 0.75)
+    reading = UNREAD * share * READABLE * left * (1 - m * 0.5) * (1 - s * 0.25)
+    return [
+        reading,
+        m * (1 - s) * read * 0.5 + half,
+        s * (1 - m) * read * 0.25 + half,
+        RIGHT - read,
+    ]
 
 
 def row(name: str, replications: int, seed: int) -> bool:
@@ -74,16 +73,15 @@ def row(name: str, replications: int, seed: int) -> bool:
     clusters = None if size == 1 else [n // size for n in range(items)]
     for replication in range(replications):
         rng = np.random.default_rng((seed, replication))
-        before, after, again, meaning, serving = drawn(rng, items, size, share)
+        before, after, unread, again, meaning, serving = drawn(rng, items, size, share)
         split = drop_parts(
             before,
             after,
+            states=(np.zeros(items), unread.astype(int)),
             reread=(before, again),
             meaning_fails=meaning,
             served_differently=serving,
             clusters=clusters,
-            replications=1000,
-            seed=replication,
         )
         for k, (part, true) in enumerate(zip(split.parts, truth, strict=True)):
             if part.low is None or part.high is None:
@@ -97,9 +95,7 @@ def row(name: str, replications: int, seed: int) -> bool:
         for t, c, w in zip(truth, covered, widths / known, strict=True)
     )
     print(f"{name:18}{cells}  {int(4 * replications - known.sum()):5}", flush=True)
-    scarce = share < 1 or items < 100
-    least = 0.92 if items < 100 else 0.93
-    return bool((covered >= least).all() and (scarce or (covered <= 0.98).all()))
+    return bool((covered[known > 0] >= 0.93).all())
 
 
 def main() -> int:

@@ -13,7 +13,8 @@ from falter.cli.app import invoke
 from falter.engine.analyze import analyze_files
 from falter.engine.power import Assumptions, assumptions_of, plan_goals
 from falter.records.errors import FalterError, UsageError
-from falter.stats.goals import BrittlenessPrecision, DropPrecision, RankingPower, sample_size
+from falter.stats.goals import BrittlenessPrecision, DropPrecision, RankingPower
+from falter.stats.sample_size import sample_size
 
 DATA = Path(__file__).parents[1] / "data"
 LANGUAGES = DATA / "truthfulqa_multi_languages.csv"
@@ -73,10 +74,11 @@ def test_the_cheapest_number_of_conditions_is_taken_where_none_is_told() -> None
 def test_points_come_in_and_points_come_out(capsys: Capture) -> None:
     (row,) = told(capsys, "--drop", "2", "--discordance", "0.1", "--items", "1000")
     assert (row["goal"], row["points"], row["available"]) == ("drop", 2.0, 1000)
-    assert row["super_population"]["items"] == 961
-    assert row["super_population"]["best_points"] == pytest.approx(1.96, abs=0.01)
-    assert row["finite"]["items"] == 490
-    assert row["finite"]["calls"] == 490 * 16
+    # 15 intervals at once at 96 %: 2.9986² · 0.1/0.02²
+    assert row["super_population"]["needed"] == 2248 - 1
+    assert row["super_population"]["best_points"] == pytest.approx(3.0, abs=0.01)
+    assert row["finite"]["items"] == 693
+    assert row["finite"]["calls"] == 693 * 16
 
 
 def test_a_share_that_nobody_gave_is_assumed_and_said(capsys: Capture) -> None:
@@ -93,13 +95,34 @@ def test_a_share_that_nobody_gave_is_assumed_and_said(capsys: Capture) -> None:
     shares = [other["discordance"] for other in row["at_discordance"]]
     assert shares == [0.05, 0.1, 0.15, 0.2, 0.3]
     needed = [other["super_population"]["needed"] for other in row["at_discordance"]]
-    assert needed == sorted(needed) and needed[1] == 961
+    assert needed == sorted(needed) and needed[1] == 2247
 
 
 def test_the_assumed_share_is_not_below_the_drop_that_is_expected(capsys: Capture) -> None:
     (row,) = told(capsys, "--equivalence", "25", "--true-drop", "12")
     assert row["assumptions"]["discordance"] == 0.15
     assert [o["discordance"] for o in row["at_discordance"]] == [0.15, 0.2, 0.3]
+
+
+def test_a_drop_is_found_with_the_chance_that_is_named(capsys: Capture) -> None:
+    """Judged among five at 4 % it takes more items than alone; clusters multiply them."""
+    given = ("--drop", "3", "--power", "0.8", "--discordance", "0.1", "--conditions")
+    alone, among = (told(capsys, *given, n)[0]["super_population"] for n in ("2", "6"))
+    assert 900 < alone["items"] < 1000 and 1300 < among["items"] < 1420
+    assert among["chance"] == pytest.approx(0.8, abs=0.02)
+    clustered = told(capsys, *given, "6", "--cluster-size", "9", "--icc", "0.25")[0]
+    assert clustered["super_population"]["items"] == 3 * among["items"]
+    text = " ".join(falter_cli(capsys, "power", *given, "6")[1].split())
+    assert "Judged among 5, such a perturbation is found in 80 % of studies." in text
+
+
+def test_equivalence_is_the_mean_share_and_says_what_all_at_once_is(capsys: Capture) -> None:
+    code, out, _ = falter_cli(
+        capsys, "power", "--equivalence", "5", "--discordance", "0.1", "--conditions", "6"
+    )
+    text = " ".join(out.split())
+    assert code == 0
+    assert "80 % are shown to be so on average; all 5 at once in 5" in text
 
 
 def test_goals_that_need_no_such_share_assume_none(capsys: Capture) -> None:
@@ -114,11 +137,11 @@ def test_what_cannot_be_had_is_said_with_the_best_there_is(capsys: Capture) -> N
     )
     assert code == 0
     text = " ".join(out.split())
-    assert "not attainable with 1,000 items; their best half-width is 3.10 points" in text
+    assert "not attainable with 1,000 items; their best half-width is 4.74 points" in text
     assert "In brackets" in text
     (row,) = told(capsys, "--drop", "2", "--discordance", "0.25", "--items", "1000")
     assert row["super_population"]["attainable"] is False
-    assert row["super_population"]["needed"] == 2401
+    assert row["super_population"]["needed"] == 5618
     assert row["finite"]["attainable"] is True
 
 
@@ -203,6 +226,10 @@ def test_a_plan_that_varies_in_nothing_is_undefined(capsys: Capture) -> None:
     [
         ([], "No goal is named"),
         (["--drop", "2", "--true-drop", "40"], "give that share with --discordance"),
+        (["--drop", "5", "--power", "0.8", "--discordance", "0.02"], "at least the drop, 0.05"),
+        (["--drop", "40", "--power", "0.8"], "A drop of 40 points is more than the share"),
+        (["--drop", "2", "--icc", "0.1"], "--icc needs --cluster-size"),
+        (["--drop", "2", "--cluster-size", "4", "--icc", "2"], "--cluster-size, --icc is"),
         (["--brittleness", "2"], "--brittleness needs --expected-brittleness"),
         (["--rank-gap", "2"], "--rank-gap needs --model-discordance"),
         (["--drop", "0", "--discordance", "0.1"], "--drop is 0.0"),

@@ -22,7 +22,6 @@ from falter.measures.drops import accuracy, accuracy_drop
 from falter.measures.flips import noise_floor
 from falter.measures.variance import variance_components
 from falter.records.errors import InvalidValue, UnknownName
-from falter.stats.intervals import wilson_interval
 from falter.stats.resampling import bootstrap
 
 NAN = float("nan")
@@ -216,14 +215,14 @@ def test_wrong_arguments_are_named():
 
 
 def test_accuracy():
-    """0/1 scores are the share that scikit-learn counts; others have a t interval."""
+    """0/1 scores are the share that scikit-learn counts; of no known scale: Student's t."""
     scores = [1, 0, 1, 1, NAN]
     found = accuracy(scores)
     assert found.value == accuracy_score([1, 1, 1, 1], [1, 0, 1, 1])
     assert (found.items, found.excluded, found.method) == (4, 1, "agresti-coull")
-    real = accuracy([0.5, 0.7, 0.9])
-    low, high = scipy.stats.ttest_1samp([0.5, 0.7, 0.9], 0).confidence_interval()
-    assert (real.value, real.low, real.high) == pytest.approx((0.7, low, high))
+    real = accuracy([5, 7, 9])
+    low, high = scipy.stats.ttest_1samp([5, 7, 9], 0).confidence_interval()
+    assert (real.value, real.low, real.high) == pytest.approx((7, low, high))
     assert accuracy([NAN]).status == accuracy([0.4]).status == "insufficient_data"
     few = accuracy([1.0, 0.0], clusters=["a", "a"])
     assert (few.value, few.status, few.low, few.clusters) == (0.5, "too_few_clusters", None, 1)
@@ -269,11 +268,11 @@ def test_average_is_narrower_than_its_worst_and_knows_clusters():
 
 
 def test_noise_floor():
-    """2 of 8 differ; the interval is Wilson's; nothing asked twice is insufficient."""
-    found = noise_floor([1, 1, 0, 0, 1, 0.5, 1, 0, NAN], [1, 0, 0, 1, 1, 0.5 + 1e-12, 1, 0, 1])
-    wilson = wilson_interval(2, 8)
-    assert (found.value, found.low, found.high) == (0.25, wilson.low, wilson.high)
+    """2 of 8 differ; the interval is that of a rate; nothing asked twice is insufficient."""
+    found = noise_floor([1, 1, 0, 0, 1, 0, 1, 0, NAN], [1, 0, 0, 1, 1, 0, 1, 0, 1])
+    plain = accuracy([1.0] * 2 + [0.0] * 6)
+    assert (found.value, found.low, found.high) == (0.25, plain.low, plain.high)
     assert (found.items, found.excluded) == (8, 1)
     assert noise_floor([NAN], [1.0]).status == "insufficient_data"
-    with pytest.raises(InvalidValue, match="baseline, repeat is"):
+    with pytest.raises(InvalidValue, match="again is"):
         noise_floor([1.0], [1.0, 0.0])

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest, norm
+from scipy.stats import norm
 from scipy.stats import t as student
 
-from falter.measures.averages import family_mean, micro_average
+from falter.measures.averages import family_mean, mean_score, micro_average
 from falter.measures.doses import contrast
 from falter.measures.drops import accuracy, accuracy_drop
+from falter.measures.flips import flip_rate, noise_floor
 from falter.stats.intervals import agresti_coull
 from falter.stats.mean import item_mean
-from falter.stats.paired import paired_difference
 
 LABELS = list(np.repeat(np.arange(10), 10))
 
@@ -87,10 +87,10 @@ def test_the_effective_number_of_items_by_hand():
     scores = np.repeat([1.0, 0.0], 50)
     found = accuracy(scores, clusters=LABELS)
     # CR2 with equal sizes: 10/9 * sum (5/100)^2 over 10; items: 0.25/99.
-    effect = (10 / 9 * 10 * 0.05**2) / (0.25 / 99)
-    items = 100 / effect * (norm.ppf(0.975) / student.ppf(0.975, 9)) ** 2
+    variance = 10 / 9 * 10 * 0.05**2
+    items = 0.25 / variance * (norm.ppf(0.975) / student.ppf(0.975, 9)) ** 2
     expected = agresti_coull(items / 2, items)
-    assert found.design_effect == pytest.approx(effect)
+    assert found.design_effect == pytest.approx(variance / (0.25 / 99))
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
 
 
@@ -129,6 +129,9 @@ def test_fewer_than_six_clusters_have_no_interval():
         accuracy_drop(before, after, clusters=codes),
         micro_average(np.column_stack([before - after] * 2), clusters=codes),
         family_mean(after, ["a", "b"] * 50, clusters=codes),
+        mean_score(np.column_stack([after, 1.0 - after]), clusters=codes),
+        flip_rate(before, after[:, None], clusters=codes).rate,
+        noise_floor(before, after, clusters=codes),
     ):
         assert (found.value, found.status) == (0.5, "too_few_clusters")
         assert (found.low, found.high, found.p_value, found.clusters) == (None, None, None, 5)
@@ -157,24 +160,3 @@ def test_a_condition_in_one_cluster_has_no_interval():
     assert (found.status, found.value, found.interval.low) == ("ok", pytest.approx(0.5), None)
     assert found.interval.method == "none: all items of a condition in one cluster"
     assert item_mean(table[:, :1], clusters=codes).status == "too_few_clusters"
-
-
-@pytest.mark.parametrize(("clusters", "size"), [(6, 50), (20, 20)])
-@pytest.mark.parametrize("icc", [0.05, 0.2])
-def test_intervals_of_clusters_cover(clusters, size, icc):
-    """Accuracy and a drop in one direction, of clusters that share a beta chance."""
-    rng, a = np.random.default_rng([clusters, size, int(100 * icc)]), (1 - icc) / icc
-    codes = np.repeat(np.arange(clusters), size)
-    hits = np.zeros(2)
-    for _ in range(300):
-        for k, p in enumerate((0.7, 0.1)):
-            chance = rng.beta(p * a, (1 - p) * a, size=clusters)[codes]
-            drawn = (rng.random(len(codes)) < chance).astype(float)
-            if k == 0:
-                found = accuracy(drawn, clusters=codes.tolist())
-                hits[k] += found.low <= p <= found.high
-            else:
-                hits[k] += (
-                    p in paired_difference(drawn, 0 * drawn, clusters=codes.tolist()).interval
-                )
-    assert all(binomtest(int(k), 300, 0.95, alternative="less").pvalue > 1e-3 for k in hits)

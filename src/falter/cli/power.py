@@ -20,20 +20,19 @@ from falter.records.errors import InvalidValue, UsageError
 if TYPE_CHECKING:
     from falter.analysis.results import Analysis
     from falter.engine.power import Assumptions, DesignError, PlannedGoal
-    from falter.stats.goals import SampleSize
+    from falter.stats.sample_size import SampleSize
     from falter.stats.variance import Design, VarianceParts
-
-
-# Sample sizes and planned errors as text and as rows.
-
 
 _GOALS = {
     "drop": "each drop within ±{0}",
+    "found": "a drop of {0} found",
     "micro": "average drop within ±{0}",
     "brittleness": "brittleness within ±{0}",
     "equivalence": "each drop shown to be within ±{0}",
     "rank-gap": "models {0} apart in their order",
 }
+# Clusters whose likeness nobody gave are taken to be alike by this.
+USUAL_ICC = 0.05
 
 
 def goal_row(plan: PlannedGoal, expected: Assumptions, items: int | None) -> dict[str, Any]:
@@ -71,6 +70,8 @@ def _size(size: SampleSize | None, design: int | None) -> dict[str, Any] | None:
         "best_points": _points(size.best),
         "status": size.status,
         "estimand": size.estimand,
+        **({} if size.chance is None else {"chance": size.chance}),
+        **({} if size.all_at_once is None else {"all_at_once": size.all_at_once}),
     }
 
 
@@ -88,11 +89,32 @@ def show_goals(plans: Sequence[PlannedGoal], expected: Assumptions, items: int |
     short = _shortfalls(plans)
     if short:
         short.append("In brackets: the number of items that would be needed.")
-    for text in (*short, *expected.notes):
-        console.print(Text(text))
+    for text in (*(_meaning(plan, expected) for plan in plans), *short, *expected.notes):
+        if text:
+            console.print(Text(text))
     for plan in plans:
         if plan.at_discordance:
             _show_shares(console, plan, expected, items)
+
+
+def _meaning(plan: PlannedGoal, expected: Assumptions) -> str:
+    """Return what the items of a goal about single perturbations give, in a sentence."""
+    count, size = expected.conditions - 1, plan.like_these
+    several = count > 1
+    if plan.name == "drop" and size.chance is None:
+        return f"All {count} intervals hold at once." if several else ""
+    if size.chance is None:
+        return ""
+    share = f"{100.0 * size.chance:.0f} %"
+    if plan.name == "drop":
+        return f"Judged among {count}, such a perturbation is found in {share} of studies."
+    if not several:
+        return f"A perturbation that changes nothing is shown to be so in {share} of studies."
+    at_once = f"{100.0 * (size.all_at_once or 0.0):.0f} %"
+    return (
+        f"Of {count} perturbations that change nothing, {share} are shown to be so on average; "
+        f"all {count} at once in {at_once} of studies."
+    )
 
 
 def _show_shares(
@@ -130,12 +152,15 @@ def _table(*heads: str) -> Table:
 
 
 def _goal(plan: PlannedGoal) -> str:
-    return _GOALS[plan.name].format(f"{100.0 * plan.asked:g} points")
+    found = plan.name == "drop" and plan.like_these.chance is not None
+    return _GOALS["found" if found else plan.name].format(f"{100.0 * plan.asked:g} points")
 
 
 def _sizes(plan: PlannedGoal) -> list[str]:
     cells = [*_cells(plan.like_these, plan.design)]
-    return cells if plan.exact is None else [*cells, *_cells(plan.exact, plan.exact_design)]
+    if plan.exact is not None:
+        return [*cells, *_cells(plan.exact, plan.exact_design)]
+    return [*cells, "–", "–"] if plan.like_these.available is not None else cells
 
 
 def _cells(size: SampleSize, design: int | None) -> tuple[str, str]:
@@ -225,7 +250,10 @@ CONDITIONS = 16
 
 
 @click.command()
-@click.option("--drop", type=float, help="Each drop within ± so many points.")
+@click.option(
+    "--drop", type=float,
+    help="Each drop within ± so many points; with --power, a drop of so many points found.",
+)  # fmt: skip
 @click.option("--micro", type=float, help="The average drop within ± so many points.")
 @click.option("--brittleness", type=float, help="Brittleness within ± so many points.")
 @click.option("--equivalence", type=float, help="Each drop shown to lie within ± so many points.")
@@ -286,6 +314,10 @@ CONDITIONS = 16
     type=float,
     help="The chance to reach the goal  [default: 0.8; 0.95 for --rank-gap]",
 )
+@click.option("--cluster-size", type=float, help="Items in a cluster, such as questions on a text.")
+@click.option(
+    "--icc", type=float, help="How alike the drops of a cluster are, 0 to 1  [default: 0.05]"
+)
 @click.option(
     "--complete-baseline",
     is_flag=True,
@@ -320,6 +352,8 @@ def power(
     true_drop: float,
     correlation: float,
     chance: float | None,
+    cluster_size: float | None,
+    icc: float | None,
     complete_baseline: bool,
     level: float,
     source: str | None,
@@ -336,7 +370,8 @@ def power(
 
     \b
     falter power --drop 2 --items 1000
-    falter power --drop 2 --discordance 0.1 --items 1000
+    falter power --drop 3 --power 0.8 --discordance 0.1
+    falter power --equivalence 2 --conditions 6 --cluster-size 8
     falter power --micro 1 --drop 2 --from results.csv --items 5000
     falter power --rank-gap 2 --models 8 --model-discordance 0.3 --per-item 4
     falter power --mean --components item=0.12,interaction=0.05,run=0.04 --items 500 --draws 3
@@ -358,6 +393,7 @@ def power(
         correlation=correlation,
         power=chance,
         complete_baseline=complete_baseline,
+        **_clusters(cluster_size, icc),
     )
     if pilot is not None:
         expected = assumptions_of(pilot, expected)
@@ -373,6 +409,20 @@ def power(
         rows += _mean(components, pilot, design, level, show=not show_json)
     if show_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+
+
+def _clusters(size: float | None, icc: float | None) -> dict[str, Any]:
+    """Return the design effect 1 + (m − 1) ICC of clusters of m, and what was assumed for it."""
+    if size is None:
+        if icc is not None:
+            raise UsageError("--icc needs --cluster-size", hint="for example --cluster-size 8")
+        return {}
+    if size < 1.0 or not 0.0 <= (icc or 0.0) <= 1.0:
+        raise InvalidValue("--cluster-size, --icc", (size, icc), "1 or more items, and 0 to 1")
+    known = USUAL_ICC if icc is None else icc
+    assumed = f"Assumed: the drops of a cluster are alike by {known:g}. --icc sets it."
+    notes = (assumed,) if icc is None else ()
+    return {"design_effect": 1.0 + (size - 1.0) * known, "notes": notes}
 
 
 def _design(items: int | None, conditions: int, draws: int, repeats: int) -> Design:

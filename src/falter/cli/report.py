@@ -178,7 +178,6 @@ def _say_rest(result: Answers) -> None:
 def _plain(answer: Answer) -> dict[str, Any]:
     """An answer as an object that a script can use."""
     sides = answer.example
-    assert sides is not None
     return {
         **{name: value for name, value in asdict(answer).items() if name != "example"},
         "expected": sides.expected,

@@ -12,15 +12,13 @@ from falter.records.errors import InvalidValue, UnknownName, UsageError
 from falter.stats.goals import (
     BrittlenessPrecision,
     DropPrecision,
-    EquivalencePower,
-    Goal,
     MicroPrecision,
     RankingPower,
-    SampleSize,
-    cheapest_design,
 )
 from falter.stats.intervals import normal_quantile
+from falter.stats.sample_size import AnyGoal, SampleSize, cheapest_design
 from falter.stats.variance import Design, VarianceParts, mean_error
+from falter.stats.verdict_goals import DropDetection, EquivalencePower, VerdictGoal
 
 # Goals about answers that change, and shares of items that do so in practice.
 CHANGING = ("drop", "micro", "equivalence")
@@ -36,7 +34,8 @@ class Assumptions:
     `accuracy` the mean over them, `discordance` the share of items whose outcome a perturbation
     changes, `model_discordance` the share of cells in which two neighbouring models differ.
     `complete_baseline`: the baseline is asked on all items, which makes single drops more precise.
-    `assumed`: nobody gave the discordance.
+    `assumed`: nobody gave the discordance. `design_effect`: so many items in clusters say as much
+    as one by itself; None where nothing is known of clusters.
     """
 
     conditions: int = 16
@@ -51,6 +50,7 @@ class Assumptions:
     power: float | None = None
     complete_baseline: bool = False
     assumed: bool = False
+    design_effect: float | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -72,14 +72,15 @@ class PlannedGoal:
     at_discordance: tuple[tuple[float, PlannedGoal], ...] = ()
 
 
-def with_usual_discordance(goals: Iterable[str], expected: Assumptions) -> Assumptions:
+def with_usual_discordance(goals: Mapping[str, float], expected: Assumptions) -> Assumptions:
     """The share of items that change, 10 %, assumed where a goal needs it and nobody gave it."""
     if expected.discordance is not None or not set(goals) & set(CHANGING):
         return expected
-    share = next((s for s in PLAUSIBLE if s >= max(USUAL_DISCORDANCE, abs(expected.drop))), None)
+    least = max(USUAL_DISCORDANCE, _least_discordance(goals, expected))
+    share = next((s for s in PLAUSIBLE if s >= least), None)
     if share is None:
         raise UsageError(
-            "--true-drop is more than the share of items that may change",
+            f"A drop of {100.0 * least:g} points is more than the share of items that may change",
             hint="give that share with --discordance",
         )
     note = (
@@ -87,6 +88,12 @@ def with_usual_discordance(goals: Iterable[str], expected: Assumptions) -> Assum
         "--discordance sets that share, --from takes it from results."
     )
     return replace(expected, discordance=share, assumed=True, notes=(*expected.notes, note))
+
+
+def _least_discordance(goals: Mapping[str, float], expected: Assumptions) -> float:
+    """Return the least share of items that change: as large as the drop they make."""
+    sought = goals.get("drop", 0.0) if expected.power is not None else 0.0
+    return max(abs(expected.drop), sought)
 
 
 def plan_goals(
@@ -120,7 +127,8 @@ def plan_goals(
 def _at_others(
     plan: PlannedGoal, expected: Assumptions, items: int | None, level: float
 ) -> tuple[tuple[float, PlannedGoal], ...]:
-    shares = [share for share in PLAUSIBLE if share >= abs(expected.drop)]
+    least = _least_discordance({plan.name: plan.asked}, expected)
+    shares = [share for share in PLAUSIBLE if share >= least]
     return tuple(
         (share, _planned(plan.name, plan.asked, replace(expected, discordance=share), items, level))
         for share in shares
@@ -131,9 +139,10 @@ def _planned(
     name: str, asked: float, expected: Assumptions, items: int | None, level: float
 ) -> PlannedGoal:
     designs = _designs(name, asked, expected)
-    goal, size = cheapest_design(designs, available=items, level=level)
-    exact: tuple[Goal | None, SampleSize | None] = (None, None)
-    if items is not None:
+    effect = expected.design_effect or 1.0
+    goal, size = cheapest_design(designs, available=items, level=level, design_effect=effect)
+    exact: tuple[AnyGoal | None, SampleSize | None] = (None, None)
+    if items is not None and not isinstance(goal, VerdictGoal):
         exact = cheapest_design(designs, available=items, target="finite", level=level)
     return PlannedGoal(
         name=name,
@@ -145,14 +154,16 @@ def _planned(
     )
 
 
-def _per_item(goal: Goal | None) -> int | None:
+def _per_item(goal: AnyGoal | None) -> int | None:
     per_item = getattr(goal, "per_item", None)
     return per_item if isinstance(per_item, int) else None
 
 
-def _designs(name: str, asked: float, expected: Assumptions) -> list[Goal]:
+def _designs(name: str, asked: float, expected: Assumptions) -> list[AnyGoal]:
     """The goal with every number of conditions per item that is allowed."""
     perturbations = expected.conditions - 1
+    if name == "drop" and expected.power is not None:
+        return [DropDetection(size=asked, power=expected.power, **_drops(expected, name))]  # type: ignore[arg-type]
     if name == "drop":
         return [DropPrecision(half_width=asked, **_drops(expected, name))]  # type: ignore[arg-type]
     if name == "equivalence":
@@ -161,7 +172,7 @@ def _designs(name: str, asked: float, expected: Assumptions) -> list[Goal]:
     if name == "micro":
         discordance = _known(expected.discordance, name, "discordance")
 
-        def micro(count: int) -> Goal:
+        def micro(count: int) -> AnyGoal:
             return MicroPrecision(half_width=asked, discordance=discordance,
                                   conditions=perturbations, per_item=count,
                                   correlation=expected.correlation)  # fmt: skip
@@ -171,14 +182,14 @@ def _designs(name: str, asked: float, expected: Assumptions) -> list[Goal]:
         share = _known(expected.brittleness, name, "expected-brittleness")
         accuracy = _known(expected.accuracy, name, "accuracy")
 
-        def brittle(count: int) -> Goal:
+        def brittle(count: int) -> AnyGoal:
             return BrittlenessPrecision(half_width=asked, brittleness=share, accuracy=accuracy,
                                         conditions=expected.conditions, per_item=count)  # fmt: skip
 
         return _each(brittle, expected.per_item, 2, expected.conditions)
     between = _known(expected.model_discordance, name, "model-discordance")
 
-    def ranking(count: int) -> Goal:
+    def ranking(count: int) -> AnyGoal:
         return RankingPower(gap=asked, discordance=between, conditions=expected.conditions,
                             per_item=count, models=expected.models,
                             correlation=expected.correlation,
@@ -197,7 +208,9 @@ def _drops(expected: Assumptions, name: str) -> dict[str, object]:
     }
 
 
-def _each(make: Callable[[int], Goal], count: int | None, least: int, most: int) -> list[Goal]:
+def _each(
+    make: Callable[[int], AnyGoal], count: int | None, least: int, most: int
+) -> list[AnyGoal]:
     return [make(n) for n in ([count] if count is not None else range(least, most + 1))]
 
 
@@ -217,7 +230,7 @@ def assumptions_of(analysis: Analysis, expected: Assumptions) -> Assumptions:
         raise UsageError("The results are empty, so nothing can be taken from them")
     widths = [p.brittleness.conditions for p in panels]
     by_panel = {
-        "discordance": _known_values(map(_discordance, panels)),
+        "discordance": _known_values(p.discordance for p in panels),
         "accuracy": _known_values(map(_accuracy, panels)),
         "brittleness": _known_values(
             _rarefied(p.brittleness.value, width, expected.conditions)
@@ -235,6 +248,10 @@ def assumptions_of(analysis: Analysis, expected: Assumptions) -> Assumptions:
         )
     means = {name: fmean(values) if values else None for name, values in by_panel.items()}
     means["model_discordance"] = between
+    effect = fmean(panel.design_effect for panel in panels)
+    if effect > 1.0 and expected.design_effect is None:
+        means["design_effect"] = effect
+        notes.append(f"From the results: design effect of clusters {effect:.2f}.")
     missing: dict[str, Any] = {
         name: mean for name, mean in means.items() if getattr(expected, name) is None
     }
@@ -249,23 +266,6 @@ def _note(name: str, values: Sequence[float]) -> str:
     spread = f", {min(values):.3f} to {max(values):.3f}" if len(values) > 1 else ""
     panels = "1 panel" if len(values) == 1 else f"{len(values)} panels"
     return f"From the results: {name} {fmean(values):.3f} ({panels}{spread})."
-
-
-def _discordance(panel: PanelResult) -> float | None:
-    """The mean share of items that changed; without a baseline that of any two conditions."""
-    shares = [
-        (r.lost + r.gained) / r.drop.items
-        for r in panel.recipes
-        if r.lost is not None and r.gained is not None and r.drop.items
-    ]
-    if shares:
-        return fmean(shares)
-    pert = panel.components.get("plugin", {}).get("pert")
-    if pert is None or pert.value is None or pert.conditions < 2:
-        return None
-    # Of 0/1 scores, two of J conditions differ in a share 2 v J/(J - 1), where v is the mean
-    # variance within items over all J.
-    return min(1.0, 2.0 * pert.value * pert.conditions / (pert.conditions - 1))
 
 
 def _accuracy(panel: PanelResult) -> float | None:

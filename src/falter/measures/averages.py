@@ -9,15 +9,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.measures.drops import accuracy
-from falter.measures.estimates import Basis, Clusters, Floats, matrix
+from falter.measures.estimates import Basis, Clusters, Floats, matrix, of_rate
 from falter.measures.resample import unit_codes
 from falter.measures.tables import Table
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
-from falter.stats.intervals import Interval, agresti_coull, no_interval, outer
-from falter.stats.mean import ItemMean, clustered, item_mean
-from falter.stats.rates import mean_drop, mean_rate
+from falter.stats.intervals import Interval, Rate, no_interval, outer
+from falter.stats.mean import ALIKE, Inference, ItemMean, item_mean
+from falter.stats.rates import informative_items, mean_drop, rate
 
 
 def group_average(
@@ -77,17 +76,19 @@ def macro_average(
     )
 
 
-def mean_score(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.95) -> Estimate:
-    """The mean of scores, or shares, over all conditions, each counting the same.
+def mean_score(
+    scores: ArrayLike,
+    *,
+    clusters: Clusters = None,
+    level: float = 0.95,
+    scale: tuple[float, float] | None = None,
+) -> Estimate:
+    """Return the mean of scores, or shares, over all conditions, each counting the same.
 
-    `scores` is items x conditions, NaN where missing. Between 0 and 1 the interval is that of
-    `falter.stats.rates.mean_rate`, which stays there; of other scores that of `micro_average`.
+    `scores` is items x conditions, NaN where missing. The interval is that of `rate`.
     """
-    table = _drops(scores)
-    known = table[~np.isnan(table)]
-    in_unit = bool(known.size) and 0.0 <= float(known.min()) <= float(known.max()) <= 1.0
-    mean = (mean_rate if in_unit else item_mean)(table, clusters=clusters, level=level)
-    return _estimate("mean_score", "mean score over all these conditions", mean, level)
+    mean = rate(_drops(scores), clusters=clusters, level=level, scale=scale)
+    return of_rate("mean_score", "mean score over all these conditions", mean)
 
 
 def _drops(values: ArrayLike) -> Floats:
@@ -109,30 +110,7 @@ def _average(
     mean = mean_drop(
         _drops(drops), weights=weights, clusters=clusters, level=level, baseline=baseline
     )
-    found = _estimate(measure, f"mean drop over {over}", mean, level)
-    test = "t" if clusters is None else "the same"
-    if clusters is None and mean.how is not None and mean.how.apart is not None:
-        test = "the larger of t and MOVER"
-    return replace(found, p_value=mean.p_value, method=f"{found.method}; p: {test}")
-
-
-def _estimate(measure: str, what: str, mean: ItemMean, level: float) -> Estimate:
-    """A mean over items as an estimate, without a test."""
-    return Estimate(
-        measure=measure,
-        value=mean.value,
-        status=mean.status,
-        estimand=f"{what}, items like these",
-        low=mean.interval.low,
-        high=mean.interval.high,
-        level=level,
-        method=mean.interval.method,
-        items=mean.items,
-        conditions=mean.conditions,
-        excluded=mean.excluded,
-        clusters=mean.clusters,
-        design_effect=mean.design_effect,
-    )
+    return of_rate(measure, f"mean drop over {over}", mean)
 
 
 # The mean over families of items: every subject counts the same, however many items it has.
@@ -151,8 +129,7 @@ def family_mean(
 
     `scores` is one condition, one score per item, NaN where it is missing; `families` names every
     item's family, as a subject. A family without a score is left out. `group` says how many there
-    are. The interval is `_stratified_interval`; with `clusters`, t over clusters (CR2), and for 0/1
-    scores Agresti and Coull's of the effective number of items; of one family, `accuracy`'s.
+    are. The interval is that of `_of_families`; of one family, `rate`'s.
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or len(families) != len(values):
@@ -175,58 +152,32 @@ def family_mean(
     values = values[present]
     if clusters is not None:
         clusters = [c for c, known in zip(clusters, present, strict=True) if known]
+    # A column for every family: item_mean is the mean of the columns' means.
+    table = np.full((len(values), count), np.nan)
+    table[np.arange(len(values)), codes] = values
     if count == 1:
-        whole = accuracy(values, clusters=clusters, level=level)
-        status, why = whole.status, whole.method.removeprefix("none: ")
-        basis = replace(basis, clusters=whole.clusters, design_effect=whole.design_effect)
-        interval = Interval(low=whole.low, high=whole.high, level=level, method=whole.method)
-    elif clusters is not None:
-        # A column for every family: item_mean is the mean of the columns' means.
-        table = np.full((len(values), count), np.nan)
-        table[np.arange(len(values)), codes] = values
-        mean = item_mean(table, clusters=clusters, level=level)
-        status, why, interval = mean.status, "fewer than two items", mean.interval
-        if mean.value is not None and interval.low is not None:
-            interval = _clustered_interval(mean, values, codes)
-        basis = replace(basis, clusters=mean.clusters, design_effect=mean.design_effect)
+        found = rate(values, clusters=clusters, level=level)
     else:
-        status, why, interval = "ok", "", _stratified_interval(values, codes, level)
-    means = np.bincount(codes, weights=values) / np.bincount(codes).astype(np.float64)
-    estimate = (
-        basis.estimate("family_mean", float(means.mean()), interval, status=status)
-        if status in ("ok", "too_few_clusters")
-        else basis.undefined("family_mean", status, why)
+        found = item_mean(table, clusters=clusters, level=level)
+        if found.items < 2 or found.status == "ok":
+            found = _of_families(found, values, codes, level)
+    estimate = of_rate("family_mean", "mean of family means", found)
+    return replace(
+        estimate, estimand=basis.estimand, excluded=basis.excluded, group={"families": str(count)}
     )
-    return replace(estimate, group={"families": str(count)})
 
 
-def _clustered_interval(mean: ItemMean, values: Floats, codes: NDArray[np.intp]) -> Interval:
-    """`item_mean`'s over clusters; of 0/1 scores Agresti and Coull's, at least as wide."""
-    interval, value = mean.interval, mean.value or 0.0
-    if not np.isin(values, (0.0, 1.0)).all():
-        return interval
-    plain = _stratified_interval(values, codes, interval.level)
-    variance = (mean.standard_error or 0.0) ** 2
-    if variance == 0.0 or not mean.design_effect:
-        return clustered(plain)
-    # As many items as would have this variance without clusters, of which each counts a share.
-    items = value * (1.0 - value) / variance * mean.design_effect * mean.effective_share
-    return clustered(outer(agresti_coull(value * items, items, level=interval.level), plain))
-
-
-def _stratified_interval(values: Floats, codes: NDArray[np.intp], level: float) -> Interval:
-    """For the mean p over F families of the means m of their n items: the families are strata.
+def _of_families(mean: ItemMean, values: Floats, codes: NDArray[np.intp], level: float) -> ItemMean:
+    """Return the mean p over F families of the means m of their n items: families are strata.
 
         v = (Σ (x − m)² + 2S)/(n − 1 + 2)        S = mean over families of the mean of (x − p)²
         variance = Σ (v/n) / F²        freedom = (Σ 1/n)² / Σ 1/(n² (n − 1 + 2))
 
     v is a family's own variance as if it had two more degrees of freedom with the variance of all,
-    so that a family of few items that are all alike does not pass for certainty. Scores of 0 and 1:
-    Agresti and Coull's interval for a share p of p (1 − p)/variance items, less (z/t)² for the few
-    items of a small family, with Student's t on these degrees of freedom. Others: p ± t √variance.
+    so that a family of few items that are all alike does not pass for certainty. Between 0 and 1
+    the interval is that of `Rate`, of F²/Σ 1/n items; clusters enter by their own variance (CR2).
+    For other scores it is p ± t √variance.
     """
-    from scipy.special import stdtrit
-
     sizes = np.bincount(codes).astype(np.float64)
     means = np.bincount(codes, weights=values) / sizes
     value, count = float(means.mean()), len(sizes)
@@ -237,18 +188,30 @@ def _stratified_interval(values: Floats, codes: NDArray[np.intp], level: float) 
     variance = float((variances / sizes).sum()) / count**2
     shares = 1.0 / sizes
     freedom = shares.sum() ** 2 / float((np.square(shares) / freedoms).sum())
-    t, z = (float(stdtrit(df, 0.5 + level / 2.0)) for df in (freedom, math.inf))
-    if np.isin(values, (0.0, 1.0)).all():
-        # All alike: p (1 - p)/variance is 0/0, and its limit is F²/Σ 1/n items.
-        all_alike = variance == 0.0
-        items = count**2 / shares.sum() if all_alike else value * (1.0 - value) / variance
-        items = float(items) * (z / t) ** 2
-        interval = agresti_coull(value * items, items, level=level)
-        return replace(interval, method="agresti-coull, items by stratum")
-    if variance == 0.0:
-        return Interval(low=None, high=None, level=level, method="none: all items alike")
-    half = t * math.sqrt(variance)
-    return Interval(low=value - half, high=value + half, level=level, method="t by stratum")
+    mean = replace(mean, value=value, status="ok")
+    if not 0.0 <= values.min() <= values.max() <= 1.0:
+        if mean.clusters is not None:
+            return mean
+        how = Inference(
+            value=value, error=math.sqrt(variance), freedom=freedom, pairs=None, least=None,
+            method="t by stratum",
+        )  # fmt: skip
+        return replace(mean, interval=how.interval(level))
+    q, items = value * (1.0 - value), float(count**2 / shares.sum())
+    if q > 0.0 and variance == 0.0:
+        return replace(mean, interval=no_interval(level, ALIKE))
+    whole = Rate(
+        value=value,
+        items=items,
+        informative=informative_items(values),
+        own=variance / q if q > 0.0 else 1.0 / items,
+        freedom=freedom,
+    )
+    if mean.clusters is not None and mean.freedom and q > 0.0:
+        by_cluster = (mean.standard_error or 0.0) ** 2 / q
+        whole = replace(whole, by_cluster=by_cluster, cluster_freedom=mean.freedom)
+    interval = whole.interval(level)
+    return replace(mean, interval=interval, informative=whole.informative)
 
 
 # The mean of one number over several tasks, from its intervals on each.

@@ -334,15 +334,17 @@ def _between(
 def _widened(estimate: Estimate, between: Between | None, level: float) -> Estimate:
     """The estimate with its interval widened to that one, and a p-value no smaller than its."""
     ends = None if between is None else between.interval(level)
-    if between is None or ends is None or estimate.low is None or estimate.high is None:
+    if between is None or ends is None or ends.low is None or ends.high is None:
+        return estimate
+    if estimate.low is None or estimate.high is None:
         return estimate
     p_value = estimate.p_value
     if p_value is not None:
         p_value = max(p_value, least_error(between.excludes_zero))
     return replace(
         estimate,
-        low=min(estimate.low, ends[0]),
-        high=max(estimate.high, ends[1]),
+        low=min(estimate.low, ends.low),
+        high=max(estimate.high, ends.high),
         p_value=p_value,
         method=f"{estimate.method}, holding MOVER",
     )

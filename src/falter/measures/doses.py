@@ -16,7 +16,7 @@ from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
 from falter.stats.clusters import cluster_parts, too_few_clusters
 from falter.stats.intervals import Interval, no_interval
-from falter.stats.mean import ItemMean
+from falter.stats.mean import Inference, ItemMean
 from falter.stats.multiplicity import max_t
 
 
@@ -33,8 +33,6 @@ def contrast(
     `falter.stats.mean.item_mean`: CR2 with Satterthwaite's degrees of freedom; fewer than 6:
     too_few_clusters.
     """
-    from scipy.special import stdtr, stdtrit
-
     c = np.asarray(coefficients, dtype=np.float64)
     codes = unit_codes(clusters, len(matrix))
     present = ~np.isnan(matrix) & (c != 0.0)
@@ -47,7 +45,6 @@ def contrast(
         value=None,
         status="insufficient_data",
         interval=no_interval(level),
-        p_value=None,
         standard_error=0.0,
         freedom=None,
         items=items,
@@ -55,7 +52,6 @@ def contrast(
         conditions=int((c != 0.0).sum()),
         clusters=None if clusters is None else len(np.unique(codes)),
         design_effect=None,
-        effective_share=1.0,
     )
     if items < 2 or (counts[c != 0.0] == 0).any():
         return unknown
@@ -85,10 +81,10 @@ def contrast(
             error = clustered
     if error == 0.0 or freedom <= 0.0:
         return known
-    half = float(stdtrit(freedom, 0.5 + level / 2.0)) * error
-    interval = Interval(low=value - half, high=value + half, level=level, method=method)
-    p_value = float(2.0 * stdtr(freedom, -abs(value / error)))
-    return replace(known, interval=interval, p_value=p_value)
+    how = Inference(
+        value=value, error=error, freedom=freedom, pairs=None, least=None, method=method
+    )
+    return replace(known, interval=how.interval(level), how=how)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

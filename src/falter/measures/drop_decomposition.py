@@ -1,50 +1,56 @@
-"""Of a drop, how much is real: reading, meaning, serving, and what is left for the wording."""
+"""Of a drop: in which state its points ended, and what of it may be blamed on the test."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations
-from math import factorial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.measures.drops import accuracy_drop
+from falter.measures.drops import accuracy, accuracy_drop
 from falter.measures.estimates import Basis, Bools, Clusters, Floats, items_by_times
-from falter.measures.resample import resampled_sums, student_bca, unit_codes, unit_sums
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
-from falter.stats.intervals import no_interval
-
-CORRECTIONS = ("reading", "meaning", "serving")
-_SUBSETS = tuple(
-    frozenset(chosen)
-    for size in range(len(CORRECTIONS) + 1)
-    for chosen in combinations(range(len(CORRECTIONS)), size)
+from falter.stats.intervals import (
+    Interval,
+    clopper_pearson,
+    no_interval,
+    outer,
+    wilson_interval,
 )
-_NAMES = (*CORRECTIONS, "wording")
+
+STATES = ("another", "unparsed", "truncated", "refused")
+"""What a reply that lost a point is: another answer, or one without an answer, by its reason."""
+_UNPARSED, _TRUNCATED = STATES.index("unparsed"), STATES.index("truncated")
+BLAMES = ("reading", "meaning", "serving")
 _ESTIMANDS = {
-    "reading": "what of the drop goes away when a second reader reads the answers, items like "
-    "these",
-    "meaning": "what of the drop goes away without the items whose meaning check fails, items "
-    "like these",
-    "serving": "what of the drop goes away without the cells that were served differently from "
-    "their baseline, items like these",
-    "wording": "what of the drop is left after all corrections, items like these",
+    "reading": "right answers that only a second reader finds, before less after",
+    "meaning": "what of the drop items whose meaning check fails add",
+    "serving": "what of the drop items that were served differently add",
+    "wording": "the drop among the items that neither concerns, read by both readers",
 }
 NOTHING = "none: nothing to correct"
+# With fewer touched items the normal approximation fails: exact ends of the share are multiplied.
+FEW_TOUCHED = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropParts:
-    """A drop and the parts that add up to it; `corrected` says how many items each one touched."""
+    """A drop, and two sets of parts that each add up to it.
+
+    `states` say in which state the points ended (`STATES`); `reading`, `meaning` and `serving` may
+    be blamed on the test, and `wording` is the rest. `corrected` counts the items of the blames.
+    """
 
     drop: Estimate
     reading: Estimate
     meaning: Estimate
     serving: Estimate
     wording: Estimate
+    states: Mapping[str, Estimate]
     corrected: tuple[int, ...]
 
     @property
@@ -53,166 +59,123 @@ class DropParts:
         return self.reading, self.meaning, self.serving, self.wording
 
     @property
-    def leaves_out_zero(self) -> bool:
-        """Whether the drop's interval does."""
-        return _leaves_out_zero(self.drop) is True
+    def blamed(self) -> str | None:
+        """The largest part of the test that is shown, if the wording is not; else None."""
+        if shown(self.wording):
+            return None
+        found = [name for name in BLAMES if shown(getattr(self, name))]
+        return max(found, key=lambda name: getattr(self, name).low, default=None)
 
-    @property
-    def wording_known(self) -> bool:
-        """Whether the part of the wording has an interval."""
-        return _leaves_out_zero(self.wording) is not None
 
-    @property
-    def not_the_wording(self) -> bool:
-        """Whether the drop's interval leaves out zero and that of its wording part does not."""
-        return self.leaves_out_zero and _leaves_out_zero(self.wording) is False
+def shown(estimate: Estimate) -> bool:
+    """Return True if the interval of a part lies above 0."""
+    return estimate.low is not None and estimate.low > 0.0
 
 
 def drop_parts(
     before: ArrayLike,
     after: ArrayLike,
     *,
+    states: tuple[ArrayLike, ArrayLike] | None = None,
     reread: tuple[ArrayLike, ArrayLike] | None = None,
     meaning_fails: ArrayLike | None = None,
     served_differently: ArrayLike | None = None,
     clusters: Clusters = None,
     level: float = 0.95,
-    replications: int = 2000,
-    seed: int = 0,
 ) -> DropParts:
-    """What each of three corrections takes away of a drop, averaged over the orders of applying.
+    """Split a drop D by the state of the replies, and by what may be blamed on the test.
 
-        D(A) = mean over items of mean(before) − mean(after), after the corrections in A
-        part_k = Σ_{A without k} |A|! (2 − |A|)!/3! (D(A) − D(A and k))
-        wording = D(all three), so that D(none) = reading + meaning + serving + wording
+    By state s: (points lost in replies after in s − points gained from replies before in s)/n.
 
-    `before` and `after` are items, or items x times asked: what is observed, with unread answers
-    as 0 and NaN only for what failed. `reread` are the scores of a second reader for the same
-    cells, NaN where it cannot read them either: an item that has none left on one side is left
-    out of both. The masks are of the cells of `after`. What is None was not looked at: its part
-    is `not_identified`, and the wording part holds it. A correction that touches nothing is 0
-    and has no interval. No item left after the corrections: insufficient_data.
-    Intervals: BCa bootstrap of items, or clusters, through the whole computation, at the tail of
-    Student's t for the items that a part touches; the drop's is `accuracy_drop`'s.
-    Source: Shapley (1953) for the averaging.
+    By blame, where y' is the larger of a reply's score and the second reader's if the reply was
+    unparsed or cut off, T the touched items (their meaning check failed, or they were served
+    differently), R the rest, and s = |T|/n:
+
+        reading = D − D'    meaning + serving = s(D'_T − D'_R)    wording = D'_R
+
+    An item with both marks counts half in each. A reply that the second reader cannot read stays
+    wrong, and so does a refusal.
+
+    Parameters
+    ----------
+    before, after : items, or items x times asked; unread replies 0, NaN only for what failed.
+    states : for the same cells, places in `STATES`; without it every reply is another answer.
+    reread : the second reader's scores for the same cells, NaN where it reads nothing.
+    meaning_fails, served_differently : masks of the cells of `after`, or of its items.
+
+    Returns
+    -------
+    Parts that are None were not looked at: they are `not_identified`, and the wording holds them.
+    A part that touches nothing is 0 and has no interval.
+
+    Notes
+    -----
+    Reading, wording and the states have the paired interval of their items; meaning and serving
+    that of a product of a share (Wilson) and a difference (MOVER); with fewer than 10 touched items
+    the extreme products of exact ends. Source: Zou and Donner (2008).
     """
-    cells = _cells(before, after, reread, meaning_fails, served_differently)
-    drops = _drops(cells)
-    items = ~np.isnan(drops[:, 0])
-    touched = _touched(cells) & items[:, None]
-    codes = unit_codes(clusters, len(items))
-    sizes = [len(np.unique(codes[hit])) for hit in (*touched.T, items)]
-    drop = accuracy_drop(_mean(cells.before), _mean(cells.after), clusters=clusters, level=level)
-    values, draws, left_out = _resampled(drops[items], codes[items], replications, seed)
-    basis = Basis(
-        estimand="",
-        items=int(items.sum()),
-        conditions=2,
-        excluded=int((~items).sum()),
-        level=level,
-        seed=seed,
-    )
-    parts: dict[str, Estimate] = {}
-    for k, name in enumerate(_NAMES):
-        about = replace(basis, estimand=_ESTIMANDS[name])
-        fixed = _without_draws(name, k, about, drop, float(values[k]), cells, sizes)
-        if fixed is None:
-            interval = student_bca(
-                float(values[k]), draws[:, k], left_out[:, k], level=level, size=sizes[k]
-            )
-            fixed = about.estimate(f"drop_parts.{name}", float(values[k]), interval)
-            if name == "wording" and interval.low is None:
-                left = accuracy_drop(
-                    *_corrected(cells, _SUBSETS[-1]), clusters=clusters, level=level
-                )
-                fixed = replace(fixed, low=left.low, high=left.high, method=left.method)
-        parts[name] = fixed
-    corrected = tuple(int(count) for count in touched.sum(axis=0))
-    return DropParts(drop=drop, corrected=corrected, **parts)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cells:
-    """What was observed, what a second reader makes of it, and which cells of `after` are cut."""
-
-    before: Floats
-    after: Floats
-    reread: tuple[Floats, ...]
-    cuts: tuple[Bools, Bools]
-    looked_at: tuple[bool, ...]
-
-
-def _without_draws(
-    name: str,
-    k: int,
-    about: Basis,
-    drop: Estimate,
-    value: float,
-    cells: _Cells,
-    sizes: Sequence[int],
-) -> Estimate | None:
-    """A part that needs no bootstrap: not looked at, undefined, 0, or the drop itself."""
-    measure = f"drop_parts.{name}"
-    if name != "wording" and not cells.looked_at[k]:
-        return about.undefined(measure, "not_identified", "it was not looked at")
-    if drop.value is None:
-        return about.undefined(measure, "insufficient_data", "fewer than two items")
-    if name != "wording" and not sizes[k]:
-        return about.estimate(measure, 0.0, replace(no_interval(about.level), method=NOTHING))
-    if np.isnan(value):
-        return about.undefined(measure, "insufficient_data", "no item is left when corrected")
-    if not any(sizes[:-1]):
-        return replace(drop, measure=measure, estimand=about.estimand, seed=about.seed)
-    return None
-
-
-def _leaves_out_zero(estimate: Estimate) -> bool | None:
-    """Whether the interval lies on one side of zero; None where there is none."""
-    low, high = estimate.low, estimate.high
-    if low is None or high is None:
-        return None
-    return low > 0.0 or high < 0.0
-
-
-def _cells(
-    before: ArrayLike,
-    after: ArrayLike,
-    reread: tuple[ArrayLike, ArrayLike] | None,
-    meaning_fails: ArrayLike | None,
-    served_differently: ArrayLike | None,
-) -> _Cells:
-    """Everything as items x times asked, checked; a second reader reads only what was observed."""
     sides = items_by_times("before", before), items_by_times("after", after)
     if len(sides[0]) != len(sides[1]):
         raise InvalidValue("before, after", (len(sides[0]), len(sides[1])), "the same items twice")
-    again = sides if reread is None else tuple(items_by_times("reread", side) for side in reread)
-    for side, second in zip(sides, again, strict=True):
-        if side.shape != second.shape:
-            raise InvalidValue("reread", second.shape, f"the cells that were read, {side.shape}")
-    shape = sides[1].shape
-    return _Cells(
-        before=sides[0],
-        after=sides[1],
-        reread=tuple(
-            np.where(np.isnan(side), np.nan, second)
-            for side, second in zip(sides, again, strict=True)
-        ),
-        cuts=(
-            _mask("meaning_fails", meaning_fails, shape),
-            _mask("served_differently", served_differently, shape),
-        ),
-        looked_at=(reread is not None, meaning_fails is not None, served_differently is not None),
+    kinds = _like("states", states or tuple(np.zeros(side.shape) for side in sides), sides)
+    again = _like("reread", reread or tuple(np.full(side.shape, np.nan) for side in sides), sides)
+    options: dict[str, Any] = {"clusters": clusters, "level": level}
+    means = _mean(sides[0]), _mean(sides[1])
+    drop = accuracy_drop(*means, **options)
+    kept = ~np.isnan(means[0] - means[1])
+    corrected = tuple(_corrected(*cells) for cells in zip(sides, kinds, again, strict=True))
+    left = _mean(corrected[0]) - _mean(corrected[1])
+    recovered = means[0] - means[1] - left
+    marks = [
+        None if mask is None else _mask(name, mask, sides[1]) & kept
+        for name, mask in (("meaning_fails", meaning_fails),
+                           ("served_differently", served_differently))
+    ]  # fmt: skip
+    none = np.zeros(len(left), np.bool_)
+    either, both = (
+        np.asarray(join(*(none if mark is None else mark for mark in marks)))
+        for join in (np.logical_or, np.logical_and)
+    )
+    rest = _paired(np.where(either, np.nan, left), options)
+    reading = _paired(recovered, options)
+    found = [np.asarray((now > was).any(axis=1)) for now, was in zip(corrected, sides, strict=True)]
+    counts = [int(((found[0] | found[1]) & kept).sum()),
+              *(0 if mark is None else int(mark.sum()) for mark in marks)]  # fmt: skip
+    parts: dict[str, Estimate] = {
+        "wording": rest,
+        "reading": _reading(reading, counts[0], looked_at=reread is not None),
+    }
+    for name, mark in zip(BLAMES[1:], marks, strict=True):
+        parts[name] = _touched_part(mark, both, left, rest, drop, options)
+    named = {
+        name: replace(part, measure=f"drop_parts.{name}", p_value=None,
+                      estimand=f"{_ESTIMANDS[name]}, items like these")
+        for name, part in parts.items()
+    }  # fmt: skip
+    return DropParts(
+        drop=drop,
+        states=_by_state(sides, kinds, means, options),
+        corrected=tuple(counts),
+        **named,
     )
 
 
-def _mask(name: str, mask: ArrayLike | None, shape: tuple[int, ...]) -> Bools:
-    if mask is None:
-        return np.zeros(shape, np.bool_)
-    cells = np.asarray(mask, dtype=np.bool_)
-    cells = cells[:, None] if cells.ndim == 1 else cells
-    if cells.shape not in (shape, (shape[0], 1)):
-        raise InvalidValue(name, cells.shape, f"the cells of after, {shape}, or its items")
-    return np.broadcast_to(cells, shape)
+def _like(name: str, pair: Any, sides: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Both arrays as items x times asked, of the shapes of what was observed."""
+    first, second = (items_by_times(name, side) for side in pair)
+    for side, other in zip(sides, (first, second), strict=True):
+        if side.shape != other.shape:
+            raise InvalidValue(name, other.shape, f"the cells that were read, {side.shape}")
+    return first, second
+
+
+def _mask(name: str, mask: ArrayLike, cells: Floats) -> Bools:
+    """For every item whether any of its cells is marked."""
+    marks = np.asarray(mask, dtype=np.bool_)
+    marks = marks[:, None] if marks.ndim == 1 else marks
+    if marks.shape not in (cells.shape, (len(cells), 1)):
+        raise InvalidValue(name, marks.shape, f"the cells of after, {cells.shape}, or its items")
+    return np.asarray((marks & ~np.isnan(cells)).any(axis=1))
 
 
 def _mean(cells: Floats) -> Floats:
@@ -223,65 +186,135 @@ def _mean(cells: Floats) -> Floats:
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def _corrected(cells: _Cells, chosen: frozenset[int]) -> tuple[Floats, Floats]:
-    """Every item's mean on both sides after some of the corrections; NaN where nothing is left."""
-    before, after = cells.reread if 0 in chosen else (cells.before, cells.after)
-    for k, cut in enumerate(cells.cuts, start=1):
-        if k in chosen:
-            after = np.where(cut, np.nan, after)
-    return _mean(before), _mean(after)
+def _corrected(cells: Floats, kinds: Floats, again: Floats) -> Floats:
+    """The scores, with the right answers that only the second reader finds."""
+    lacks = np.isin(kinds, (_UNPARSED, _TRUNCATED)) & ~np.isnan(again)
+    return np.where(lacks, np.fmax(cells, again), cells)
 
 
-def _drops(cells: _Cells) -> Floats:
-    """Items x sets of corrections: the drops after these; NaN where an item is left out."""
-    touches = np.flatnonzero(_touched(cells).any(axis=0)).tolist()
-    felt = [chosen.intersection(touches) for chosen in _SUBSETS]
-    drops = {chosen: np.subtract(*_corrected(cells, chosen)) for chosen in set(felt)}
-    return np.stack([drops[chosen] for chosen in felt], axis=1)
+def _paired(numbers: Floats, options: Mapping[str, Any]) -> Estimate:
+    """The mean of numbers from −1 to 1 with the paired interval: counts above and below 0."""
+    return accuracy_drop(np.maximum(numbers, 0.0), np.maximum(-numbers, 0.0), **options)
 
 
-def _touched(cells: _Cells) -> Bools:
-    """Items x corrections: whether it changes or leaves out anything of the item."""
-    reread = np.zeros(len(cells.before), np.bool_)
-    for side, again in zip((cells.before, cells.after), cells.reread, strict=True):
-        reread |= (~np.isnan(side) & ~np.isclose(side, again, equal_nan=True)).any(axis=1)
-    seen = ~np.isnan(cells.after)
-    return np.stack([reread, *((cut & seen).any(axis=1) for cut in cells.cuts)], axis=1)
+def _by_state(
+    sides: tuple[Floats, Floats],
+    kinds: tuple[Floats, Floats],
+    means: tuple[Floats, Floats],
+    options: Mapping[str, Any],
+) -> dict[str, Estimate]:
+    """What of the drop ended in each state; another answer is the rest."""
+    parts = {}
+    rest = means[0] - means[1]
+    for code, name in enumerate(STATES[1:], start=1):
+        shares = [_mean(np.where(np.isnan(side), np.nan, kind == code))
+                  for side, kind in zip(sides, kinds, strict=True)]  # fmt: skip
+        parts[name] = shares[1] * means[0] - shares[0] * means[1]
+        rest = rest - parts[name]
+    parts[STATES[0]] = rest
+    return {
+        name: replace(
+            _paired(numbers, options),
+            measure=f"drop_parts.state.{name}",
+            estimand="points lost to replies of this kind, items like these",
+            p_value=None,
+        )
+        for name, numbers in parts.items()
+    }
 
 
-def _weights() -> Floats:
-    """Parts x subsets: what each D(A) counts in each part."""
-    count = len(CORRECTIONS)
-    weights = np.zeros((count + 1, len(_SUBSETS)))
-    for at, subset in enumerate(_SUBSETS):
-        for k in set(range(count)) - subset:
-            weight = factorial(len(subset)) * factorial(count - 1 - len(subset)) / factorial(count)
-            weights[k, at] += weight
-            weights[k, _SUBSETS.index(subset | {k})] -= weight
-    weights[count, -1] = 1.0
-    return weights
+def _reading(part: Estimate, recovered: int, *, looked_at: bool) -> Estimate:
+    if not looked_at:
+        return _without(part, "not_identified", None, "none: it was not looked at")
+    if recovered == 0 and part.value is not None:
+        return _without(part, "ok", 0.0, NOTHING)
+    return part
 
 
-_WEIGHTS = _weights()
+def _without(part: Estimate, status: Any, value: float | None, method: str) -> Estimate:
+    return replace(part, value=value, status=status, low=None, high=None, method=method)
 
 
-def _split(sums: Floats) -> Floats:
-    """The parts from the sums of drops and of counts, subset by subset."""
-    total, count = sums[..., : len(_SUBSETS)], sums[..., len(_SUBSETS) :]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = np.where(count > 0, total / count, np.nan)
-        parts: Floats = means @ _WEIGHTS.T
-    return parts
+def _touched_part(
+    mark: Bools | None,
+    both: Bools,
+    left: Floats,
+    rest: Estimate,
+    drop: Estimate,
+    options: Mapping[str, Any],
+) -> Estimate:
+    """s(D'_T − D'_R) for the items of one mark, with its interval."""
+    if mark is None:
+        return _without(drop, "not_identified", None, "none: it was not looked at")
+    if drop.value is None:
+        return _without(drop, "insufficient_data", None, "none: fewer than two items")
+    if not mark.any():
+        return _without(drop, "ok", 0.0, NOTHING)
+    if rest.value is None:
+        return _without(drop, "insufficient_data", None, "none: no item is left when corrected")
+    weights = np.where(mark, np.where(both, 0.5, 1.0), 0.0)
+    n = int((~np.isnan(left)).sum())
+    share = float(weights.sum()) / n
+    mean = float((weights * np.nan_to_num(left)).sum() / weights.sum())
+    value = share * (mean - rest.value)
+    basis = Basis(estimand="", items=n, conditions=2, clusters=drop.clusters, level=drop.level)
+    if rest.low is None or rest.high is None or drop.low is None:
+        return replace(basis.estimate("", value, no_interval(drop.level)), excluded=drop.excluded)
+    few = int(mark.sum()) < FEW_TOUCHED
+    ends = _share_of_items(mark & ~np.isnan(left), ~np.isnan(left), few=few, **options)
+    own = _paired(np.where(mark, left, np.nan), {"level": drop.level})
+    if options["clusters"] is not None:
+        own = _wider(own, _paired(np.where(mark, left, np.nan), options))
+    low = -1.0 if own.low is None else own.low
+    high = 1.0 if own.high is None else own.high
+    delta = mean - rest.value
+    below = math.hypot(mean - low, rest.high - rest.value)
+    above = math.hypot(high - mean, rest.value - rest.low)
+    start, end = _product(share, ends, delta, (delta - below, delta + above), few=few)
+    method = "exact ends of the share" if few else "Wilson and MOVER, product"
+    interval = Interval(low=start, high=end, level=drop.level, method=method)
+    return replace(basis.estimate("", value, interval), excluded=drop.excluded)
 
 
-def _resampled(
-    drops: Floats, codes: NDArray[np.intp], replications: int, seed: int
-) -> tuple[Floats, Floats, Floats]:
-    """The parts, those of the resamples, and those without one unit each."""
-    present = ~np.isnan(drops)
-    units = unit_sums(np.concatenate([np.where(present, drops, 0.0), present], axis=1), codes)
-    total = units.sum(axis=0)
-    if len(units) < 2:
-        none = np.full((0, len(_NAMES)), np.nan)
-        return _split(total), none, none
-    return _split(total), _split(resampled_sums(units, replications, seed)), _split(total - units)
+def _wider(one: Estimate, other: Estimate) -> Estimate:
+    """The first, with an interval that holds the second; without any where that has none."""
+    if other.low is None or other.high is None or one.low is None or one.high is None:
+        return replace(one, low=None, high=None)
+    return replace(one, low=min(one.low, other.low), high=max(one.high, other.high))
+
+
+def _share_of_items(
+    mark: Bools, kept: Bools, *, few: bool, clusters: Clusters, level: float
+) -> tuple[float, float]:
+    """The ends of the share of touched items."""
+    count, n = int(mark.sum()), int(kept.sum())
+    interval = (clopper_pearson if few else wilson_interval)(count, n, level=level)
+    if clusters is not None:
+        of_clusters = accuracy(np.where(kept, mark, np.nan), clusters=clusters, level=level)
+        known = of_clusters.low is not None
+        wide = Interval(
+            low=of_clusters.low if known else 0.0,
+            high=of_clusters.high if known else 1.0,
+            level=level,
+            method="",
+        )
+        interval = outer(interval, wide)
+    return interval.low or 0.0, 1.0 if interval.high is None else interval.high
+
+
+def _product(
+    share: float,
+    ends: tuple[float, float],
+    delta: float,
+    reach: tuple[float, float],
+    *,
+    few: bool,
+) -> tuple[float, float]:
+    """The interval of a share times a difference, from those of both."""
+    if few:
+        corners: NDArray[np.float64] = np.outer(ends, reach)
+        return float(corners.min()), float(corners.max())
+    nearer, farther = ends if delta > 0.0 else ends[::-1]
+    low = share * delta - math.hypot(delta * (share - nearer), share * (delta - reach[0]))
+    high = share * delta + math.hypot(delta * (farther - share), share * (reach[1] - delta))
+    return low, high

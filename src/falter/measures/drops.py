@@ -2,64 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from falter.measures.estimates import Basis, Clusters, Floats, matrix, vectors
+from falter.measures.estimates import Basis, Clusters, Floats, matrix, of_rate, vectors
 from falter.measures.resample import bootstrap_of_whole_rows, sums_interval, unit_codes, unit_sums
 from falter.records.errors import InvalidValue, UnknownName
 from falter.records.types import Estimate
-from falter.stats.intervals import agresti_coull, outer
-from falter.stats.mean import clustered, item_mean
+from falter.stats.mean import item_mean
 from falter.stats.multiplicity import max_t
 from falter.stats.paired import paired_difference
+from falter.stats.rates import rate
 
 
-def accuracy(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.95) -> Estimate:
-    """The mean score of one condition over its items; NaN is missing and counted as excluded.
+def accuracy(
+    scores: ArrayLike,
+    *,
+    clusters: Clusters = None,
+    level: float = 0.95,
+    scale: tuple[float, float] | None = None,
+) -> Estimate:
+    """Return the mean score of one condition over its items; NaN is missing, counted as excluded.
 
-    Agresti and Coull's interval for 0/1 scores, of the effective number of items where they are
-    clustered and never narrower than without clusters; Student's t for others, CR2 with `clusters`.
-    A single 0/1 item has an interval, a single other item is insufficient_data; fewer than 6
-    clusters are too_few_clusters.
+    The interval is that of `rate`: of 0/1 scores Agresti and Coull's, of scores in between, as
+    means of several runs, that of as many independent answers as they are worth. `scale` is the
+    lowest and highest score of ratings. A single 0/1 item has an interval, a single other item is
+    insufficient_data; fewer than 6 clusters are too_few_clusters.
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1:
         raise InvalidValue("scores", values.shape, "a vector, one score per item")
-    mean = item_mean(values, clusters=clusters, level=level)
-    value, status, interval = mean.value, mean.status, mean.interval
-    present = values[~np.isnan(values)]
-    binary = bool(((present == 0.0) | (present == 1.0)).all())
-    if binary and clusters is None and len(present):
-        value, status = float(present.mean()), "ok"
-        interval = agresti_coull(int(present.sum()), len(present), level=level)
-    elif binary and value is not None and interval.low is not None:
-        right, share = value * len(present), mean.effective_share
-        interval = clustered(
-            outer(
-                agresti_coull(right * share, len(present) * share, level=level),
-                agresti_coull(right, len(present), level=level),
-            )
-        )
-    return Estimate(
-        measure="accuracy",
-        value=value,
-        status=status,
-        estimand="mean score in this condition, items like these",
-        low=interval.low,
-        high=interval.high,
-        level=level,
-        method=interval.method,
-        items=mean.items,
-        conditions=1,
-        excluded=mean.excluded,
-        clusters=mean.clusters,
-        design_effect=mean.design_effect,
-    )
+    mean = rate(values, clusters=clusters, level=level, scale=scale)
+    return replace(of_rate("accuracy", "mean score in this condition", mean), conditions=1)
 
 
 def accuracy_drop(
@@ -177,76 +154,33 @@ def relative_change(
     changes its sign in more than one draw of twenty: report such a change in points. Old mean 0:
     undefined_zero_denominator; fewer than two items: insufficient_data.
     """
-
-    def statistic(sums: Floats) -> Floats:
-        # From the sums of 1, old and new
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(sums[..., 2] / sums[..., 1] - 1.0)
-
-    arms = [old, new]
-    return _estimate("relative_change", arms, statistic, clusters, level, replications, seed)
-
-
-def net_relative_change(
-    old: ArrayLike,
-    new: ArrayLike,
-    repeat: ArrayLike,
-    *,
-    clusters: Clusters = None,
-    level: float = 0.95,
-    replications: int = 2000,
-    seed: int = 0,
-) -> Estimate:
-    """The relative change less that of asking the same prompt again, with one interval for both.
-
-    (mean new − mean repeat)/mean old over the items that have all three; see `relative_change`. One
-    repetition is itself a draw: the interval allows for that, a table of two percentages does not.
-    """
-
-    def statistic(sums: Floats) -> Floats:
-        # From the sums of 1, old, new and repeat
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray((sums[..., 2] - sums[..., 3]) / sums[..., 1])
-
-    arms = [old, new, repeat]
-    return _estimate("net_relative_change", arms, statistic, clusters, level, replications, seed)
-
-
-def _estimate(
-    measure: str,
-    arms: list[ArrayLike],
-    statistic: Callable[[Floats], Floats],
-    clusters: Clusters,
-    level: float,
-    replications: int,
-    seed: int,
-) -> Estimate:
-    table = np.column_stack(vectors("old, new", *arms))
+    table = np.column_stack(vectors("old, new", old, new))
     whole = np.logical_not(np.isnan(table).any(axis=1))
     basis = Basis(
         estimand="relative change of the mean score, items like these",
         items=int(whole.sum()),
-        conditions=len(arms),
+        conditions=2,
         excluded=int((~whole).sum()),
         level=level,
         seed=seed,
     )
     codes = unit_codes(clusters, len(table))[whole]
     if basis.items < 2:
-        return basis.undefined(measure, "insufficient_data", "fewer than two items")
+        return basis.undefined("relative_change", "insufficient_data", "fewer than two items")
     units = unit_sums(np.column_stack([np.ones(basis.items), table[whole]]), codes)
     sums = units.sum(axis=0)
     if abs(sums[1]) <= 1e-12 * np.abs(units[:, 1]).sum():
-        return basis.undefined(measure, "undefined_zero_denominator", "the old mean is 0")
+        return basis.undefined("relative_change", "undefined_zero_denominator", "the old mean is 0")
     sign = np.sign(sums[1])
 
-    def with_the_sign(draws: Floats) -> Floats:
-        return np.asarray(np.where(draws[..., 1] * sign > 0.0, statistic(draws), np.nan))
+    def change(draws: Floats) -> Floats:
+        # From the sums of 1, old and new
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = draws[..., 2] / draws[..., 1] - 1.0
+        return np.asarray(np.where(draws[..., 1] * sign > 0.0, ratio, np.nan))
 
-    interval = sums_interval(
-        units, with_the_sign, level=level, replications=replications, seed=seed
-    )
-    return basis.estimate(measure, float(statistic(sums)), interval)
+    interval = sums_interval(units, change, level=level, replications=replications, seed=seed)
+    return basis.estimate("relative_change", float(change(sums)), interval)
 
 
 # Relative loss of performance, in the conventions that are called performance drop rate.

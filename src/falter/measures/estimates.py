@@ -108,6 +108,18 @@ class Basis:
         )
 
 
+def of_rate(measure: str, what: str, mean: ItemMean) -> Estimate:
+    """Return a mean over items as an estimate; `what` is what its value is, without the items."""
+    basis = Basis(
+        estimand=f"{what}, items like these",
+        items=0,
+        conditions=mean.conditions,
+        level=mean.interval.level,
+    ).counting(mean)
+    found = basis.of_mean(measure, mean, p_value=mean.p_value)
+    return replace(found, informative=mean.informative)
+
+
 def vectors(names: str, *values: ArrayLike) -> list[Floats]:
     """Vectors of the same items."""
     arrays = [np.asarray(vector, dtype=np.float64) for vector in values]

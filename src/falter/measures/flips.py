@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -15,27 +16,47 @@ from falter.measures.resample import resampled_sums, student_bca, unit_codes, un
 from falter.measures.tables import outcome_array
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
-from falter.stats.intervals import Interval, no_interval, wilson_interval
+from falter.stats.intervals import Interval, no_interval
 from falter.stats.resampling import jackknife
 
 # Scores this close are the same.
 SCORE_TOLERANCE = 1e-9
-# An item flips if its score moves by more than this.
-FLIP_THRESHOLD = 0.5
+# A graded score turns if it moves by more than this share of its scale, unless asking again moves
+# it by more.
+TURN = 0.05
+# So many repeat pairs are needed to know how far asking again moves a graded score.
+FEWEST_PAIRS = 20
 # Stands for a ratio whose denominator is 0 in a resample: beyond every real one.
 INFINITE_RATIO = 1e12
+
+
+def turn_threshold(scores: ArrayLike, again: ArrayLike = (), *, turn: float = TURN) -> float:
+    """Return how far a score must move to have turned: one number for a panel and its scorer.
+
+    `scores` are those of the panel, NaN where missing: 0/1 scores turn by any change. Graded scores
+    turn by more than `turn`, and where `again` has 20 or more moves of asking again (repeat less
+    first), by more than the ⌈.95(m + 1)⌉-th smallest of these m moves.
+    """
+    values, moves = (np.asarray(x, dtype=np.float64).ravel() for x in (scores, again))
+    if np.isin(values[~np.isnan(values)], (0.0, 1.0)).all():
+        return SCORE_TOLERANCE
+    moves = np.sort(np.abs(moves[~np.isnan(moves)]))
+    if len(moves) < FEWEST_PAIRS:
+        return turn
+    return max(turn, float(moves[min(len(moves), math.ceil(0.95 * (len(moves) + 1))) - 1]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlipRate:
     """`rate` over all conditions, `conditions` of each, `again` of asking again, and by how much
-    `rate` is above that: `excess`.
+    `rate` is above that: `excess`. A score turns if it moves by more than `threshold`.
     """
 
     rate: Estimate
     conditions: tuple[Estimate, ...]
     again: Estimate
     excess: Estimate
+    threshold: float = SCORE_TOLERANCE
 
 
 def flip_rate(
@@ -44,6 +65,7 @@ def flip_rate(
     *,
     changed: ArrayLike | None = None,
     again: ArrayLike | None = None,
+    threshold: float | None = None,
     clusters: Clusters = None,
     level: float = 0.95,
 ) -> FlipRate:
@@ -52,22 +74,28 @@ def flip_rate(
     `baseline` is one outcome per item, or items x repeats; `outcomes` items x conditions (x
     realisations) without the baseline, NaN where missing. Cells that `changed` (items x conditions)
     says the prompt was left alone in do not count. A cell asked several times counts by the share
-    of its pairs with the baseline that differ by more than 1e-9. Averaged over items within a
-    condition and then over conditions, with the interval of `mean_score`.
+    of its pairs with the baseline that differ by more than `threshold`, by default the panel's
+    `turn_threshold`. Averaged over items within a condition and then over conditions, with the
+    interval of `mean_score`.
 
     `again` is what came of the baseline's prompt asked again, one outcome per item or items x
     repeats; without it the baseline's own repeats are compared, and with neither it is
-    not_identified. `excess` is rate - again over the items that have both.
+    not_identified. `excess` is rate - again over the items that have both, paired by item.
     """
     first = items_by_times("baseline", baseline)
     cells = outcome_array(outcomes)
-    flips = cell_flips(first, cells)
+    repeats = first if again is None else _repeats(first, again)
+    if threshold is None:
+        moves = _moves(first, None if again is None else repeats)
+        every = np.concatenate([first.ravel(), cells.ravel(), repeats.ravel()])
+        threshold = turn_threshold(every, moves)
+    flips = cell_flips(first, cells, threshold)
     if changed is not None:
         mask = np.asarray(changed, dtype=bool)
         if mask.shape != flips.shape:
             raise InvalidValue("changed", mask.shape, f"items x conditions, {flips.shape}")
         flips = np.where(mask, flips, np.nan)
-    noise = _flips_of_asking_again(first, again)
+    noise = _share_above(np.abs(_moves(first, None if again is None else repeats)), threshold, (1,))
 
     def share(measure: str, values: Floats, what: str) -> Estimate:
         estimate = mean_score(values, clusters=clusters, level=level)
@@ -93,29 +121,33 @@ def flip_rate(
             measure="flip_rate.excess",
             estimand=f"{what}, less the {same}, items like these",
         )
-    return FlipRate(rate=rate, conditions=each, again=again_rate, excess=excess)
+    return FlipRate(
+        rate=rate, conditions=each, again=again_rate, excess=excess, threshold=threshold
+    )
 
 
-def cell_flips(baseline: Floats, cells: Floats) -> Floats:
+def cell_flips(baseline: Floats, cells: Floats, threshold: float = SCORE_TOLERANCE) -> Floats:
     """Items x conditions: the share of pairs with a baseline outcome that differ; NaN for none."""
     gaps = np.abs(cells[:, :, :, None] - baseline[:, None, None, :])
-    return _share_above(gaps, SCORE_TOLERANCE, (2, 3))
+    return _share_above(gaps, threshold, (2, 3))
 
 
-def _flips_of_asking_again(baseline: Floats, again: ArrayLike | None) -> Floats:
-    """For every item the share of pairs of runs of its clean prompt that differ; NaN for none."""
-    if again is None:
-        return _share_of_pairs(baseline, SCORE_TOLERANCE)
+def _repeats(baseline: Floats, again: ArrayLike) -> Floats:
     repeats = items_by_times("again", again)
     if len(repeats) != len(baseline):
         raise InvalidValue("again", repeats.shape, f"outcomes of {len(baseline)} items")
-    return cell_flips(baseline, repeats[:, None, :])[:, 0]
+    return repeats
 
 
-def _share_of_pairs(outcomes: Floats, threshold: float) -> Floats:
-    """For every item the share of its pairs of outcomes that differ by more; NaN without a pair."""
-    first, second = np.triu_indices(outcomes.shape[1], k=1)
-    return _share_above(np.abs(outcomes[:, first] - outcomes[:, second]), threshold, (1,))
+def _moves(baseline: Floats, again: Floats | None) -> Floats:
+    """Items x pairs of runs of the clean prompt: how far the score moved; NaN where one is missing.
+
+    Without `again` the pairs are those of the baseline's own runs.
+    """
+    if again is None:
+        first, second = np.triu_indices(baseline.shape[1], k=1)
+        return baseline[:, second] - baseline[:, first]
+    return (again[:, None, :] - baseline[:, :, None]).reshape(len(baseline), -1)
 
 
 def _share_above(gaps: Floats, threshold: float, axes: tuple[int, ...]) -> Floats:
@@ -147,6 +179,7 @@ def churn(
     after: ArrayLike,
     asked_again: ArrayLike,
     *,
+    threshold: float | None = None,
     clusters: Clusters = None,
     level: float = 0.95,
     replications: int = 2000,
@@ -154,10 +187,11 @@ def churn(
 ) -> Churn:
     """Items that turn when the prompt is changed, beside those that turn when it is asked again.
 
-        lost = Σ_i share of pairs (k, l) with before_ik − after_il > 1/2, gained likewise
-        again = n/2 · mean over items of the share of pairs k < l with |x_ik − x_il| > 1/2
+        lost = Σ_i share of pairs (k, l) with before_ik − after_il > τ, gained likewise
+        again = n/2 · mean over items of the share of pairs k < l with |x_ik − x_il| > τ
         ratio = ((lost + gained)/n) / (2 again/n)
 
+    τ is `threshold`, by default the `turn_threshold` of all these scores.
     Scores are items x times asked, NaN where missing. `asked_again` holds all scores x of the
     unchanged prompt; askings of one prompt are alike, so half of what differs turns each way.
     Pairs of single askings on both sides, so that many repeats make neither side calmer. Nothing
@@ -172,10 +206,14 @@ def churn(
     if not len(first) == len(then) == len(every):
         sizes = (len(first), len(then), len(every))
         raise InvalidValue("before, after, asked_again", sizes, "the same items in each")
+    moves = _moves(every, None)
+    if threshold is None:
+        scores = np.concatenate([x.ravel() for x in (first, then, every)])
+        threshold = turn_threshold(scores, moves)
     change = first[:, :, None] - then[:, None, :]
-    lost, gained = (_share_above(gap, FLIP_THRESHOLD, (1, 2)) for gap in (change, -change))
+    lost, gained = (_share_above(gap, threshold, (1, 2)) for gap in (change, -change))
     either = ~np.isnan(lost)
-    repeated = np.where(either, _share_of_pairs(every, FLIP_THRESHOLD), np.nan)
+    repeated = np.where(either, _share_above(np.abs(moves), threshold, (1,)), np.nan)
     asked = ~np.isnan(repeated)
     columns = np.stack(
         [np.where(either, lost + gained, 0.0), either, np.where(asked, repeated, 0.0), asked],
@@ -262,24 +300,34 @@ def _ratio(sums: Floats) -> Floats:
 # How often an outcome changes when nothing was changed.
 
 
-def noise_floor(baseline: ArrayLike, repeat: ArrayLike, *, level: float = 0.95) -> Estimate:
-    """The share of items whose score differs between two runs of the same prompt.
+def noise_floor(
+    baseline: ArrayLike,
+    repeat: ArrayLike | None = None,
+    *,
+    threshold: float | None = None,
+    clusters: Clusters = None,
+    level: float = 0.95,
+) -> Estimate:
+    """Return the mean over items of the share of repeat pairs whose scores differ.
 
-    Wilson's interval. Scores within 1e-9 are the same. Items that lack one of the runs are
-    excluded; none left: insufficient_data.
+    `baseline` has one score for each item or items x runs, `repeat` those of asking again; without
+    it the baseline's own runs are the pairs. Scores differ if they are more than `threshold` apart,
+    by default the `turn_threshold` of these scores. The interval is that of `mean_score`, of
+    clusters too. Items without a pair are excluded; none left: insufficient_data.
     """
-    change = np.abs(np.subtract(*vectors("baseline, repeat", baseline, repeat)))
-    present = change[~np.isnan(change)]
-    changed = int((present > SCORE_TOLERANCE).sum())
-    interval = wilson_interval(changed, len(present), level=level)
-    basis = Basis(
+    first = items_by_times("baseline", baseline)
+    again = None if repeat is None else _repeats(first, repeat)
+    moves = _moves(first, again)
+    if threshold is None:
+        scores = first.ravel() if again is None else np.concatenate([first.ravel(), again.ravel()])
+        threshold = turn_threshold(scores, moves)
+    shares = _share_above(np.abs(moves), threshold, (1,))
+    return replace(
+        mean_score(shares[:, None], clusters=clusters, level=level),
+        measure="noise_floor",
         estimand="share of items whose score differs when they are asked again, items like these",
-        items=len(present),
-        excluded=len(change) - len(present),
-        level=level,
+        conditions=1,
     )
-    floor = basis.estimate("noise_floor", changed / max(1, len(present)), interval)
-    return floor if len(present) else replace(floor, value=None, status="insufficient_data")
 
 
 # What a perturbation changes beyond what asking again changes.

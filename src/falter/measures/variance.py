@@ -21,6 +21,7 @@ from falter.measures.tables import (
 )
 from falter.records.errors import InvalidValue, UnknownName
 from falter.records.types import Estimate
+from falter.stats.clusters import too_few_clusters
 from falter.stats.condition import condition_intervals
 from falter.stats.intervals import Interval, no_interval
 from falter.stats.resampling import jackknife, jackknife_error
@@ -216,6 +217,9 @@ def _constant(measure: str, table: Table) -> Estimate:
 
 # Between these mean scores the share says something; outside, the flip rate does.
 INFORMATIVE = (0.02, 0.98)
+# With fewer items that differ between conditions, or fewer clusters that hold such an item, the
+# interval of the share covered 71 to 90 %, and it is not shown.
+FEWEST_VARYING = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,8 +263,10 @@ def prompt_share(
 
     Variances are reported as they come out and cut at 0 in the share. Intervals leave out items, or
     clusters: of the log ratio of mean squares; with runs split off of the share itself, or its
-    logit where that is far from 0 and 1. A mean score outside 0.02 to 0.98: not_informative,
-    because a handful of outcomes makes the share. Other edges as in `variance_components`.
+    logit where that is far from 0 and 1. A mean score outside 0.02 to 0.98, fewer than 20 items
+    that differ between conditions (Kish's number of their variances), or fewer than 20 clusters
+    that hold such an item: not_informative, because a handful of outcomes makes the share. Other
+    edges as in `variance_components`.
     """
     array = outcome_array(outcomes)
     table = Table.read_all(array, level, clusters)
@@ -344,6 +350,8 @@ def _share_estimate(table: Table, split: _Split) -> Estimate:
     if prompt + item <= 0.0:
         why = "neither items nor prompts differ"
         return table.undefined(measure, "undefined_zero_variance", why)
+    if too_few_clusters(table.clusters) is None and (why := _few_vary(table)):
+        return table.undefined(measure, "not_informative", f"{why}: see the flip rate")
     effect = None
     if table.codes is not None:
         run = None if split.run is None else np.full(1, split.run[0])
@@ -358,6 +366,26 @@ def _share_estimate(table: Table, split: _Split) -> Estimate:
     return table.estimate(measure, prompt / (prompt + item), interval, design_effect=effect)
 
 
+def _few_vary(table: Table) -> str | None:
+    """Return that too few items, or clusters of them, differ between conditions; None for enough.
+
+    k = (Σv)²/Σv² of the items' variances v: an item that differs in one of many conditions counts
+    little.
+    """
+    cells = table.means
+    pairs = (~np.isnan(cells)).sum(axis=1) >= 2
+    v = np.nanvar(cells[pairs], axis=1)
+    k = float(v.sum()) ** 2 / max(float(v @ v), 1e-300)
+    if k < FEWEST_VARYING:
+        return f"only {k:.0f} items differ between conditions, fewer than {FEWEST_VARYING}"
+    if table.codes is not None:
+        count = len(np.unique(table.codes[pairs][v > 0.0]))
+        if count < FEWEST_VARYING:
+            noun = "cluster has" if count == 1 else "clusters have"
+            return f"only {count} {noun} an item that differs between conditions"
+    return None
+
+
 def _runs_are_no_repeats(table: Table, split: _Split) -> bool:
     """Whether the prompt's variance is below zero beyond chance once that of the runs is off."""
     if split.run is None or len(split.prompt) < 4 or np.isnan(split.prompt).any():
@@ -368,10 +396,6 @@ def _runs_are_no_repeats(table: Table, split: _Split) -> bool:
 
 def _share_interval(table: Table, split: _Split) -> Interval:
     if split.run is None:
-        few = table.few_vary()
-        if few is not None:
-            part, rest = (max(0.0, float(values[0])) for values in (split.prompt, split.item))
-            return share_of_few(few, part, rest)
         whole = split.prompt + split.item
         return ratio_interval(table, split.prompt, whole, shift=1.0 / table.cells.shape[1])
     share = split.share

@@ -409,7 +409,8 @@ class Estimate:
     """A number with its interval, its counts and its signature. Undefined is None with a status.
 
     `clusters` and `design_effect` are None where items were not clustered. Of `too_few_clusters`
-    the value is known, and how sure it is is not.
+    the value is known, and how sure it is is not. `informative` counts the items that carry the
+    rarer side of a mean between 0 and 1; below 20 the interval is wide on purpose.
     """
 
     measure: str
@@ -427,6 +428,7 @@ class Estimate:
     excluded: int = 0
     clusters: int | None = None
     design_effect: float | None = None
+    informative: float | None = None
     seed: int | None = None
     signature: str = ""
 

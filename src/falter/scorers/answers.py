@@ -322,12 +322,14 @@ class Facts(TextScorer):
     summary = "share of the target's facts, one a line, that stand in the reply"
     max_tokens = 512
     needs_prompt = False
+    whole_reply = True
 
     def fault(self, target: str) -> str | None:
         return None if target.strip() else "the target names no fact"
 
     def read(self, text: str, case: Case) -> Score:
-        facts = [_plain(line) for line in str(case.variant.prompt.target or "").splitlines()]
+        texts = accepted(case) if case.variant.prompt.target is not None else ()
+        facts = [_plain(line) for text in texts for line in text.splitlines()]
         facts = [fact for fact in facts if fact]
         if not facts:
             return self.failed("the item names no fact")

@@ -1,25 +1,23 @@
-"""How many items, conditions and requests a goal needs.
+"""Goals of a plan about precision, and about the order of models.
 
-Each goal turns into the numbers that `sample_size` needs: the standard error that reaches it, and
-how the variance of its estimate falls with the items.
+A goal gives `sample_size` the standard error that reaches it, and how the variance of its estimate
+falls with the items.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, get_args
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.records.errors import InvalidValue, nearest
-from falter.records.types import EstimateStatus
-from falter.stats.intervals import check_level, normal_quantile
+from falter.records.errors import InvalidValue
+from falter.stats.intervals import normal_quantile
+from falter.stats.multiplicity import recipe_level
 
 Floats = NDArray[np.float64]
-Target = Literal["finite", "super-population"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +75,7 @@ class _HalfWidth:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Drops:
+class Drops:
     """Paired drops of 0/1 scores, one for each of `conditions`, every one on all items asked."""
 
     discordance: float
@@ -86,13 +84,13 @@ class _Drops:
     conditions: int = 1
 
     def check(self) -> None:
-        _check_unit("discordance", self.discordance, ends=True)
+        check_unit("discordance", self.discordance, ends=True)
         _check_count("conditions", self.conditions, 1)
         if abs(self.drop) > self.discordance:
             expected = f"at most the discordance, {self.discordance}, either way"
             raise InvalidValue("drop", self.drop, expected)
         if self.accuracy is not None:
-            _check_unit("accuracy", self.accuracy)
+            check_unit("accuracy", self.accuracy)
             if self.discordance > 4.0 * self.accuracy * (1.0 - self.accuracy):
                 expected = f"at most 4 p (1 - p) at accuracy {self.accuracy}"
                 raise InvalidValue("discordance", self.discordance, expected)
@@ -112,9 +110,10 @@ class _Drops:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DropPrecision(_HalfWidth, _Drops):
-    """Each of `conditions` drops within ±`half_width`.
+class DropPrecision(_HalfWidth, Drops):
+    """Each of `conditions` drops within ±`half_width`, all intervals holding at once.
 
+        half-width = c_K se, c_K the 1 − α quantile of the largest of K independent |z|
         variance of an item's difference: discordance − drop²
         post-stratified: discordance (1 − discordance/(4 p (1 − p)))
 
@@ -126,47 +125,25 @@ class DropPrecision(_HalfWidth, _Drops):
     about: ClassVar[str] = "each drop"
 
     def __post_init__(self) -> None:
-        _check_unit("half_width", self.half_width)
+        check_unit("half_width", self.half_width)
         self.check()
-
-
-@dataclass(frozen=True, kw_only=True)
-class EquivalencePower(_Drops):
-    """The chance `power` to show that each of `conditions` drops lies inside ±`margin`.
-
-        power = Φ((margin − drop)/se − z) + Φ((margin + drop)/se − z) − 1
-
-    for two one-sided tests at α = 1 − level, which is the 1 − 2α interval inside the margin. `drop`
-    is the true one; the rest as for `DropPrecision`. Source: Schuirmann (1987).
-    """
-
-    margin: float
-    power: float = 0.8
-    about: ClassVar[str] = "equivalence of each drop"
-    what: ClassVar[str] = "margin"
-
-    def __post_init__(self) -> None:
-        _check_unit("margin", self.margin)
-        _check_unit("power", self.power)
-        self.check()
-        if abs(self.drop) >= self.margin:
-            raise InvalidValue("drop", self.drop, f"a true drop inside the margin, {self.margin}")
 
     def error(self, level: float) -> float:
-        return _bisect(lambda error: self.power - self._power(self.margin, error, level), 1.0)
+        return self.half_width / simultaneous_quantile(self.conditions, level)
 
     def best(self, error: float, level: float) -> float:
-        enough = 1.0 + 20.0 * error
-        return _bisect(lambda margin: self._power(margin, error, level) - self.power, enough)
+        return error * simultaneous_quantile(self.conditions, level)
 
-    def _power(self, margin: float, error: float, level: float) -> float:
-        from scipy.special import ndtr
 
-        if error <= 0.0:
-            return float(margin > abs(self.drop))
-        z = normal_quantile(2.0 * level - 1.0)
-        below, above = (margin - self.drop) / error - z, (margin + self.drop) / error - z
-        return float(max(0.0, ndtr(below) + ndtr(above) - 1.0))
+def simultaneous_quantile(recipes: int, level: float) -> float:
+    """Return c_K: how many standard errors the interval of one of K recipes spans on each side.
+
+        (2Φ(c) − 1)^K = `recipe_level`(level)
+
+    for recipes whose errors are independent; `max_t` has narrower intervals for recipes whose
+    errors hang together.
+    """
+    return normal_quantile(recipe_level(level) ** (1.0 / recipes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,9 +165,9 @@ class MicroPrecision(_HalfWidth):
     about: ClassVar[str] = "micro-average drop"
 
     def __post_init__(self) -> None:
-        _check_unit("half_width", self.half_width)
-        _check_unit("discordance", self.discordance, ends=True)
-        _check_unit("correlation", self.correlation, ends=True)
+        check_unit("half_width", self.half_width)
+        check_unit("discordance", self.discordance, ends=True)
+        check_unit("correlation", self.correlation, ends=True)
         _check_count("per_item", self.per_item, 1, self.conditions)
 
     @property
@@ -220,8 +197,8 @@ class BrittlenessPrecision(_HalfWidth):
     about: ClassVar[str] = "brittleness"
 
     def __post_init__(self) -> None:
-        _check_unit("half_width", self.half_width)
-        _check_unit("accuracy", self.accuracy)
+        check_unit("half_width", self.half_width)
+        check_unit("accuracy", self.accuracy)
         _check_count("per_item", self.per_item, 2, self.conditions)
         most = 1.0 - 1.0 / self.conditions
         if not 0.0 < self.brittleness <= most:
@@ -271,9 +248,9 @@ class RankingPower:
     what: ClassVar[str] = "gap"
 
     def __post_init__(self) -> None:
-        _check_unit("gap", self.gap)
-        _check_unit("discordance", self.discordance, ends=True)
-        _check_unit("correlation", self.correlation, ends=True)
+        check_unit("gap", self.gap)
+        check_unit("discordance", self.discordance, ends=True)
+        check_unit("correlation", self.correlation, ends=True)
         if not 0.5 < self.power < 1.0:
             raise InvalidValue("power", self.power, "a chance above 0.5, below 1")
         _check_count("per_item", self.per_item, 1, self.conditions)
@@ -319,138 +296,13 @@ def _beta_binomial(trials: int, share: float, correlation: float) -> Floats:
     return np.asarray(ways * right * wrong[::-1] / np.prod(1.0 - correlation + steps))
 
 
-def _bisect(rising: Callable[[float], float], high: float) -> float:
-    """The root of a rising function between 0 and `high`."""
-    low = 0.0
-    for _ in range(80):
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if rising(middle) > 0.0 else (middle, high)
-    return (low + high) / 2.0
-
-
 def _check_count(name: str, count: int, least: int, most: int | None = None) -> None:
     if count < least or (most is not None and count > most):
         expected = f"{least} or more" if most is None else f"{least} to conditions, {most}"
         raise InvalidValue(name, count, expected)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleSize:
-    """How many items: `value`, None if those available are not enough.
-
-    `needed` is what it would take if there were more (None: no number of items is enough), `calls`
-    the cells to ask with `value` items, `best` the half-width, margin or gap (`what`) that all
-    available items give.
-    """
-
-    value: int | None
-    status: EstimateStatus
-    attainable: bool
-    needed: int | None
-    calls: int | None
-    available: int | None
-    what: str
-    best: float | None
-    level: float
-    estimand: str
-
-
-def sample_size(
-    goal: Goal,
-    *,
-    available: int | None = None,
-    target: Target = "super-population",
-    level: float = 0.95,
-) -> SampleSize:
-    """The least n at which the goal's standard error is reached.
-
-        super-population: n = n0 = v/se²        finite: n = n0/(1 + n0/N)
-
-    with v the variance of one item's number and se the standard error that the goal needs. Finite
-    is about exactly the N `available` items, so all of them are always enough if every cell of an
-    item is asked. Otherwise the part of the variance that comes from asking some cells of an item
-    stays, and only the part between items has the finite correction. `level` is the interval's; for
-    `EquivalencePower` it is 1 - alpha of each of the two tests.
-
-    Normal approximation: below some 20 items that change, plan more. Source: Cochran (1977).
-    """
-    check_level(level)
-    known = get_args(Target)
-    if target not in known:
-        close = nearest(target, known)
-        hint = f"did you mean {close!r}?" if close else None
-        raise InvalidValue("target", target, " or ".join(map(repr, known)), hint=hint)
-    if available is not None and available < 2:
-        raise InvalidValue("available", available, "two items or more, or None for no limit")
-    if available is None and target == "finite":
-        raise InvalidValue("available", available, "the number of items of a finite target")
-    if available is None and goal.spread.fixed > 0.0:
-        raise InvalidValue("available", available, "the number of items with a baseline")
-    spread, error = goal.spread, goal.error(level)
-    # The part of the variance that asking more of the available items does not change.
-    constant = 0.0
-    if available is not None:
-        constant = (spread.fixed if target == "super-population" else -spread.items) / available
-    least = _least_items(spread.sampled, error**2 - constant)
-    varies = spread.sampled > 0.0
-    attainable = varies and least is not None and (available is None or least <= available)
-    value = least if attainable else None
-    needed = value
-    if varies and not attainable and target == "super-population":
-        needed = _least_items(spread.sampled + spread.fixed, error**2)
-    best = None
-    if available is not None and varies:
-        error_of_all = math.sqrt(max(0.0, spread.sampled / available + constant))
-        best = goal.best(error_of_all, level)
-    status: EstimateStatus = "ok" if attainable else "insufficient_data"
-    of = f"exactly these {available} items" if target == "finite" else "items like these"
-    return SampleSize(
-        value=value,
-        status=status if varies else "undefined_zero_variance",
-        attainable=attainable,
-        needed=needed,
-        calls=None if value is None else goal.calls(value, available),
-        available=available,
-        what=goal.what,
-        best=best,
-        level=level,
-        estimand=f"{goal.about}, these conditions, {of}",
-    )
-
-
-def cheapest_design(
-    goals: Iterable[Goal],
-    *,
-    available: int | None = None,
-    target: Target = "super-population",
-    level: float = 0.95,
-) -> tuple[Goal, SampleSize]:
-    """Of goals that differ in their design, as `per_item`, the one that asks the fewest cells.
-
-    If none is attainable, the one that comes closest with all available items.
-    """
-    sizes = [(g, sample_size(g, available=available, target=target, level=level)) for g in goals]
-    if not sizes:
-        raise InvalidValue("goals", sizes, "one goal or more")
-
-    def cost(design: tuple[Goal, SampleSize]) -> tuple[bool, float]:
-        _, size = design
-        if size.calls is not None:
-            return False, size.calls
-        return True, math.inf if size.best is None else size.best
-
-    return min(sizes, key=cost)
-
-
-def _least_items(sampled: float, allowed: float) -> int | None:
-    """The least n with sampled/n <= allowed, two at least; None where no number is enough."""
-    if allowed <= 0.0:
-        return None
-    # Rounding must not make a whole number of items one more.
-    return max(2, math.ceil(sampled / allowed * (1.0 - 1e-12)))
-
-
-def _check_unit(name: str, value: float, *, ends: bool = False) -> None:
+def check_unit(name: str, value: float, *, ends: bool = False) -> None:
     """Refuse a share that is not between 0 and 1; with `ends`, 0 and 1 themselves are allowed."""
     if not (0.0 <= value <= 1.0 if ends else 0.0 < value < 1.0):
         raise InvalidValue(name, value, "a share between 0 and 1", hint="2 points are 0.02")

@@ -11,6 +11,11 @@ from statistics import NormalDist
 from falter.records.errors import InvalidValue
 
 EFFECTIVE = "agresti-coull, effective number of answers"
+# Fewer items than these that carry the rarer side do not show how far items differ. At 10 intervals
+# covered 86 % and at 15 91.8 % in the worst world tried.
+INFORMATIVE_ITEMS = 20.0
+# So alike may the items of a cluster be without few informative items showing it.
+ASSUMED_CORRELATION = 0.1
 _NORMAL = NormalDist()
 
 
@@ -254,54 +259,57 @@ def _check_pairs(b: float, c: float, pairs: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A mean of scores between 0 and 1 with what its interval is made of.
+    """A mean x̄ of scores between 0 and 1, and how many independent answers it is worth.
 
-    `error` and `freedom` are those of independent items; `by_cluster` and `cluster_freedom` those
-    of clusters, None without. `most` is how many answers 0/1 scores count as at most, None for
-    other scores; `fixed` how many they count as whatever the error, None where it is estimated.
+        w = min(1, k/20)        q = x̄(1 − x̄)
+        1/n_items = [w own + (1 − w)/n] (t/z)²
+        1/n_clusters = [w own_c + (1 − w) max(own_c, (1 + 0.1(m − 1))/n)] (t_c/z)²
+
+    own = variance of x̄ over q, or 1/n where q is 0; own_c the same of clusters. k, `informative`,
+    is how many items carry the rarer side (Kish). Where few do, the variance that was seen says
+    little, and an item counts once, however often it was asked: that is the floor, and its price is
+    an interval that is wider than need be. `own` None: 0/1 scores of one run, where n_items = n.
+
+    `size` m is the cluster size that an item has on average. Every number of items is at most n
+    where it is estimated from clusters.
+    Source: Korn and Graubard (1998), Agresti and Coull (1998); Kish (1965) for k.
     """
 
     value: float
-    error: float
+    items: float
+    informative: float
+    own: float | None
     freedom: float
-    most: float | None
-    fixed: float | None
     by_cluster: float | None = None
     cluster_freedom: float = 0.0
+    size: float = 1.0
 
-    def agresti_coull(self, level: float) -> Interval | None:
-        """Agresti and Coull's of as many independent answers as these are worth; None for none.
+    def answers(self, level: float) -> float:
+        """Return how many independent answers the mean is worth in an interval of the level."""
+        alone = 1.0 / self.items
+        if self.own is not None:
+            ratio = quantile_ratio(level, self.freedom)
+            alone = self._mixed(self.own, 1.0 / self.items) / ratio**2
+        if self.by_cluster is None:
+            return 1.0 / alone
+        floor = (1.0 + (self.size - 1.0) * ASSUMED_CORRELATION) / self.items
+        ratio = quantile_ratio(level, self.cluster_freedom)
+        return 1.0 / max(
+            alone, self._mixed(self.by_cluster, max(self.by_cluster, floor)) / ratio**2
+        )
 
-        n_eff = x̄(1 − x̄)/se² · (z/t)², with clusters never narrower than without.
-        Source: Korn and Graubard (1998).
-        """
-        if self.fixed is None and self.error == 0.0:
-            return None
-        answers = self.fixed
-        if answers is None:
-            answers = self._effective(self.error, self.freedom, level)
-            answers = answers if self.most is None else min(answers, self.most)
-        interval = self._of(answers, level)
-        if self.by_cluster is None or self.cluster_freedom <= 0.0:
-            return interval
-        if self.by_cluster > 0.0:
-            fewer = self._effective(self.by_cluster, self.cluster_freedom, level)
-            interval = outer(self._of(min(answers, fewer), level), interval)
-        return replace(interval, method=f"{EFFECTIVE}, CR2")
-
-    def interval(self, level: float) -> tuple[float, float] | None:
-        """Both ends at a level; None without an interval."""
-        found = self.agresti_coull(level)
-        if found is None or found.low is None or found.high is None:
-            return None
-        return found.low, found.high
-
-    def _effective(self, error: float, freedom: float, level: float) -> float:
-        return self.value * (1.0 - self.value) / error**2 * quantile_ratio(level, freedom) ** 2
-
-    def _of(self, answers: float, level: float) -> Interval:
+    def interval(self, level: float) -> Interval:
+        """Return Agresti and Coull's interval of so many answers."""
+        answers = self.answers(level)
         right = min(1.0, max(0.0, self.value)) * answers
-        return replace(agresti_coull(right, answers, level=level), method=EFFECTIVE)
+        method = "agresti-coull"
+        if self.own is not None or self.by_cluster is not None:
+            method = EFFECTIVE if self.by_cluster is None else f"{EFFECTIVE}, CR2"
+        return replace(agresti_coull(right, answers, level=level), method=method)
+
+    def _mixed(self, seen: float, floor: float) -> float:
+        weight = min(1.0, self.informative / INFORMATIVE_ITEMS)
+        return weight * seen + (1.0 - weight) * floor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,15 +328,15 @@ class Between:
     second: Rate | Between
     correlation: float
 
-    def interval(self, level: float) -> tuple[float, float] | None:
-        """Both ends at a level; None where one of the two has none."""
+    def interval(self, level: float) -> Interval:
+        """Return the interval, without ends where one of the two means has none."""
         one, two = self.first.interval(level), self.second.interval(level)
-        if one is None or two is None:
-            return None
+        if one.low is None or one.high is None or two.low is None or two.high is None:
+            return no_interval(level)
         p, q = self.first.value, self.second.value
-        low = self._distance(p - one[0], two[1] - q)
-        high = self._distance(one[1] - p, q - two[0])
-        return self.value - low, self.value + high
+        low = self.value - self._distance(p - one.low, two.high - q)
+        high = self.value + self._distance(one.high - p, q - two.low)
+        return Interval(low=low, high=high, level=level, method="MOVER of both means")
 
     def _distance(self, first: float, second: float) -> float:
         product = 2.0 * self.correlation * first * second
@@ -336,5 +344,5 @@ class Between:
 
     def excludes_zero(self, level: float) -> bool:
         """Return True if the interval does; without one it does not."""
-        ends = self.interval(level)
-        return ends is not None and not ends[0] <= 0.0 <= ends[1]
+        interval = self.interval(level)
+        return interval.low is not None and 0.0 not in interval

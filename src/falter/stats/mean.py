@@ -41,8 +41,8 @@ class ItemMean:
     """A mean over items and what is known about it.
 
     `freedom` are the degrees of freedom of the standard error. With clusters, `clusters` counts
-    them, `design_effect` is the variance over that of as many independent items, and
-    `effective_share` is how much an item counts in an interval for 0/1 scores.
+    them and `design_effect` is the variance over that of as many independent items. `informative`
+    counts the items that carry the rarer side of a mean between 0 and 1 (see `Rate`).
     """
 
     interval: Interval
@@ -51,12 +51,11 @@ class ItemMean:
     conditions: int
     value: float | None = None
     status: EstimateStatus = "insufficient_data"
-    p_value: float | None = None
     standard_error: float | None = None
     freedom: float | None = None
     clusters: int | None = None
     design_effect: float | None = None
-    effective_share: float = 1.0
+    informative: float | None = None
     how: Inference | None = None
 
     def at(self, level: float) -> Interval:
@@ -71,8 +70,9 @@ class ItemMean:
         pairs = None if self.how is None else self.how.pairs
         return pairs is not None and pairs.events() < RARE
 
-    def inverted_p(self) -> float | None:
-        """The least error rate at which the interval leaves out 0: the two never disagree."""
+    @property
+    def p_value(self) -> float | None:
+        """The least error rate at which the interval excludes 0: the two never disagree."""
         return None if self.how is None else self.how.p_value()
 
 
@@ -140,7 +140,8 @@ def item_mean(
         se² = n/(n − 1) Σ_i u_i²        x̄ ± t(n − 1) se
 
     u_i is the linear influence of an item on x̄. With every cell present x̄ is the mean of the
-    items' own means, and se their standard deviation over √n. The p-value is Student's t against 0.
+    items' own means, and se their standard deviation over √n. The p-value is the least error rate
+    at which the interval excludes 0.
 
     With `clusters`, of which item i is in g and which holds the share h_gj of condition j's items:
 
@@ -150,8 +151,8 @@ def item_mean(
     of 0 and 1 and their differences count n_eff = n/deff (z/t)² items of n, at most n, in the
     interval that they have without clusters, which is never narrower for it; deff is se² over the
     one above, and at least 1 + ρ(1 − k/20)(m − 1) where only k < 20 items changed (or did not):
-    clusters of m could be alike by ρ = 0.05 unseen. Their p-value is the least error rate at which
-    this interval leaves out 0. Fewer than 6 clusters: `too_few_clusters`, a value alone.
+    clusters of m could be alike by ρ = 0.05 unseen. Fewer than 6 clusters: `too_few_clusters`, a
+    value alone.
 
     `values` is items x conditions (or items) with NaN for a missing cell. A condition without a
     value is left out, an item without one excluded. Fewer than two items: insufficient_data.
@@ -266,10 +267,9 @@ class Inference:
     def interval(self, level: float) -> Interval:
         """The interval, which holds that of both means apart where these are known."""
         interval = self._of_differences(level)
-        ends = None if self.apart is None else self.apart.interval(level)
-        if ends is None:
+        apart = None if self.apart is None else self.apart.interval(level)
+        if apart is None or apart.low is None:
             return interval
-        apart = replace(interval, low=ends[0], high=ends[1])
         # Drops that are all alike have no interval of their own.
         whole = apart if interval.low is None else outer(interval, apart)
         return replace(whole, method=f"{interval.method}, holding MOVER of both means")
@@ -281,7 +281,8 @@ class Inference:
                 interval = outer(self.pairs.interval(self.value, level, share), interval)
             if self.least is None:
                 return interval
-            return clustered(interval)
+            method = f"{interval.method}, effective sample size of clusters, CR2"
+            return replace(interval, method=method)
         if self.error == 0.0:
             return no_interval(level, ALIKE)
         half = student_quantile(level, self.freedom) * self.error
@@ -311,11 +312,6 @@ class Inference:
         return float(2.0 * stdtr(self.freedom, -abs(self.value / self.error)))
 
 
-def clustered(interval: Interval) -> Interval:
-    """The interval for 0/1 scores, which says that it is one of clusters."""
-    return replace(interval, method=f"{interval.method}, effective sample size of clusters, CR2")
-
-
 def _of_items(
     mean: ItemMean, error: float, pairs: _Counts | None, apart: Between | None = None
 ) -> ItemMean:
@@ -328,7 +324,6 @@ def _of_items(
     return replace(
         mean,
         interval=how.interval(mean.interval.level),
-        p_value=how.p_value(),
         standard_error=error,
         freedom=freedom,
         how=how,
@@ -368,11 +363,9 @@ def _of_clusters(
     return replace(
         mean,
         interval=how.interval(level),
-        p_value=how.p_value(),
         standard_error=by_cluster,
         freedom=freedom,
         design_effect=effect,
-        effective_share=how.share(level),
         how=how,
     )
 

@@ -192,7 +192,7 @@ def max_t(
     if replications < 2:
         raise InvalidValue("replications", replications, "two or more; 2000 is usual")
     means = [item_mean(column, clusters=clusters, level=level) for column in table.T]
-    p_values = [mean.inverted_p() for mean in means]
+    p_values = [mean.p_value for mean in means]
     known = [j for j, p in enumerate(p_values) if p is not None]
     drawn = [j for j in known if not means[j].is_rare()]
     least = np.zeros(0)

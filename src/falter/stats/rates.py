@@ -11,37 +11,63 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.records.errors import InvalidValue
 from falter.stats.clusters import cluster_codes
-from falter.stats.intervals import Between, Rate
-from falter.stats.mean import ItemMean, item_mean, open_effect
+from falter.stats.intervals import Between, Rate, agresti_coull
+from falter.stats.mean import ItemMean, item_mean
 
 Floats = NDArray[np.float64]
 
 
-def mean_rate(
-    values: ArrayLike, *, clusters: Sequence[Hashable] | None = None, level: float = 0.95
+def rate(
+    values: ArrayLike,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+    scale: tuple[float, float] | None = None,
 ) -> ItemMean:
-    """`item_mean` of scores between 0 and 1, each condition counting the same, as a proportion.
+    """Return the mean of scores on a scale, with an interval that cannot leave the scale.
 
-    A mean of scores is no mean of differences: it cannot leave [0, 1], and near an end it has more
-    room on one side. With x̄ and se as in `item_mean`, the scores say as much about x̄ as
+    Parameters
+    ----------
+    values : items, or items x conditions, each condition counting the same; NaN where missing.
+    scale : the lowest and the highest score there can be. None: 0 and 1 if all scores lie
+        between them; else the scale is unknown, and the interval is Student's t of `item_mean`.
 
-        n_eff = x̄(1 − x̄)/se² · (z/t)²
-
-    independent answers that are right or wrong would; the interval is Agresti and Coull's of
-    x̄ n_eff among n_eff. Of 0/1 scores n_eff is at most the number of answers, and that of items
-    where items do not differ at all; without clusters the interval of one condition is that of its
-    items. With clusters se is at least what too few items that differ leave open, see `item_mean`,
-    and the interval holds that without clusters. There is no p-value: 0 is nothing to test against.
-    Source: Korn and Graubard (1998), with both quantiles as there.
+    Notes
+    -----
+    The scores are mapped to 0 to 1, and the interval is that of `Rate`, mapped back: Agresti and
+    Coull's of as many independent answers as the scores are worth. Near an end such a mean has more
+    room on one side, which Student's t does not know. With fewer than 6 clusters the status is
+    `too_few_clusters` and there is no interval. There is no p-value: 0 is nothing to test against.
+    A single 0/1 score has an interval; other than that two items are the least.
     """
-    mean = replace(item_mean(values, clusters=clusters, level=level), p_value=None, how=None)
-    known = np.asarray(values, dtype=np.float64)
-    known = known[~np.isnan(known)]
-    if known.size and not 0.0 <= known.min() <= known.max() <= 1.0:
-        raise InvalidValue("values", (known.min(), known.max()), "scores between 0 and 1")
-    rate = _rate(values, clusters=clusters)
-    interval = None if rate is None else rate.agresti_coull(level)
-    return mean if interval is None else replace(mean, interval=interval)
+    table = _table(values)
+    known = table[~np.isnan(table)]
+    if scale is None and not _in_unit(table):
+        mean = item_mean(table, clusters=clusters, level=level)
+        method = mean.interval.method.replace("t over", "t, scale unknown, over")
+        return replace(mean, interval=replace(mean.interval, method=method), how=None)
+    low, high = scale or (0.0, 1.0)
+    if known.size and not low <= known.min() <= known.max() <= high:
+        expected = f"scores between {low:g} and {high:g}"
+        raise InvalidValue("values", (float(known.min()), float(known.max())), expected)
+    unit = (table - low) / (high - low)
+    mean = replace(item_mean(unit, clusters=clusters, level=level), how=None)
+    if mean.items == 1 and clusters is None and known.size == 1 and known[0] in (low, high):
+        share = float(unit[~np.isnan(table)][0])
+        interval = agresti_coull(share, 1, level=level)
+        mean = replace(mean, value=share, status="ok", interval=interval, informative=0.0)
+    elif found := _rate(unit, clusters=clusters):
+        mean = replace(mean, interval=found.interval(level), informative=found.informative)
+    if mean.value is None or (low, high) == (0.0, 1.0):
+        return mean
+
+    def back(share: float) -> float:
+        return low + (high - low) * share
+
+    error = None if mean.standard_error is None else (high - low) * mean.standard_error
+    return replace(
+        mean, value=back(mean.value), interval=mean.interval.mapped(back), standard_error=error
+    )
 
 
 def mean_drop(
@@ -109,11 +135,11 @@ def _in_unit(table: Floats) -> bool:
     return bool(known.size) and 0.0 <= float(known.min()) <= float(known.max()) <= 1.0
 
 
-def _by_item(table: Floats) -> Floats:
-    """An item's mean over its conditions, 0 for one without any."""
-    there = ~np.isnan(table)
-    total = np.where(there, table, 0.0).sum(axis=1)
-    return np.asarray(total / np.maximum(there.sum(axis=1), 1))
+def _by_item(table: Floats, weight: Floats | None = None) -> Floats:
+    """Return each item's weighted mean over its conditions, 0 for an item without any."""
+    share = np.where(np.isnan(table), 0.0, 1.0 if weight is None else weight)
+    total = (np.where(np.isnan(table), 0.0, table) * share).sum(axis=1)
+    return np.asarray(total / np.maximum(share.sum(axis=1), 1e-300))
 
 
 def _rate(
@@ -122,37 +148,56 @@ def _rate(
     weights: ArrayLike | None = None,
     clusters: Sequence[Hashable] | None = None,
 ) -> Rate | None:
-    """The mean of scores between 0 and 1 as a proportion, see `mean_rate`; None for too few."""
-    mean = item_mean(values, weights=weights, clusters=clusters)
-    alone = mean if clusters is None else item_mean(values, weights=weights)
-    if alone.value is None or alone.standard_error is None or not alone.freedom:
+    """Return the mean of scores between 0 and 1 as a `Rate`; None without an interval."""
+    alone = item_mean(values, weights=weights)
+    mean = alone if clusters is None else item_mean(values, weights=weights, clusters=clusters)
+    if mean.value is None or alone.standard_error is None or mean.standard_error is None:
         return None
     matrix = _table(values)
-    present = ~np.isnan(matrix)
-    items = float(present.any(axis=1).sum())
+    weight = np.ones(matrix.shape[1]) if weights is None else np.asarray(weights, np.float64)
+    present = ~np.isnan(matrix) & (weight > 0.0)
     binary = bool(np.isin(matrix[present], (0.0, 1.0)).all())
-    same = binary and (alone.standard_error == 0.0 or int(present.any(axis=0).sum()) == 1)
-    rate = Rate(
-        value=alone.value,
-        error=alone.standard_error,
-        freedom=alone.freedom,
-        most=float(present.sum()) if binary else None,
-        fixed=items if same else None,
-    )
-    if clusters is None or mean.standard_error is None or mean.freedom is None:
-        return rate
-    error = mean.standard_error
+    own = _over_variance(alone, 1.0 / alone.items)
     if binary:
-        error = max(error, alone.standard_error * _open_effect(alone, present, clusters) ** 0.5)
-    return replace(rate, by_cluster=error, cluster_freedom=mean.freedom)
+        own = max(own, 1.0 / float(present.sum()))
+    elif own == 0.0:  # scores on a scale that are all alike
+        return None
+    once = binary and int(present.any(axis=0).sum()) == 1
+    rate = Rate(
+        value=mean.value,
+        items=float(mean.items),
+        informative=informative_items(
+            _by_item(np.where(present, matrix, np.nan), weight)[present.any(axis=1)]
+        ),
+        own=None if once else own,
+        freedom=float(alone.items - 1),
+    )
+    if clusters is None or not mean.freedom:
+        return rate
+    sizes = np.bincount(cluster_codes(clusters, len(matrix))[present.any(axis=1)])
+    return replace(
+        rate,
+        by_cluster=_over_variance(mean, 0.0),
+        cluster_freedom=mean.freedom,
+        size=float(np.square(sizes).sum()) / mean.items,
+    )
 
 
-def _open_effect(mean: ItemMean, present: NDArray[np.bool_], clusters: Sequence[Hashable]) -> float:
-    """The design effect that few items which differ from the others cannot show to be absent."""
-    sizes = np.bincount(cluster_codes(clusters, len(present))[present.any(axis=1)])
-    size = float(np.square(sizes).sum()) / mean.items
-    right = (mean.value or 0.0) * mean.items
-    return open_effect(min(right, mean.items - right), size)
+def _over_variance(mean: ItemMean, none: float) -> float:
+    """Return the variance of the mean over x̄(1 − x̄); `none` where the latter is 0."""
+    value = mean.value or 0.0
+    spread = value * (1.0 - value)
+    return (mean.standard_error or 0.0) ** 2 / spread if spread > 0.0 else none
+
+
+def informative_items(means: Floats) -> float:
+    """Return how many items carry the rarer side of a mean of numbers between 0 and 1.
+
+        k = min of (Σx)²/Σx² and (Σ(1 − x))²/Σ(1 − x)²
+
+    The effective number of Kish (1965): an item that is wrong once in twelve runs counts little.
+    """
+    return min(float(x.sum()) ** 2 / max(float(x @ x), 1e-300) for x in (means, 1.0 - means))
 
 
 def _apart(
@@ -173,8 +218,7 @@ def _apart(
     after = _rate(scores[rows][:, used], weights=weight[used], clusters=kept)
     if before is None or after is None:
         return None
-    share = np.where(present[rows], weight, 0.0)
-    means = np.nansum(scores[rows] * share, axis=1) / share.sum(axis=1)
+    means = _by_item(np.where(present, scores, np.nan)[rows], weight)
     correlation = _correlation(first[rows], means)
     value = before.value - after.value
     return Between(value=value, first=before, second=after, correlation=correlation)
