@@ -32,7 +32,7 @@ from falter.measures.consistency import (
 from falter.measures.drops import paired_drops
 from falter.measures.rankings import rank_agreement, ranking_changed, ranking_survival
 from falter.measures.variance import variance_components
-from falter.stats.simulate import ProbitModel, simulate_outcomes
+from probit import ProbitModel, simulate_outcomes
 
 Floats = NDArray[np.float64]
 Steps = list[tuple[str, Callable[[], Any]]]

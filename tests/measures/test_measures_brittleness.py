@@ -13,7 +13,7 @@ from falter.measures.averages import micro_average, random_conditions_average
 from falter.measures.brittleness import brittleness_by_model, brittleness_by_task
 from falter.measures.variance import variance_components
 from falter.records.errors import InvalidValue
-from falter.stats.simulate import ProbitModel, simulate_outcomes, simulated_truth
+from probit import ProbitModel, simulate_outcomes, simulated_truth
 
 NAN = float("nan")
 DATA = Path(__file__).parents[1] / "data"

@@ -12,7 +12,7 @@ from falter.measures.averages import micro_average
 from falter.measures.drops import accuracy, accuracy_drop
 from falter.measures.variance import variance_components
 from falter.stats.paired import paired_difference
-from falter.stats.simulate import ProbitModel, simulate_outcomes, simulated_truth
+from probit import ProbitModel, simulate_outcomes, simulated_truth
 
 REPLICATIONS, ITEMS = 400, 150
 BRITTLE = ProbitModel(ability=0.6, effects=(0, 0, 0.1, 0.25, 0.4), interaction=0.7)

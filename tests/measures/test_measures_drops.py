@@ -21,7 +21,7 @@ from falter.stats.intervals import paired_proportions_interval
 from falter.stats.multiplicity import max_t
 from falter.stats.paired import mcnemar, paired_difference
 from falter.stats.resampling import bootstrap
-from falter.stats.simulate import ProbitModel, simulate_outcomes, simulated_truth
+from probit import ProbitModel, simulate_outcomes, simulated_truth
 
 NAN = float("nan")
 LANGUAGES = Path(__file__).parents[1] / "data" / "truthfulqa_multi_languages.csv"

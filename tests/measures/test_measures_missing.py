@@ -10,6 +10,7 @@ from falter.measures.averages import micro_average
 from falter.measures.drops import accuracy_drop
 from falter.measures.missing import missing_bounds, missingness
 from falter.records.errors import InvalidValue
+from falter.stats.intervals import paired_proportions_interval
 
 NAN = float("nan")
 
@@ -74,6 +75,23 @@ def test_its_p_is_scipys(counts: tuple[int, int, int, int]):
     table = [[gone, right - gone], [missed, wrong - missed]]
     expected = scipy.stats.fisher_exact(table).pvalue
     assert missingness(baseline, perturbed).p_value == pytest.approx(expected, rel=1e-9)
+
+
+def test_an_arm_that_lacks_more_is_suspicious():
+    """Eight of 500 are missing with the perturbation, none without: 1.6 %, and no chance."""
+    baseline, perturbed = np.tile([1.0, 0.0], 250), np.ones(500)
+    perturbed[:8] = NAN
+    found = missingness(baseline, perturbed)
+    assert (found.arms, found.arms_p) == ((8, 0), pytest.approx(2**-8))
+    assert found.reasons == ("more is missing with the perturbation (p = 0.0039)",)
+
+
+def test_the_worst_case_of_one_recipe_is_a_paired_interval():
+    """Five of a hundred are missing: at worst five more fell, at the panel's level."""
+    baseline, perturbed = np.ones(100), np.repeat([1.0, 0.0, NAN], [85, 10, 5])
+    found = missing_bounds(baseline, perturbed, level=0.99)
+    plain = paired_proportions_interval(15, 0, 100, level=0.99)
+    assert (found.high.high, found.low.value) == (pytest.approx(plain.high), 0.1)
 
 
 def test_little_missing_at_random_is_not_suspicious():

@@ -11,7 +11,7 @@ from statsmodels.stats.anova import anova_lm
 
 from falter.records.errors import InvalidValue
 from falter.stats.factorial import anova
-from falter.stats.simulate import ProbitModel, simulate_outcomes
+from probit import ProbitModel, simulate_outcomes
 
 NAN = float("nan")
 # (factor SS, intercept SS, eta squared of table C.1, eta squared of table C.2), MMLU and others.

@@ -11,7 +11,7 @@ from statsmodels.stats.contingency_tables import cochrans_q
 
 from falter.records.errors import InvalidValue
 from falter.stats.paired import cochran_q, mcnemar
-from falter.stats.simulate import ProbitModel, simulate_outcomes
+from probit import ProbitModel, simulate_outcomes
 
 NAN = float("nan")
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.stats
+from scipy.stats import binom
 from statsmodels.stats.contingency_tables import mcnemar as foreign_mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
@@ -20,6 +21,7 @@ from falter.stats.intervals import (
     bonett_price,
     clopper_pearson,
     paired_proportions_interval,
+    quantile_interval,
     tango,
     wilson_interval,
 )
@@ -248,3 +250,15 @@ def test_import_leaves_scipy_alone():
         "sys.exit('scipy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("n", "share"), [(12, 0.5), (40, 0.9), (100, 0.9), (300, 0.75)])
+def test_a_quantiles_interval_covers_exactly(n, share):
+    """By the binomial alone: the chance that either order statistic is on the wrong side."""
+    found = quantile_interval(list(range(1, n + 1)), share)
+    missed_low = scipy.stats.binom.cdf(found.low - 1, n, share)
+    missed_high = scipy.stats.binom.sf(found.high - 1, n, share)
+    assert missed_low <= 0.025 and missed_high <= 0.025
+    assert binom.cdf(found.low, n, share) > 0.025 and binom.sf(found.high - 2, n, share) > 0.025
+    assert quantile_interval(list(range(35)), 0.9).high is None
+    assert quantile_interval([], 0.9).low is None

@@ -22,9 +22,9 @@ from falter.stats.goals import (
 from falter.stats.layout import balanced_mask
 from falter.stats.mean import item_mean
 from falter.stats.sample_size import cheapest_design, sample_size
-from falter.stats.simulate import ProbitModel, simulate_outcomes
 from falter.stats.subsample import masked_brittleness, masked_drop
 from falter.stats.verdict_goals import DropDetection, EquivalencePower, equivalence_z
+from probit import ProbitModel, simulate_outcomes
 
 # The level of a panel at which a single recipe has its interval at 95 %.
 SINGLE = 1 - 0.05 / 0.8

@@ -11,7 +11,7 @@ from falter.records.errors import InvalidValue
 from falter.stats.mean import item_mean
 from falter.stats.multiplicity import max_t
 from falter.stats.paired import sign_flip_test
-from falter.stats.simulate import ProbitModel, simulate_outcomes
+from probit import ProbitModel, simulate_outcomes
 
 NAN = float("nan")
 UNEVEN = ProbitModel(ability=0.8, effects=(0.0, 0.0, 0.05, 0.1, 0.3, 0.35))

@@ -12,8 +12,8 @@ from scipy.stats import binomtest
 from falter.records.errors import InvalidValue
 from falter.stats.intervals import clopper_pearson, tango
 from falter.stats.layout import balanced_mask
-from falter.stats.simulate import ProbitModel, simulate_outcomes
 from falter.stats.subsample import MaskedRows, masked_brittleness, masked_drop
+from probit import ProbitModel, simulate_outcomes
 
 NAN = float("nan")
 RIGHT = np.array([[1, 0, 1, 1], [0, 0, 1, 0], [1, 1, 1, 1]], dtype=float)

@@ -14,7 +14,7 @@ from falter.measures.resample import unit_codes
 from falter.measures.tables import Table
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
-from falter.stats.intervals import Interval, Rate, no_interval, outer
+from falter.stats.intervals import Interval, Rate, no_interval, outer, quantile_interval
 from falter.stats.mean import ALIKE, Inference, ItemMean, item_mean
 from falter.stats.rates import informative_items, mean_drop, rate
 
@@ -212,6 +212,33 @@ def _of_families(mean: ItemMean, values: Floats, codes: NDArray[np.intp], level:
         whole = replace(whole, by_cluster=by_cluster, cluster_freedom=mean.freedom)
     interval = whole.interval(level)
     return replace(mean, interval=interval, informative=whole.informative)
+
+
+# What most prompts cost, where these are a sample of prompts.
+
+
+def drop_quantile(
+    drops: Sequence[float | None], *, share: float = 0.9, level: float = 0.95
+) -> Estimate:
+    """Return the drop that the `share` of prompts like these stays below: nine of ten at 0.9.
+
+    `drops` has one number for each prompt, None for one without. The value is the smallest drop
+    that so many of them do not exceed, the interval that of `quantile_interval`: about other
+    prompts, of which these are a sample, with these items. No drop: insufficient_data.
+    """
+    known = sorted(drop for drop in drops if drop is not None)
+    interval = quantile_interval(known, share, level=level)
+    basis = Basis(
+        estimand=f"what {100 * share:g} % of prompts like these cost at most, these items",
+        items=0,
+        conditions=len(known),
+        excluded=len(drops) - len(known),
+        level=level,
+    )
+    if not known:
+        return basis.undefined("drop_quantile", "insufficient_data", "no prompt has a drop")
+    value = known[math.ceil(share * len(known) - 1e-9) - 1]
+    return basis.estimate("drop_quantile", value, interval)
 
 
 # The mean of one number over several tasks, from its intervals on each.

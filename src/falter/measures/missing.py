@@ -15,6 +15,7 @@ from falter.measures.resample import unit_codes
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
 from falter.stats.clusters import too_few_clusters
+from falter.stats.paired import mcnemar
 
 # More missing than this, or a test below that, and a drop needs its worst case beside it.
 MOST_MISSING = 0.02
@@ -37,6 +38,8 @@ class MissingBounds:
 class Missingness:
     """`share` of the planned pairs that lack a score; of those with a baseline, the share that
     lacks the other where the baseline was `right` and where it was `wrong`, and the test of that.
+    `arms` are how many scores only the perturbed prompts lack, and only the baseline; `arms_p` is
+    the p-value of their difference, None without a test.
     """
 
     share: Estimate
@@ -44,10 +47,12 @@ class Missingness:
     wrong: float | None
     p_value: float | None
     method: str
+    arms: tuple[int, int] = (0, 0)
+    arms_p: float | None = None
 
     @property
     def suspicious(self) -> bool:
-        """Whether more than 2 % is missing, or it depends on the baseline's outcome (p < .05)."""
+        """True if over 2 % is missing, or it depends on the outcome or the arm (p < .05)."""
         return bool(self.reasons)
 
     @property
@@ -59,6 +64,9 @@ class Missingness:
         if self.p_value is not None and self.p_value < SIGNIFICANT:
             more = "right" if (self.right or 0.0) > (self.wrong or 0.0) else "wrong"
             found.append(f"more is missing where the baseline was {more} (p = {self.p_value:.2g})")
+        if self.arms_p is not None and self.arms_p < SIGNIFICANT:
+            more = "with" if self.arms[0] > self.arms[1] else "without"
+            found.append(f"more is missing {more} the perturbation (p = {self.arms_p:.2g})")
         return tuple(found)
 
 
@@ -78,7 +86,9 @@ def missing_bounds(
     scores lie between `lowest` and `highest`. In `low` a missing baseline is the lowest score and a
     missing perturbed one the highest, in `high` the other way round; with several conditions the
     drop is the average as in `micro_average`. Pairs that `planned` (of perturbed's shape) leaves
-    out are not missing, they do not exist. Source: Manski (1989).
+    out are not missing, they do not exist. Of 0/1 scores under one condition both have the paired
+    interval. For one recipe of a panel give the `level` 1 - `FamilyVerdicts.tail`: "no recipe costs
+    more than U, even if every missing answer were wrong". Source: Manski (1989).
     """
     if not lowest < highest:
         raise InvalidValue("lowest, highest", (lowest, highest), "two numbers in ascending order")
@@ -95,7 +105,6 @@ def missing_bounds(
             measure=f"missing_bounds.{name}",
             estimand=f"{what} mean drop that the missing scores allow, items like these",
             p_value=None,
-            method=estimate.method.removesuffix("; p: t"),
         )
 
     return MissingBounds(low=bound("low", lowest, highest), high=bound("high", highest, lowest))
@@ -146,7 +155,18 @@ def missingness(
     )
     codes = None if clusters is None else unit_codes(clusters, len(first))[known]
     p_value, method = _test(b, m, codes)
-    return Missingness(share=share, right=right, wrong=wrong, p_value=p_value, method=method)
+    only_after = int((plan & gone & ~np.isnan(first)).sum())
+    only_before = int((plan & ~gone & np.isnan(first)).sum())
+    single = codes is None and cells.shape[1] == 1
+    return Missingness(
+        share=share,
+        right=right,
+        wrong=wrong,
+        p_value=p_value,
+        method=method,
+        arms=(only_after, only_before),
+        arms_p=mcnemar(only_after, only_before).mid_p if single else None,
+    )
 
 
 def _test(b: Floats, m: Floats, codes: NDArray[np.intp] | None) -> tuple[float | None, str]:

@@ -42,7 +42,10 @@ class RecipeVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamilyVerdicts:
-    """Every recipe's verdict, and the worst: shrunken (`worst`) and as seen (`observed_worst`)."""
+    """Every recipe's verdict, and the worst: shrunken (`worst`) and as seen (`observed_worst`).
+
+    Every simultaneous interval is the recipe's own one at the level 1 - `tail`.
+    """
 
     recipes: tuple[RecipeVerdict, ...]
     worst: Estimate
@@ -50,6 +53,7 @@ class FamilyVerdicts:
     worst_name: str | None
     margin: float
     level: float
+    tail: float
 
     @property
     def counts(self) -> Mapping[Verdict, int]:
@@ -123,6 +127,7 @@ def recipe_verdicts(
         worst_name=None if place is None else names[place],
         margin=margin,
         level=level,
+        tail=family.tail,
     )
 
 

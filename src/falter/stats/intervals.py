@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
@@ -147,6 +147,32 @@ def clopper_pearson(successes: float, trials: float, *, level: float = 0.95) -> 
     low = 0.0 if successes == 0 else float(betaincinv(successes, failures + 1, tail))
     high = 1.0 if failures == 0 else float(betaincinv(successes + 1, failures, 1.0 - tail))
     return Interval(low=low, high=high, level=level, method="clopper-pearson")
+
+
+def quantile_interval(values: Sequence[float], share: float, *, level: float = 0.95) -> Interval:
+    """Return an interval of the `share` quantile of what the values are a sample of.
+
+        low = x_(l), the largest l with P(B < l) <= α/2        high = x_(u), the least u with
+        P(B >= u) <= α/2        B binomial of n values with the chance `share`
+
+    No distribution is assumed. An end that no order statistic reaches is None: a 90 % quantile has
+    an upper end at 95 % from 36 values on. Source: Thompson (1936).
+    """
+    from scipy.special import bdtr
+
+    check_level(level)
+    if not 0.0 < share < 1.0:
+        raise InvalidValue("share", share, "a share between 0 and 1", hint="nine of ten is 0.9")
+    ordered, n, tail = sorted(values), len(values), (1.0 - level) / 2.0
+    below = [float(bdtr(k, n, share)) for k in range(n)]  # P(B <= k)
+    low = sum(chance <= tail for chance in below)
+    high = next((u for u in range(1, n + 1) if 1.0 - below[u - 1] <= tail), None)
+    return Interval(
+        low=ordered[low - 1] if low else None,
+        high=None if high is None else ordered[high - 1],
+        level=level,
+        method="order statistics",
+    )
 
 
 def _check_counts(successes: float, trials: float) -> None:
