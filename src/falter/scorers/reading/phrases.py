@@ -43,7 +43,8 @@ def words_of(language: str) -> dict[str, str]:
     import yaml
 
     file = files("falter.scorers.reading").joinpath("data", f"{language}.yaml")
-    lists: dict[str, str] = yaml.load(file.read_text("utf-8"), Loader=yaml.BaseLoader)
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    lists: dict[str, str] = yaml.load(file.read_text("utf-8"), Loader=loader)
     return lists
 
 
