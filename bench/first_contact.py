@@ -119,12 +119,13 @@ def _basics() -> list[Row]:
 
 def _free(row: Row, right: bool, rng: random.Random) -> str:
     """The answer alone, or in one of the sentences that models write around it."""
-    answer = row["answer"] if right else rng.choice(row["others"])
+    answer: str = row["answer"] if right else rng.choice(row["others"])
     low = answer[:1].lower() + answer[1:]
+    bare = low.removeprefix("a ").removeprefix("an ").removeprefix("the ")
     return rng.choice(
         [answer, answer, low, f"{answer}.", f"**{answer}**", f"The answer is {low}.",
-         f"Answer: {answer}", f"It is called {low}.", f"That would be **{low}**.",
-         f"The correct answer is {answer}.", f"It's {low}.", f"A {low}.",
+         f"Answer: {answer}", f"It is called {bare}.", f"That would be **{low}**.",
+         f"The correct answer is {answer}.", f"It's {low}.", f"A {bare}.",
          f"The answer to this question is:\n\n**{answer}**"]
     )  # fmt: skip
 

@@ -2,6 +2,8 @@
 
     python bench/trust.py [--items 150] [--kills 10] [--seed 7] [--json]
     python bench/trust.py --damages 100 [--seed 7] [--json]
+    python bench/trust.py --classes
+    setpriv --reuid=65534 --regid=65534 --clear-groups python bench/trust.py --only 'full disk'
 
 Each row is a way to disturb `falter run` against a local server that counts how often every
 request arrived. `lost` are planned requests without a stored answer after the run was started once
@@ -9,6 +11,10 @@ more, and problems that `store verify` finds; `doubled` are requests that were s
 answer was stored; `again` are those whose answer was lost with a process or a disk and that had
 to be sent again. As root a full disk is a small tmpfs and a read-only store lies on one; otherwise
 they are a limit on the size of files, and modes.
+
+With `--classes`, inputs are tried instead: every registered client and task in a file of a
+stranger, 200 forms of replies through a whole run with a key, the embedded weights with one byte
+changed. `wrong` are those by which code ran, a key left, an answer was lost or a run went on.
 
 With `--damages`, so many copies of a finished store are damaged instead, each in one of the ways of
 `WAYS_TO_DAMAGE`. `found` are those that `store verify` finds or that cannot be opened, `changing`
@@ -31,10 +37,12 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
+import unittest.mock
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +50,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "support")]
 
 from falter.cli.app import invoke  # noqa: E402
+from falter.clients.settings import clients  # noqa: E402
 from falter.store.maintenance import verify  # noqa: E402
 from falter.store.store import Store  # noqa: E402
+from falter.tasks.task import tasks  # noqa: E402
+from falter.weights.downloads import SMOLLM2, find_weights  # noqa: E402
 from faulty_server import FaultyServer  # noqa: E402
+from odd_replies import CHOICE, WHOLE, odd_replies  # noqa: E402
 
 RECIPES = ("pad_quotes", "persona")
 WAYS = 1 + len(RECIPES)
@@ -85,7 +97,7 @@ class Bench:
         self.data.write_text("".join(json.dumps(row) + "\n" for row in rows))
         (folder / "prompt.txt").write_text("Answer with one letter.\n\n{question}\nAnswer:")
         self.store = folder / "falter.db"
-        self.doubled = 0
+        self.doubled = self.tracebacks = 0
 
     def command(self, store: Path | None = None) -> list[str]:
         line = [
@@ -299,7 +311,9 @@ def in_rows(sql: str) -> Damage:
             place = names.index(column)
             changed = letter_changed(one[place], moments)
             empty = b"" if isinstance(one[place], bytes) else 0
-            new = {"swap": SPARE, "letter": changed, "empty": empty}.get(sql)
+            kind, field = moments.choice(KINDS), field_changed(one[place], moments)
+            made = {"swap": SPARE, "letter": changed, "empty": empty, "kind": kind, "field": field}
+            new = made.get(sql)
             where = " AND ".join(f"{name} IS ?" for name in names)
             with contextlib.suppress(sqlite3.IntegrityError):
                 if sql == "delete":
@@ -321,6 +335,24 @@ def letter_changed(value: Any, moments: random.Random) -> Any:
         new = b"%d" % moments.randrange(10) if isinstance(value, bytes) else "x"
         return value[:at] + new + value[at + 1 :]  # type: ignore[operator]
     return (value or 0) + 1
+
+
+def field_changed(value: Any, moments: random.Random) -> Any:
+    """JSON with one of its values replaced by one of another kind; other bytes with a letter."""
+    try:
+        data = json.loads(value)
+    except (ValueError, TypeError):
+        return letter_changed(value, moments)
+    holder: Any = {"": data}
+    places: list[tuple[Any, Any]] = []
+    level: list[Any] = [holder]
+    while level:
+        pairs = [(v, k) for v in level for k in (v if isinstance(v, dict) else range(len(v)))]
+        places += pairs
+        level = [v[k] for v, k in pairs if isinstance(v[k], (dict, list))]
+    where, key = moments.choice(places)
+    where[key] = moments.choice([None, "", "x", -1, 1e308, 2**53, True, [], {}, [[]], {"x": 1}])
+    return json.dumps(holder[""], separators=(",", ":")).encode()
 
 
 def keys_swapped(path: Path, moments: random.Random) -> None:
@@ -349,11 +381,14 @@ def cut(path: Path, moments: random.Random) -> None:
 
 
 TRACEBACK = -1
+KINDS = (None, "x", "", b"", b"\xff\x00", b"[]", b"{}", b"null", -1, 2**62, 1.5, 1e308)
 SPARE = -77  # for a moment, where two rows may not have the same value
 WAYS_TO_DAMAGE: dict[str, Damage] = {
     "values swapped": in_rows("swap"),
     "a letter changed": in_rows("letter"),
     "a value emptied": in_rows("empty"),
+    "another kind": in_rows("kind"),
+    "another field": in_rows("field"),
     "a row deleted": in_rows("delete"),
     "keys swapped": keys_swapped,
     "bytes overwritten": bytes_changed,
@@ -418,31 +453,292 @@ def damaged(count: int, seed: int) -> list[Damages]:
     ]  # fmt: skip
 
 
+# One server, four processes, random signals
+
+
+class Witness(FaultyServer):
+    """A server that gives every reply a name of its own, and knows when it left."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.replied: dict[str, tuple[str, float]] = {}
+        self.arrived: dict[str, list[float]] = {}
+
+    def _answer(self, path: str, asked: dict[str, Any]) -> tuple[int, Any]:
+        status, content = super()._answer(path, asked)
+        body, now = json.dumps(asked), time.monotonic()
+        name = f"r{len(self.replied)}"
+        self.replied[name] = body, now
+        self.arrived.setdefault(body, []).append(now)
+        return status, {**content, "id": name}
+
+
+async def four_processes(bench: Bench, signals: int, moments: random.Random) -> Row:
+    """Four runs of one store, of which one after the other is ended and started again."""
+    assert isinstance(bench.server, Witness)
+    running = [await bench.start() for _ in range(4)]
+    kills: list[float] = []
+    codes: set[int] = set()
+    for _ in range(signals):
+        await asyncio.sleep(moments.uniform(0.5, 3.0))
+        place = moments.randrange(4)
+        ended, number = (
+            running[place],
+            moments.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGINT)),
+        )
+        with contextlib.suppress(ProcessLookupError):
+            ended.send_signal(number)
+            kills += [time.monotonic()] if number == signal.SIGKILL else []
+        _, said = await ended.communicate()
+        codes.add(ended.returncode or 0)
+        if b"Traceback" in said:
+            bench.tracebacks += 1
+            print(said.decode(errors="replace"), file=sys.stderr)
+        running[place] = await bench.start()
+    for process in running:
+        await process.communicate()
+        codes.add(process.returncode or 0)
+    await bench.server.left_alone()
+    row = await bench.row(f"four, {signals} signals", sorted(codes), b"")
+    with Store(bench.store, writes=False) as store:
+        kept = {
+            cell.response.request_id for cell in store.cells(store.find_run().run) if cell.response
+        }
+    doubled, ages = 0, [0.0]
+    for name, (body, left) in bench.server.replied.items():
+        if name in kept:
+            doubled += sum(at > left for at in bench.server.arrived[body])
+        else:
+            ages.append(min((kill - left for kill in kills if kill >= left), default=9.9))
+    lost = f"oldest answer lost: {1000 * max(ages):.0f} ms; tracebacks: {bench.tracebacks}"
+    return replace(row, again=len(ages) - 1, doubled=doubled, said=lost)
+
+
+# A server that dies
+
+
+async def dead(bench: Bench, seconds: float | None) -> Row:
+    """The server is gone in the middle of a run, for so many seconds or for good."""
+    server = bench.server
+    process = await bench.start()
+    await bench.until(process, bench.planned // 3)
+    died = time.monotonic()
+    server._server.close()
+    for task in list(server._tasks):
+        task.cancel()
+    if seconds is not None:
+        await asyncio.sleep(seconds)
+        await server.__aenter__()
+    _, said = await asyncio.wait_for(process.communicate(), PATIENCE)
+    took = time.monotonic() - died
+    if seconds is None:
+        await server.__aenter__()
+    what = "dead for good" if seconds is None else f"dead for {seconds:g} s"
+    row = await bench.row(what, [process.returncode or 0], said)
+    paused = b"paused, because every request fails" in said
+    return replace(row, said=f"ended {took:.0f} s after it; paused: {paused}; {row.said}")
+
+
+async def read_only_folder(bench: Bench) -> Row:
+    """A run whose store would lie where nothing can be written."""
+    bench.folder.joinpath("empty.db").touch()
+    with kept_from_writing(bench.folder / "empty.db") as path:
+        process = await bench.start(path.with_name("new.db"))
+        _, said = await process.communicate()
+    return await bench.row("read-only folder", [process.returncode or 0], said)
+
+
+# What one process can be asked, class by class
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """How often a class of inputs was tried, and how often it ended as it must not."""
+
+    what: str
+    tried: int
+    refused: int
+    wrong: int
+    tracebacks: int
+
+
+ELSEWHERE = "https://models.example.org/v1"
+
+
+def strangers() -> Tally:
+    """Every client and task in a file of a stranger: `falter plan` runs no code, sends no key."""
+    counts: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        mark, code = Path(folder) / "ran", Path(folder) / "evil.py"
+        code.write_text(f"open({str(mark)!r}, 'w')\nanswer = t = lambda *a, **k: 'A'\n")
+        task = Path(folder) / "evil.yaml"
+        task.write_text("task: evil\ndoc_to_text: !function evil.t\ndataset_path: json\n")
+        forms: list[dict[str, Any]] = []
+        for client in clients.names():
+            for rest in (
+                "",
+                "x",
+                "evil:answer",
+                "openai/x",
+                "hf,pretrained=x,trust_remote_code=True",
+                f"openai-chat-completions,model=x,base_url={ELSEWHERE}",
+            ):
+                name = f"{client}:{rest}" if rest else client
+                for more in (
+                    {"base_url": ELSEWHERE, "api_key_env": "OPENAI_API_KEY"},
+                    {"api_key_env": "AWS_SECRET_ACCESS_KEY"},
+                    {"headers": {"X": "GITHUB_TOKEN"}, "base_url": ELSEWHERE},
+                    {"base_url": ELSEWHERE},
+                    {"base_url": "http://api.openai.com/v1"},
+                    {"options": {"trust_remote_code": True, "worker_cls": "evil.answer"}},
+                ):
+                    forms += [
+                        {"task": "basics", place: {"name": name, **more}}
+                        for place in ("models", "judge", "rewriter")
+                    ]
+        forms += [
+            {"task": f"{name}:{rest}", "models": "simulated"}
+            for name in tasks.names()
+            for rest in (
+                f"{code}@t",
+                "inspect_evals/../evil.py@t",
+                "inspect_evals.py@t",
+                str(task),
+                "evil",
+            )
+        ]
+        path = Path(folder) / "e.yaml"
+        secrets = dict.fromkeys(("OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN"), SECRET)
+        with contextlib.chdir(folder), unittest.mock.patch.dict(os.environ, secrets):
+            for form in forms:
+                path.write_text(json.dumps({"models": "simulated", "limit": 2, **form}))
+                exit_code, said = spoken("plan", str(path))
+                counts.update(
+                    tried=1, refused=exit_code == 2, tracebacks=exit_code == TRACEBACK,
+                    wrong=mark.exists() or SECRET in said or (exit_code == 0 and _leaks(said)),
+                )  # fmt: skip
+                mark.unlink(missing_ok=True)
+    return _tally("a stranger's file", counts)
+
+
+def _leaks(said: str) -> bool:
+    """A plan that would send a key somewhere else."""
+    lines = [line for line in said.splitlines() if "with the key in" in line]
+    return any("example.org" in line or "to http:" in line for line in lines)
+
+
+SECRET = "sk-canary-0123456789-abcdefghij"
+
+
+async def odd_run(shapes: dict[str, bytes]) -> Tally:
+    """One run whose answers are all odd, with a key that must stay out of the store."""
+    good = (WHOLE % CHOICE).replace("Answer: A", f"Answer: A {SECRET}").encode()
+    async with prepared(2 * len(shapes) // WAYS + 1, 0.0) as bench:
+        bench.server.key = SECRET
+        bench.server.replies = [reply for raw in shapes.values() for reply in (good, raw)]
+        line = [*bench.command(), "--max-attempts", "1"]
+        keyed = {**environment(), "OPENAI_API_KEY": SECRET, "FALTER_CACHE": str(bench.folder)}
+        said = b""
+        for command in (
+            line,
+            [sys.executable, "-m", "falter", "report", "--store", str(bench.store)],
+        ):
+            process = await asyncio.create_subprocess_exec(
+                *command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=keyed
+            )
+            said += (await asyncio.wait_for(process.communicate(), PATIENCE))[0]
+        with Store(bench.store, writes=False) as store:
+            planned, answered = store.counts(store.find_run().run)
+            failed = sum(cell.failure is not None for cell in store.cells(store.find_run().run))
+        data = b"".join(path.read_bytes() for path in bench.folder.glob("falter.db*"))
+        return Tally(
+            what="odd replies", tried=len(bench.server.bodies), refused=failed,
+            wrong=planned - answered - failed + (SECRET.encode() in data + said),
+            tracebacks=said.count(b"Traceback"),
+        )  # fmt: skip
+
+
+def changed_weights(places: int, moments: random.Random) -> Tally:
+    """One byte of the embedded weights changed, at so many places: the run is refused."""
+    counts: Counter[str] = Counter()
+    whole = find_weights()
+    if whole is None:
+        raise SystemExit("falter models pull smollm2")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        unittest.mock.patch.dict(os.environ, {"FALTER_CACHE": folder}),
+    ):
+        copy = SMOLLM2.directory / SMOLLM2.file
+        copy.parent.mkdir(parents=True)
+        shutil.copyfile(whole, copy)
+        for n in range(places):
+            at = moments.randrange(SMOLLM2.size)
+            about = copy.stat()
+            with copy.open("r+b") as file:
+                file.seek(at)
+                (old,) = file.read(1)
+                file.seek(at)
+                file.write(bytes([old ^ (1 << moments.randrange(8))]))
+            os.utime(copy, ns=(about.st_atime_ns, about.st_mtime_ns))
+            line = ["run", "--task", "basics", "--limit", "1", "-m", "smollm2", "-r", "casing"]
+            exit_code, _ = spoken(*line, "--store", f"{folder}/{n}.db")
+            counts.update(
+                tried=1, refused=exit_code == 2, wrong=exit_code != 2,
+                tracebacks=exit_code == TRACEBACK,
+            )  # fmt: skip
+            with copy.open("r+b") as file:
+                file.seek(at)
+                file.write(bytes([old]))
+    return _tally("changed weights", counts)
+
+
+def _tally(what: str, counts: Counter[str]) -> Tally:
+    return Tally(
+        what=what, tried=counts["tried"], refused=counts["refused"], wrong=counts["wrong"],
+        tracebacks=counts["tracebacks"],
+    )  # fmt: skip
+
+
 @contextlib.asynccontextmanager
 async def prepared(items: int, latency: float) -> AsyncIterator[Bench]:
     with tempfile.TemporaryDirectory() as folder:
-        async with FaultyServer(latency=latency, keep=10**6) as server:
+        os.chmod(folder, 0o755)
+        async with Witness(latency=latency, keep=10**6) as server:
             yield Bench(Path(folder), server, items)
 
 
 async def measured(arguments: argparse.Namespace) -> list[Row]:
     moments = random.Random(arguments.seed)
-    ways: list[Callable[[Bench], Awaitable[Row]]] = [
-        lambda b: kills(b, arguments.kills, moments),
-        two_processes,
-        lambda b: stopped(b, signal.SIGTERM),
-        lambda b: stopped(b, signal.SIGINT),
-        full_disk,
-        read_only,
-        lambda b: changed(b, "deleted", Path.unlink),
-        lambda b: changed(b, "swapped", swapped),
-    ]
+    ways: dict[str, Callable[[Bench], Awaitable[Row]]] = {
+        "kills": lambda b: kills(b, arguments.kills, moments),
+        "two": two_processes,
+        "four": lambda b: four_processes(b, arguments.kills, moments),
+        "SIGTERM": lambda b: stopped(b, signal.SIGTERM),
+        "SIGINT": lambda b: stopped(b, signal.SIGINT),
+        "dead for a while": lambda b: dead(b, 40),
+        "dead": lambda b: dead(b, None),
+        "full disk": full_disk,
+        "read-only store": read_only,
+        "read-only folder": read_only_folder,
+        "deleted": lambda b: changed(b, "deleted", Path.unlink),
+        "swapped": lambda b: changed(b, "swapped", swapped),
+    }
     rows = []
-    for way in ways:
-        async with prepared(arguments.items, 0.02) as bench:
+    for name, way in ways.items():
+        if arguments.only and name not in arguments.only:
+            continue
+        many = 6 if name == "four" else 1
+        async with prepared(many * arguments.items, 0.02 * many**2) as bench:
             rows.append(await way(bench))
             print(f"  {rows[-1].what}: done", file=sys.stderr, flush=True)
     return rows
+
+
+def classes(seed: int) -> Iterator[Tally]:
+    """Each class of inputs; `refused` are those that end in an error of falter's own."""
+    yield strangers()
+    yield asyncio.run(odd_run(dict(odd_replies())))
+    yield changed_weights(20, random.Random(seed))
 
 
 def main() -> None:
@@ -451,8 +747,16 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--damages", type=int, help="damage so many stores instead")
+    parser.add_argument("--only", action="append", help="one of the rows, by its name")
+    parser.add_argument("--classes", action="store_true", help="inputs, not disturbances")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    if arguments.classes:
+        print(f"{'':18}{'tried':>8}{'refused':>9}{'wrong':>7}{'tracebacks':>12}")
+        for tally in classes(arguments.seed):
+            counted = f"{tally.tried:8}{tally.refused:9}{tally.wrong:7}{tally.tracebacks:12}"
+            print(f"{tally.what:18}{counted}", flush=True)
+        return
     if arguments.damages:
         damages = damaged(arguments.damages, arguments.seed)
         if arguments.json:

@@ -178,7 +178,7 @@ def test_bad_issues_are_named_together(tmp_path: Path) -> None:
 def test_the_commands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first three issues have no bundled item here, so the clerk writes another's."""
+    """From issues and a domain of one's own, for which the clerk writes another's, to a report."""
     some = bundled()["breakfast-deducted-twice"]
 
     def write(request: Request) -> str:
@@ -187,10 +187,18 @@ def test_the_commands(
 
     scripted(monkeypatch, "clerk", write)
     folder, store = str(tmp_path / "mine"), str(tmp_path / "falter.db")
-    arguments = ["generate", "items", folder, "--issues", "hr", "--domain", "hr"]
+    rows = [{"key": f"own-{n}", "area": "pay", "issue": f"Payslip {n} is late."} for n in range(3)]
+    (tmp_path / "issues.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    domain = {"name": "pay", "description": "questions about pay", "areas": {"pay": "payslips"}}
+    (tmp_path / "domain.yaml").write_text(yaml.safe_dump(domain), "utf-8")
+    arguments = ["generate", "items", folder, "--issues", str(tmp_path / "issues.jsonl")]
+    arguments += ["--domain", str(tmp_path / "domain.yaml")]
     assert invoke([*arguments, "--writer", "clerk", "--limit", "3", "--store", store]) == 0
     assert "3 of 3 items are whole, 12 requests" in capsys.readouterr().out
     sheet = str(tmp_path / "sheet.csv")
     for words in (["check", folder], ["sheet", folder, "-o", sheet], ["apply", folder, sheet]):
         assert not invoke(["generate", *words])
     assert "0 items rejected" in capsys.readouterr().out
+    run = ["run", "--protocol", "enterprise", "--part", "main", "--model", "simulated"]
+    assert invoke([*run, "--task", f"enterprise_case:{folder}", "--store", store]) == 0
+    assert "Robustness by model and category" in capsys.readouterr().out

@@ -9,6 +9,7 @@ import math
 import os
 import platform
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from pathlib import Path
 import numpy
 import pytest
 
+from falter.clients.constrained import NUMBER_REPLY, answer_grammar
 from falter.clients.llama_engine import LlamaEngine
 from falter.records.types import ContinuationScore
 from falter.weights.downloads import find_weights
@@ -141,12 +143,25 @@ def test_a_greedy_continuation_is_one_that_greedy_generation_gives(engine: Llama
 def test_a_reply_can_be_held_to_texts(engine: LlamaEngine) -> None:
     """It is the one that the model finds likeliest step by step; a limit still cuts it."""
     only = ['{"answer": "A"}', '{"answer": "B"}', '{"answer": "10"}', '{"answer": "1"}']
-    held = engine.generate("The letter is", max_tokens=32, temperature=0, seed=0, only=only)
+    rules = answer_grammar(["A", "B", "10", "1"])
+    held = engine.generate("The letter is", max_tokens=32, temperature=0, seed=0, grammar=rules)
     assert held.text in only and held.finish_reason == "stop"
-    one = engine.generate("x", max_tokens=32, temperature=1, seed=3, only=only[:1])
+    rule = answer_grammar(["A"])
+    one = engine.generate("x", max_tokens=32, temperature=1, seed=3, grammar=rule)
     assert one.text == only[0]
-    cut = engine.generate("x", max_tokens=2, temperature=0, seed=0, only=only)
+    cut = engine.generate("x", max_tokens=2, temperature=0, seed=0, grammar=rules)
     assert cut.finish_reason == "length" and only[0].startswith(cut.text)
+
+
+def test_a_reply_can_be_held_to_numbers(engine: LlamaEngine) -> None:
+    """Whatever is drawn is a number in the same JSON; the same seed draws the same."""
+    rule = answer_grammar([])
+    drawn = [
+        engine.generate("2 + 3 =", max_tokens=32, temperature=heat, seed=seed, grammar=rule).text
+        for heat, seed in ((0, 0), (2, 1), (2, 2), (2, 1))
+    ]
+    assert all(re.fullmatch(NUMBER_REPLY, text) for text in drawn), drawn
+    assert drawn[1] == drawn[3]
 
 
 def test_white_space_at_the_end_of_the_context_moves(engine: LlamaEngine) -> None:

@@ -279,7 +279,6 @@ NAMED: dict[str, set[str]] = {
     "perturbations/paraphrase.py": {"rouge1"},
     "engine/study.py": {"numeric"},
     "protocols/brittlebench/[aj]*.py": {"reasoning_quality"},
-    "protocols/consistency/figures.py": {"exact"},
     "perturbations/recipes.py": {"brittlebench"},
     "perturbations/tool*.py": {"function", "functions"},
     "protocols/enterprise/scores.py": {"rougeL"},
@@ -290,6 +289,7 @@ NAMED: dict[str, set[str]] = {
     "stats/resampling.py": {"identity"},
     "tasks/enterprise_data.py": {"enterprise"},
     "text/relevance.py": {"rouge1"},
+    "weights/downloads.py": {"smollm2"},
 }
 """What a module may name of other rooms: names, or all names that a room registers."""
 

@@ -52,7 +52,7 @@ def test_a_picture_is_whole_and_escapes_what_it_is_told() -> None:
     unknown = Estimate(measure="m", value=None, status="insufficient_data")
     forest = Forest(
         name="f", title=hostile, measured="Drop", of="recipe",
-        rows=(ForestRow(label=hostile, kind="member", estimate=known, together=known),
+        rows=(ForestRow(label=hostile, kind="member", estimate=known),
               ForestRow(label="none", kind="member", estimate=unknown)),
     )  # fmt: skip
     drawn = picture(forest)

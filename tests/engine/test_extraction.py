@@ -145,8 +145,8 @@ def test_a_quote_that_is_not_in_the_reply_is_rejected(tmp_path: Path) -> None:
     def work(server: LocalServer) -> Any:
         store = tmp_path / "s.db"
         falter.run(**settings(server, tmp_path), store=store)
-        options = ["--reader", "openai:reads", "--base-url", server.base_url]
-        options += ["--api-key-env", "NO_KEY", "--store", str(store), "--json"]
+        options = ["--reader", "openai:reads", "--reader-base-url", server.base_url]
+        options += ["--reader-api-key-env", "NO_KEY", "--store", str(store), "--json"]
         return CliRunner().invoke(cli, ["rescore", *options])
 
     _, called = served(liar, work)

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+import falter
 from falter.cli.progress import describe
 from falter.clients.openai import connect
 from falter.clients.settings import ClientSettings
-from falter.engine import sending
+from falter.engine import outages
 from falter.engine.sending import ModelQueue, Progress, run_queues
-from falter.records.errors import RunStopped
+from falter.records.errors import PreflightError, RunStopped
 from falter.store.store import Store
 from faulty_server import FaultyServer
 from samples import requests
@@ -25,9 +26,9 @@ DEATHS = {"500": "HTTP 500: mock 500", "closed": "connection failed", "hang": "t
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """A store, and seconds for the minutes of an outage."""
-    monkeypatch.setattr(sending, "OUTAGE_SECONDS", 0.6)
-    monkeypatch.setattr(sending, "FIRST_PROBE_SECONDS", 0.05)
-    monkeypatch.setattr(sending, "MAX_PAUSE_SECONDS", 1.0)
+    monkeypatch.setattr(outages, "OUTAGE_SECONDS", 0.6)
+    monkeypatch.setattr(outages, "FIRST_PROBE_SECONDS", 0.05)
+    monkeypatch.setattr(outages, "MAX_PAUSE_SECONDS", 1.0)
     with Store(tmp_path / "falter.db") as opened:
         yield opened
 
@@ -62,6 +63,29 @@ async def run_and_die(store: Store, fault: str, *, back: bool) -> tuple[Progress
             dying.cancel()
             await client.close()
     return progress, said
+
+
+def test_a_judge_is_checked_before_the_first_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gets its own address; without its key nothing is asked of the model that is judged."""
+    monkeypatch.delenv("JUDGE_API_KEY", raising=False)
+
+    async def main() -> FaultyServer:
+        async with FaultyServer() as server:
+            address = {"base_url": server.base_url}
+            settings = {
+                "protocol": "brittlebench",
+                "task": "basics",
+                "limit": 6,
+                "models": [{"name": "openai:mock", **address}],
+                "judge": {"name": "openai:mock", **address, "api_key_env": "JUDGE_API_KEY"},
+            }
+            with pytest.raises(PreflightError, match="JUDGE_API_KEY is not set"):
+                await asyncio.to_thread(falter.run, settings, store=tmp_path / "s.db")
+            return server
+
+    assert asyncio.run(main()).requests == 0
 
 
 @pytest.mark.parametrize("fault", DEATHS)

@@ -93,6 +93,23 @@ def test_what_unpacks_without_end_is_refused(
         read_rows(path)
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.csv", "a.tsv.gz"])
+def test_a_line_without_end_is_refused_by_name(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the whole of it is in memory; a line below the limit is read."""
+    monkeypatch.setattr(files, "_LONGEST_LINE", 3_000_000)
+    path = tmp_path / name
+    pack = gzip.compress if name.endswith(".gz") else bytes
+    good = '{"a": "%s"}\n' if "jsonl" in name else "a\n%s\n"
+    path.write_bytes(pack((good % ("x" * 2_000_000)).encode()))
+    assert len(read_rows(path)) == 1
+    path.write_bytes(pack((good % "x" + good % ("x" * 9_000_000)).encode()))
+    line = 2 if "jsonl" in name else 4
+    with pytest.raises(TaskError, match=rf"{name}, line {line} has more than 3,000,000 bytes"):
+        read_rows(path)
+
+
 def test_odd_types_of_parquet_are_named(tmp_path: Path) -> None:
     """Dates, decimals and bytes have no text of their own; NaN is a missing value."""
     pa = pytest.importorskip("pyarrow")

@@ -10,7 +10,6 @@ from falter.measures.consistency import item_std, output_consistency
 from falter.measures.doses import composition, intensity_curve
 from falter.measures.drops import paired_drops, relative_change
 from falter.measures.enterprise import RatedPairs, content_delta, robustness_score
-from falter.measures.regression import robustness_regression
 from falter.measures.relevance import corrected_rate
 from falter.measures.resample import GROUPS, bca_interval, resampled_sums, signed_sums, unit_sums
 from falter.records.errors import InvalidValue
@@ -119,12 +118,6 @@ def test_clusters_widen_every_share():
                 {"a": RatedPairs(similarity=[1], original=[[1]], perturbed=[[1]], items=["x", "y"])}
             ),
             "a label for each of 1 items",
-        ),
-        (
-            lambda: robustness_regression(
-                [[0, 1]] * 3, [[0, 1]] * 3, correction="split-half", splits=0
-            ),
-            "splits is 0",
         ),
     ],
 )

@@ -13,7 +13,7 @@ from falter.perturbations.position import bullet_lists, documents
 from falter.perturbations.recipes import Applied
 from falter.records.render import messages, plain
 from falter.records.types import Demonstration, Item, Prompt, Recipe, Section
-from falter.tasks import Template
+from falter.tasks import Template, tasks
 
 ITEM = Item(
     task="t",
@@ -372,3 +372,14 @@ def test_examples_in_another_order() -> None:
         assert after != shown and set(after) == set(shown)
     single = replace(prompt, demonstrations=shown[:1] * 2)
     assert run(single, "demonstration_order").status == "not_applicable"
+
+
+@pytest.mark.parametrize("name", ["case", "chat", "questions", "slots"])
+def test_an_order_that_another_part_of_the_prompt_speaks_of_holds_no_list(name: str) -> None:
+    """*The key events in the order of time*: the rules below it have no order."""
+    task = tasks.get(f"enterprise_{name}")(None)
+    for item in task.items:
+        after = run(task.templates["open"].build(item), "reorder_bullets")
+        assert after.status == "changed", item.key
+        text = plain(after.prompt)
+        assert "- key_events" not in text or text.index("- main_p") < text.index("- key_events")

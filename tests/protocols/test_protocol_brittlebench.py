@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +15,20 @@ import numpy as np
 import pytest
 
 import falter
+from enterprise_samples import scripted
 from falter.engine.plans import planned_study
 from falter.engine.results import Result, open_result
 from falter.engine.study import carry_out_study, read_study, study_in
 from falter.measures.doses import intensity_curve
+from falter.perturbations import apply_recipe, parse_step
 from falter.protocols import Part, protocols
+from falter.protocols.brittlebench import parts
 from falter.protocols.brittlebench.accuracies import _lost
-from falter.protocols.protocol import Unavailable, UserSettings, placed_parts
+from falter.protocols.protocol import Unavailable, UserSettings, chosen_parts, placed_parts
 from falter.records.errors import FalterError, UnknownName, UsageError
 from falter.records.figures import Bars, Curves, Grid, HeatMap, Statement, Strips, estimates
-from falter.records.types import Estimate
+from falter.records.render import messages
+from falter.records.types import Estimate, Recipe, Request
 from falter.report.words import colour
 from falter.store.maintenance import verify
 from falter.store.store import Store
@@ -34,6 +40,8 @@ MODELS = [
     {"name": "simulated:three", "options": {"mean": 0.2, "seed": 3}},
 ]
 FOURTEEN = 14
+LIMIT = 6
+PAIRS = ("typos", "drop_stop_words", "pad_newlines")
 
 
 def part_names(**choices: Any) -> list[str]:
@@ -53,7 +61,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
         protocol="brittlebench",
         models=MODELS,
         judge="simulated:judge",
-        limit=12,
+        limit=LIMIT,
         store=tmp_path_factory.mktemp("study") / "falter.db",
     )
 
@@ -140,6 +148,20 @@ def test_mistakes_are_said_before_anything_is_sent(
     assert not (tmp_path / "x.db").exists()
 
 
+def test_parts_are_chosen_by_name() -> None:
+    """With a part comes its judge, and with a judge the part that it judges."""
+
+    def names(*chosen: str) -> list[str]:
+        settings = UserSettings(preset="quick", judge=True, parts=chosen)
+        return [part.name for part in chosen_parts(protocols.get("brittlebench"), settings)]
+
+    assert names("pairs") == ["pairs"]
+    assert names("quality") == names("reasoning") == ["reasoning", "quality"]
+    assert len(names()) == 9
+    with pytest.raises(UnknownName, match="part of brittlebench"):
+        names("pears")
+
+
 # A whole study
 
 
@@ -213,6 +235,59 @@ def test_curves_start_at_the_baseline(result: Result) -> None:
     }  # fmt: skip
 
 
+def is_right(request: Request) -> bool:
+    """Whether the scripted model knows the answer: a coin for every prompt, the same each time."""
+    return zlib.crc32(messages(request.variant.prompt)[-1][1].encode()) % 5 > 1
+
+
+def test_doses_and_pairs_are_those_of_a_computation_by_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prompts that several conditions make are asked once and count in each of them."""
+    sent = scripted(
+        monkeypatch,
+        "coin",
+        lambda r: r.variant.prompt.labels[int(r.variant.prompt.target) ^ (not is_right(r))],
+    )
+    doses = replace(parts.PRESETS["quick"], typos=(1, 8, 9), pads=(1,), pairs=PAIRS)
+    monkeypatch.setitem(parts.PRESETS, "quick", doses)  # type: ignore[arg-type]
+    result = falter.run(
+        protocol="brittlebench", parts=["intensity", "pairs"], models=["coin"], limit=16,
+        scorer="choice_letter", store=tmp_path / "falter.db",
+    )  # fmt: skip
+    clean = [r for r in sent.requests if not r.variant.recipe.steps]
+    assert len(clean) == len({r.key for r in clean}) == 16
+
+    def rights(*steps: str) -> list[bool | None]:
+        """For each item; None where the recipe leaves the prompt alone."""
+        found: list[bool | None] = []
+        for request in clean:
+            variant, recipe = request.variant, Recipe(label="", steps=tuple(map(parse_step, steps)))
+            after = apply_recipe(variant.item.key, variant.prompt, recipe, 0, 0)
+            changed = replace(request, variant=replace(variant, prompt=after.prompt))
+            found.append(is_right(changed) if after.status == "changed" else None)
+        return found
+
+    base = [is_right(request) for request in clean]
+    (curve,) = [c for c in figure(result, "intensity").curves if c.facet == "typos"]
+    for dose, point in curve.points:
+        own = rights(f"typos:count={dose:g}") if dose else base
+        by_hand = [b if a is None else a for a, b in zip(own, base, strict=True)]
+        assert point.value == pytest.approx(np.mean(by_hand)), dose
+    heat = figure(result, "pairs")
+    for first, row in zip(PAIRS, heat.cells, strict=True):
+        for then, cell in zip(PAIRS, row, strict=True):
+            own = rights(*((first, then) if first != then else (first,)))
+            drops = [b - a for a, b in zip(own, base, strict=True) if a is not None]
+            assert cell.value == pytest.approx(np.mean(drops)), (first, then)
+    grid = figure(result, "pairs-order")
+    assert [c.name for c in grid.columns][-1] == "Items with the same prompt"
+    alike = {row[:2]: row[-1] for row in grid.rows}
+    assert alike["typos", "pad_newlines"] == 16
+    order = next(row for row in grid.rows if row[:2] == ("typos", "pad_newlines"))
+    assert order[4].value == 0.0
+
+
 def test_what_is_lost_with_every_edit_has_the_sign_of_a_loss(result: Result) -> None:
     """A curve that falls from 70 to 20 % is worse: + and in the colour of worse."""
     found = figure(result, "intensity-summary")
@@ -234,7 +309,7 @@ def test_the_study_is_stored_and_read_back(result: Result) -> None:
         (before,) = store.db.execute("SELECT count(*) FROM responses").fetchone()
     assert open_result(result.store).figures == result.figures
     spec = read_study(
-        {"protocol": "brittlebench", "models": MODELS, "judge": "simulated:judge", "limit": 12}
+        {"protocol": "brittlebench", "models": MODELS, "judge": "simulated:judge", "limit": LIMIT}
     )
     with study_in(spec, result.store) as study, Store(result.store) as store:
         for _, costs in planned_study(study, store):
@@ -297,8 +372,9 @@ def test_the_settings_of_an_experiment_hold_for_a_protocol(
 ) -> None:
     """Examples are perturbed where there are some; a second draw has no bundled paraphrase."""
     result = falter.run(
-        protocol="brittlebench", models=["simulated"], limit=4, store=tmp_path / "f.db", **more
-    )
+        protocol="brittlebench", parts=["zero-shot", "few-shot"], models=["simulated"], limit=4,
+        store=tmp_path / "f.db", **more,
+    )  # fmt: skip
     assert any(e.value is not None for e in estimates(figure(result, "drops")))
     with Store(result.store) as store:
         stored = find_study(store)
@@ -318,6 +394,7 @@ def test_a_task_without_rewrites_goes_without_the_paraphrases(tmp_path: Path) ->
     mine = {
         "protocol": "brittlebench",
         "models": ["simulated"],
+        "parts": ["zero-shot"],
         "data": {"path": str(data), "choices": "o", "target": "a"},
         "template": "{q}\nAnswer:",
         "limit": 8,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import shutil
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -30,6 +33,8 @@ from falter.records.types import Estimate, Recipe, Request, Response, Step
 from falter.scorers.rating import read_rating
 from falter.stats.agreement import krippendorff_alpha
 from falter.store.store import Store
+from falter.tasks.enterprise_data import prompt_texts
+from local_server import LocalServer
 
 CHANGED = "CHANGED beyond all recognition now"
 
@@ -98,6 +103,9 @@ def test_the_presets_have_every_category(patch: pytest.MonkeyPatch) -> None:
     assert (len(pairs), len(languages.experiment["recipes"])) == (81, 89)
     assert (main.experiment["repeats"], "limit" in main.experiment) == (5, False)
     assert placed(preset="paper", repeats=2)[0].experiment["repeats"] == 2
+    assert main.experiment["sampling"] == {"seed": 1, "max_tokens": 6_000}
+    thinking = placed(preset="paper", reasons=True, sampling={"temperature": 0.5})[0]
+    assert thinking.experiment["sampling"] == {"temperature": 0.5, "max_tokens": 12_000}
 
 
 def test_the_plan_counts_the_judge(
@@ -178,6 +186,107 @@ def test_the_papers_worked_example(tmp_path: Path, patch: pytest.MonkeyPatch) ->
         assert (tmp_path / f"report.{form}").stat().st_size > 1000
 
 
+MADE = re.compile(r"v(\d)q(\d)")
+
+
+def made_up(request: Request) -> str:
+    """Version and quality of a reply by a hash of what was sent; some are in no form at all."""
+    number = zlib.crc32(repr((request.messages, request.repeat)).encode())
+    told = f"v{number % 3}q{1 + number // 3 % 3}"
+    if number % 7 == 0:
+        return told
+    return answer(request, lambda _, parts: dict.fromkeys(parts, told))
+
+
+def test_every_delta_is_that_of_a_computation_by_hand(
+    tmp_path: Path, patch: pytest.MonkeyPatch
+) -> None:
+    """Known prompts and replies: categories, formats, languages, both scorings, the overall."""
+
+    def umpire(request: Request) -> str:
+        found = MADE.findall(request.messages[0][1])
+        if "The second reply:" in request.messages[0][1]:
+            return json.dumps({"rating": 3 - abs(int(found[0][0]) - int(found[-1][0]))})
+        return json.dumps({"rating": int(found[-1][1])})
+
+    writing = scripted(patch, "writer", made_up)
+    scripted(patch, "umpire", umpire)
+    task = "enterprise_case:it,translated"
+    result = study(tmp_path, task=task, limit=6, judge="umpire")
+    planned = falter.plan(
+        protocol="enterprise", models=["writer"], task=task, limit=6, parts=["main"],
+        store=tmp_path / "none.db",
+    )  # fmt: skip
+    (main,) = [part.run for part in result.study.parts if part.name == "main"]
+    with Store(tmp_path / "falter.db") as store:
+        stored = store.find_run(main).run
+        assert planned.calls == len({cell.key for cell in store.cells(stored)})
+        runs = [result.runs[name] for name in ("main", "languages")]
+        cells = [c for run in runs for c in store.cells(run, sections=True)]
+    assert len(writing.requests) == len({cell.key for cell in cells})
+    by_hand = computed_by_hand(cells)
+    for name, pairs in by_hand.items():
+        figure_name, *labels = name
+        found = line(result, figure_name, "scripted:writer", *labels)
+        changed, worse = [p[0] for p in pairs], [p[1] for p in pairs]
+        read = [p for p in pairs if None not in p]
+        valid = 1 - sum(a and b for a, b in read) / len(read) if read else None
+        strict = 1 - sum(a is None or (a and b) for a, b in pairs) / len(pairs)
+        assert found["Robustness, %: Strict"] == pytest.approx(strict), name
+        if figure_name == "formats":
+            continue
+        assert found["Robustness, %: Valid"] == pytest.approx(valid), name
+        assert found["Pairs"] == len(pairs)
+        content = sum(c is not False for c in changed) / len(pairs)
+        assert found["Content delta, %: Strict"] == pytest.approx(content)
+        quality = [w for c, w in zip(changed, worse, strict=True) if c is not False]
+        if len(quality) > 1:
+            expected = sum(w is not False for w in quality) / len(quality)
+            assert found["Quality delta, %: Strict"] == pytest.approx(expected)
+    kinds = [labels[0] for name, *labels in by_hand if name == "deltas"]
+    scores = [line(result, "deltas", "scripted:writer", k)["Robustness, %: Strict"] for k in kinds]
+    overall = [s for k, s in zip(kinds, scores, strict=True) if k != "Baseline"]
+    whole = line(result, "robustness", "scripted:writer")["Overall, strict: Mean of categories"]
+    assert whole == pytest.approx(np.mean(overall))
+    assert {"Baseline", "General", "Positional", "Format", "Multilingual"} <= set(kinds)
+
+
+Changed = tuple[bool | None, bool | None]
+
+
+def computed_by_hand(cells: Any) -> dict[tuple[str, ...], list[Changed]]:
+    """Of every pair whether content and quality changed, None if unread, by figure and line."""
+    replies = {(c.variant.item.key, c.variant.recipe.label): c for c in cells}
+    kinds = {
+        "identity": "Baseline", "whitespace": "General", "spelling": "General",
+        "move_context": "Positional", "format_json": "Format", "format_xml": "Format",
+        "spelling+whitespace": "Compound",
+    }  # fmt: skip
+    found: dict[tuple[str, ...], list[Changed]] = {}
+    for (item, label), cell in replies.items():
+        name = (
+            "Multilingual" if label.startswith("translate") else kinds.get(label, "Cross-lingual")
+        )
+        if label in ("baseline", parts.REFERENCE_FORM) or not (
+            cell.variant.status == "changed" or label == "identity"
+        ):
+            continue
+        clean = replies[item, parts.REFERENCE_FORM if name == "Format" else "baseline"]
+        texts = [c.response.text for c in (clean, cell)]
+        broken = [bool(re.fullmatch(MADE, text)) for text in texts]
+        if broken[1] or (broken[0] and name != "Format"):
+            pair: Changed = (None, None)
+        else:
+            (v1, q1), (v2, q2) = (MADE.findall(text)[0] for text in texts)
+            pair = (v1 != v2, v1 != v2 and q1 != q2)
+        lines = [("deltas", name)]
+        lines += [("formats", label.removeprefix("format_").upper())] if name == "Format" else []
+        lines += [("languages-deltas", "es")] if name == "Multilingual" else []
+        for where in lines:
+            found.setdefault(where, []).append(pair)
+    return found
+
+
 # Formats
 
 
@@ -210,6 +319,69 @@ def test_broken_xml_is_not_available_in_one_figure_and_penalised_in_the_other(
     assert [[cell.status for cell in row] for row in heat.cells] == [
         ["ok", "insufficient_data"]
     ] * 2
+
+
+def test_every_rule_on_the_wire_stands_in_a_paragraph_of_its_own(
+    tmp_path: Path, patch: pytest.MonkeyPatch
+) -> None:
+    """What a server receives for every task and format: the clean prompt with another rule."""
+    recipes = (parts.REFERENCE_FORM, *parts.FORMS)
+    patch.setitem(parts.PRESETS, "quick", replace(QUICK, recipes=recipes))  # type: ignore[arg-type]
+    patch.setenv("OPENAI_API_KEY", "none")
+    reply = {"choices": [{"message": {"content": "-"}, "finish_reason": "stop"}]}
+
+    async def received() -> list[str]:
+        async with LocalServer(lambda asked: (200, reply)) as server:
+            model = {"name": "openai:any", "base_url": server.base_url}
+            await asyncio.to_thread(study, tmp_path, models=[model], limit=1, parts=["main"])
+            assert all(asked.body["seed"] == parts.SEED for asked in server.posted)
+            return [asked.body["messages"][-1]["content"] for asked in server.posted]
+
+    sent = list(dict.fromkeys(asyncio.run(received())))
+    rules = re.compile(r"\n\n(Reply with|Reply in|Write plain|Write one slot|Return plain)[^\n]*")
+    heads: dict[str, list[str]] = {}
+    for text in sent:
+        *_, rule = rules.finditer(text)
+        heads.setdefault(text[: rule.start()], []).append(text[rule.start() :])
+        assert not re.search(r"[.!?](Reply|Write)\b", text), text[-400:]
+        assert text == text.rstrip() and "\n\n\n" not in text and " \n" not in text
+    assert [len(rest) for rest in heads.values()] == [1 + len(recipes)] * 4
+    assert all(len(set(rest)) == len(rest) for rest in heads.values())
+
+
+def test_paired_replies_that_nobody_can_read_count_as_changed(
+    tmp_path: Path, patch: pytest.MonkeyPatch
+) -> None:
+    """Strict: changed, the baseline too. Valid: left out. The first sentence says the same."""
+    scripted(patch, "writer", lambda request: "I would rather chat.")
+    scripted(patch, "umpire", rating)
+    result = study(tmp_path, task="enterprise_case", limit=3, judge="umpire", parts=["main"])
+    for category in ("Baseline", "General", "Format"):
+        found = line(result, "deltas", "scripted:writer", category)
+        assert (found["Content delta, %: Strict"], found["Content delta, %: Valid"]) == (1.0, None)
+        assert (found["Robustness, %: Strict"], found["Robustness, %: Valid"]) == (0.0, None)
+    said = " ".join(figure(result, "answer").text)
+    assert "A pair with a reply that could not be read counts as changed" in said
+
+
+def test_the_same_slot_left_out_is_no_change_in_any_language(
+    tmp_path: Path, patch: pytest.MonkeyPatch
+) -> None:
+    """The F1 of the entities decides; ROUGE-L against a gold of another length would move."""
+
+    def forget(request: Request, parts: Parts) -> Parts:
+        return dict(list(parts.items())[1:])
+
+    scripted(patch, "writer", writer(forget))
+    scripted(patch, "umpire", lambda request: '{"rating": 1}')  # never the same content
+    task = "enterprise_slots:it,translated"
+    result = study(tmp_path, task=task, limit=4, judge="umpire", parts=["main", "languages"])
+    found = line(result, "languages-deltas", "scripted:writer", "es")
+    assert (found["Content delta, %: Strict"], found["Quality delta, %: Strict"]) == (1.0, 0.0)
+    sample = next(row for row in figure(result, "samples").rows if row[1] == "Multilingual")
+    measures = dict(re.findall(r"(\w+) (\S+ → [^\s;]+)", sample[6]))
+    before, after = measures["entity_f1"].split(" → ")
+    assert before == after and "rouge_l" in measures
 
 
 # Languages
@@ -440,6 +612,46 @@ def test_a_judge_with_known_errors_is_corrected() -> None:
     assert covered >= 940
 
 
+# One's own
+
+
+def test_rubrics_prompts_and_items_of_ones_own_come_through_to_a_report(
+    tmp_path: Path, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The judge reads the own rubric, the model the own prompt; the signature names both."""
+    bundled = Path(falter.__file__).parent / "tasks" / "data" / "enterprise" / "hr" / "items"
+    mine = tmp_path / "mine"
+    shutil.copytree(bundled, mine / "items")
+    (mine / "prompts").mkdir()
+    own = {"case_summary": {"rules": "- Be kind to the reader."}}
+    (mine / "prompts" / "en.yaml").write_text(json.dumps(own), "utf-8")
+    rubrics = tmp_path / "rubrics.yaml"
+    rubrics.write_text("similarity: Do both replies name the same cause?", "utf-8")
+    model = scripted(patch, "writer", writer(lambda r, p: dict.fromkeys(p, r.variant.recipe.label)))
+    umpire = scripted(patch, "umpire", lambda request: '{"rating": 1}')
+    task, settings = f"enterprise_case:{mine}", {"judge": "umpire", "parts": ["main"]}
+    result = study(tmp_path, task=task, limit=2, rubrics=str(rubrics), **settings)
+    assert all("- Be kind to the reader." in r.messages[-1][1] for r in model.requests)
+    compared = [r for r in umpire.requests if "The second reply:" in r.messages[0][1]]
+    assert compared and all("name the same cause?" in r.messages[0][1] for r in compared)
+    assert "rubrics 1, own rubrics " in line_signature(result)
+    assert line(result, "deltas", "scripted:writer", "General")["Content delta, %: Strict"] == 1.0
+    assert open_result(tmp_path / "falter.db").figures == result.figures
+    for file, text, why in (
+        (rubrics, "similarty: x", "did you mean 'similarity'"),
+        (rubrics, "similarity: 3", "a text of up to"),
+        (mine / "prompts" / "en.yaml", '{"case_summary": {"context": "Case:"}}', "lacks {case}"),
+    ):
+        before = file.read_text("utf-8")
+        file.write_text(text, "utf-8")
+        prompt_texts.cache_clear()
+        arguments = ["run", "--protocol", "enterprise", "--task", task, "--model", "writer"]
+        arguments += ["--judge", "umpire", "--rubrics", str(rubrics)]
+        assert invoke([*arguments, "--store", str(tmp_path / "other.db")]) == 2
+        assert why in capsys.readouterr().err
+        file.write_text(before, "utf-8")
+
+
 # Runs, and the paper's own tables
 
 
@@ -525,11 +737,11 @@ def test_published_tables_are_refused_where_there_are_none(
     """Before anything is sent, with the names of the protocols that have them."""
     client = scripted(patch, "writer", writer())
     store = ["--store", str(tmp_path / "falter.db")]
-    for what in (["--protocol", "consistency"], ["--task", "basics", "--recipe", "typos"]):
+    for what in (["--protocol", "mend"], ["--task", "basics", "--recipe", "typos"]):
         assert invoke(["run", *what, "--model", "writer", "--published", *store]) == 2
         error = capsys.readouterr().err
         assert "no published tables" in error
-        assert "protocols that have them: enterprise" in error
+        assert "protocols that have them: brittlebench, consistency, enterprise" in error
     assert not client.requests
     falter.run(
         task="basics", models=["simulated"], recipes=["typos"], limit=2,

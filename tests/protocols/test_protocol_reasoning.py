@@ -526,14 +526,14 @@ def test_a_chain_of_thought_that_halves_the_drop_is_found_to() -> None:
 
 
 def test_without_an_effect_it_is_found_as_rarely_as_promised() -> None:
-    """400 studies of 120 items in which nothing differs between the arms but chance.
+    """150 studies of 120 items in which nothing differs between the arms but chance.
 
     Items differ in what a chain of thought does for them, so the cells of an item hang together:
     McNemar over all cells then finds a gain far too often, and the test by items does not.
     """
     rng = np.random.default_rng(1)
     found = {"mcnemar": 0, "items": 0, "drops": 0}
-    studies = 400
+    studies = 150
     for _ in range(studies):
         plain, thought = simulated(rng, 120, (0.5, 0.5), own=2.0)
         mirror = rng.random((120, 1)) < 0.5  # neither arm is the better one
@@ -543,8 +543,8 @@ def test_without_an_effect_it_is_found_as_rarely_as_promised() -> None:
         found["items"] += got[f"{CELLS}: p by items"] < 0.05
         found["drops"] += got[f"{DROPS}: p"] < 0.05
     assert found["mcnemar"] / studies > 0.15
-    assert 0.02 < found["items"] / studies < 0.08
-    assert 0.02 < found["drops"] / studies < 0.08
+    assert 0.01 < found["items"] / studies < 0.1
+    assert 0.01 < found["drops"] / studies < 0.1
 
 
 def overview(plain: Any, thought: Any) -> Grid:

@@ -23,6 +23,7 @@ from falter.perturbations import perturbations
 from falter.perturbations.rewriting import RewritePerturbation
 from falter.protocols import protocols
 from falter.protocols.protocol import UserSettings, placed_parts
+from falter.protocols.relevance import _claim
 from falter.protocols.relevance.summaries import changes_between, place_in_original
 from falter.records.errors import UsageError
 from falter.records.ids import digest
@@ -42,6 +43,8 @@ from falter.scorers import scorers
 from falter.scorers.summary_rating import ENTAILMENT, RATINGS, option_chances
 from falter.store.rewrites import put_rewrites
 from falter.store.store import Store
+from falter.tasks import tasks
+from falter.tasks.sizes import described_rows, sized_by_description, sizes
 from falter.testing import Scripted
 
 ARTICLES, LENGTH, LOST = 48, 6, 0.4
@@ -172,8 +175,12 @@ def test_known_effects_come_back(whole: falter.Result) -> None:
             assert change.low <= -LOST <= change.high < 0.0
             assert net.value == pytest.approx(expected)
     relevant, top = (row for row in result.figure("controls").rows if row[2] == "ROUGE-2")
-    assert relevant[-1].value == pytest.approx(-lost)
-    assert top[-1].value == pytest.approx(0.0)
+    assert (relevant[-2].value, relevant[6]) == (pytest.approx(-lost), round(lost * ARTICLES))
+    assert relevant[-1] < 0.001
+    assert (top[-2].value, top[6], top[-1]) == (pytest.approx(0.0), 0, None)
+    text = result.figure("answer").text
+    assert "it matters which sentences change, these sentences cost more (p <0.001)." in text[0]
+    assert f"all {5 * ARTICLES} answers were read" in text[-1]
 
 
 def test_sources_move_as_known(whole: falter.Result) -> None:
@@ -186,30 +193,82 @@ def test_sources_move_as_known(whole: falter.Result) -> None:
         assert row[3] == ARTICLES
         assert row[-2].value == pytest.approx(share), arm
         assert row[-1].value == pytest.approx(1.0 - share)
-    positions = {row[2]: row[5:] for row in result.figure("source-positions").rows}
-    assert positions["original"] == positions["expected summary"]
-    assert sum(positions["original"]) == pytest.approx(1.0)
-    assert positions["original"] != positions["relevant sentences"]
+    curves = {curve.label: curve.points for curve in result.figure("source-positions").curves}
+    assert curves["original"] == curves["expected summary"] != curves["relevant sentences"]
+    assert sum(share.value for _, share in curves["original"]) == pytest.approx(1.0)
+
+
+def test_charts_and_the_papers_table(whole: falter.Result) -> None:
+    """Changes and moved sources as forests, Table 1, kept lengths, and the article that fell."""
+    lost = sum(map(gives_up, range(ARTICLES))) / ARTICLES
+    drawn = {row.label: row.estimate for row in whole.figure("changes").rows}
+    assert drawn["ROUGE-1, relevant sentences"].value == pytest.approx(-lost)
+    moved = {row.label: row.estimate.value for row in whole.figure("source-changes").rows}
+    assert moved["relevant sentences"] == pytest.approx(lost)
+    first, *_ = whole.figure("table-1").rows
+    assert first[:2] == ("own", "ROUGE-1") and first[2].value == pytest.approx(-lost)
+    kept = {row[2]: row[3:] for row in whole.figure("lengths").rows}
+    assert kept["original"][0] == ARTICLES and kept["original"][1].value == 1.0
+    (example,) = whole.figure("example").examples
+    assert example.baseline.right and not example.perturbed.right
+    assert any(part.kind == "edit" for part in example.segments)
+
+
+@pytest.mark.parametrize(
+    ("differ", "articles", "p", "claim"),
+    [
+        (5, 5, None, "only 5 of them differ, so nothing is claimed"),
+        (9, 12, 0.2, "undecided (p = 0.200), too few articles to show a moderate effect"),
+        (90, 120, 0.2, "undecided (p = 0.200)"),
+        (9, 12, 0.03, "it matters which sentences change, these sentences cost more (p = 0.030)"),
+    ],
+)
+def test_what_is_claimed_follows_the_test(
+    differ: int, articles: int, p: float | None, claim: str
+) -> None:
+    """Nothing from fewer than six articles that differ, undecided above .05."""
+    assert _claim(-0.2, p, differ, articles, 0.05) == claim
+
+
+def test_ways_of_choosing_sentences_can_be_named(tmp_path: Path) -> None:
+    """ROUGE-1 and the number of sentences, each beside its own control; asking again is added."""
+    settings = prepared(tmp_path) | {"limit": 6, "scorer": "summary_rouge1"}
+    way = "method=rouge1,top=2"
+    settings["recipes"] = [f"paraphrase_relevant:{way}", f"paraphrase_irrelevant:{way}"]
+    result = falter.run(**settings)
+    assert [row[3] for row in result.figure("relative-change").rows] == [
+        "relevant sentences, top 2, by rouge1", "irrelevant sentences, top 2, by rouge1",
+        "same article again",
+    ]  # fmt: skip
+    assert [row[4] for row in result.figure("controls").rows] == [
+        "irrelevant sentences, top 2, by rouge1"
+    ]
+    assert "nothing is claimed" in result.figure("answer").text[0]
 
 
 def test_an_article_without_a_rewrite_leaves_both_sides_and_is_counted(tmp_path: Path) -> None:
     """As is the sentence that came back as it was, with its rewriter."""
-    result = falter.run(**prepared(tmp_path, identical=5))
+    result = falter.run(**prepared(tmp_path, identical=20) | {"limit": 12})
     (row, *_) = result.figure("relative-change").rows
-    assert row[4:6] == (ARTICLES - 5, 5)
     (rewriter,) = result.figure("rewriters").rows
-    every = ARTICLES * LENGTH
-    assert rewriter[:5] == ("somebody", every, every - 5 * LENGTH, 5 * LENGTH, 0)
-    assert rewriter[5].value == pytest.approx(5 / ARTICLES)
+    left_out = rewriter[3] // LENGTH
+    assert row[4:6] == (12 - left_out, left_out) and left_out >= 2
+    assert rewriter[:3] == ("somebody", 12 * LENGTH, (12 - left_out) * LENGTH)
+    assert rewriter[5].value == pytest.approx(left_out / 12)
     (meaning, *_) = result.figure("rewrite-meaning").rows
-    assert meaning[2:4] == (ARTICLES - 5, ARTICLES - 5)
+    assert meaning[2:4] == (12 - left_out, 12 - left_out)
     assert 0.5 < meaning[4].value < 1.0
+    assert (
+        result.figure("answer")
+        .text[0]
+        .startswith(f"{left_out * LENGTH} of {12 * LENGTH} rewrites by somebody cannot be used")
+    )
 
 
 def test_a_judge_sees_what_got_lost(tmp_path: Path) -> None:
     """Ratings and entailment by likelihood; MENLI's combination has both."""
     scorer = ["summary_rouge1", "summary_bertscore"]
-    settings = {**prepared(tmp_path), "judge": "rater", "limit": 10, "scorer": scorer}
+    settings = {**prepared(tmp_path), "judge": "rater", "limit": 4, "scorer": scorer}
     result = falter.run(**settings)
     assert [part.part.name for part in result.parts] == ["greedy", "rating", "entailment"]
     ratings = {row[2]: row for row in result.figure("rating").rows}
@@ -245,7 +304,10 @@ def test_people_rate_without_knowing_whose_summary_it_is(
     store = whole.store
     text = summary_sheet(store, articles=8, seed=3)
     rows = list(csv.DictReader(io.StringIO(text.lstrip("\ufeff"))))
+    assert rows.pop(0)["faithfulness"] == "0 or 1"  # how to rate
     assert len(rows) == 24
+    together = [numbers_in(row["article"])[0] for row in rows]
+    assert together == [article for article in together[::3] for _ in range(3)]
     assert set(rows[0]) == {"row", "article", "summary", "faithfulness", "coherence", "relevance"}
     assert "original" not in text
     files = []
@@ -266,7 +328,9 @@ def test_people_rate_without_knowing_whose_summary_it_is(
     assert invoke("ratings", "export", "-o", str(sheet), *drawn)[0] == 2
     code, printed = invoke("ratings", "import", *map(str, files), *drawn)
     assert code == 0 and "  best: expected summary and original" in printed
-    assert "    faithfulness  1.00 [0.35, 1.00]    sd 0.00  8 rated" in printed
+    assert "    faithfulness  1.00 [0.63, 1.00]    sd 0.00  8 rated" in printed
+    assert "  raters agree on faithfulness: alpha 1.00 [" in printed
+    assert "  best, article by article: expected summary 8, original 8, relevant" in printed
     code, printed = invoke("ratings", "import", *map(str, files), *drawn, "--json")
     assert json.loads(printed)[0]["best"] == ["expected summary", "original"]
     assert invoke("ratings", "import", *drawn)[0] == 2
@@ -280,14 +344,24 @@ def test_people_rate_without_knowing_whose_summary_it_is(
     with pytest.raises(UsageError, match="no row"):
         summary_ratings(store, files, articles=8, seed=4)
     whole = files[0].read_text()
-    files[0].write_text(whole.replace(",", ";"))
-    assert summary_ratings(store, files, articles=8, seed=3) == rated
+    for saved in (
+        whole.replace(",", ";").encode(),
+        whole.replace(",", "\t").encode("utf-16"),
+        whole.replace(",4,", ",4.0,").replace("Word", "Wört").encode("latin-1"),
+    ):
+        files[0].write_bytes(saved)
+        assert summary_ratings(store, files, articles=8, seed=3) == rated
+    empty = tmp_path / "empty.csv"
+    empty.write_text(text)
+    (nothing,) = summary_ratings(store, [empty], articles=8, seed=3).values()
+    assert nothing.best == ()
+    assert "best: nothing was rated" in invoke("ratings", "import", str(empty), *drawn)[1]
     spoilt = {
         "coherence is '6'": whole.replace(",4,", ",6,").encode(),
         "stands there twice": (whole + whole.partition("\n")[2]).encode(),
         "no column 'coherence'": whole.replace("coherence", "other").encode(),
         "no column 'row'": whole.replace("row", "line", 1).encode(),
-        "UTF-8": whole.replace(",4,", ",\xe9,").encode("latin-1"),
+        "coherence is 'é'": whole.replace(",4,", ",\xe9,").encode("latin-1"),
         "is no sheet": (whole + "x" * 20_000_000).encode(),
     }
     for message, content in spoilt.items():
@@ -319,7 +393,7 @@ def test_every_figure_and_part_is_explained(whole: falter.Result) -> None:
     page = (Path(__file__).parents[2] / "docs" / "protocols" / "relevance.md").read_text("utf-8")
     names = [figure.name for figure in whole.figures]
     names += ["rating", "entailment", "sampled", "greedy"]
-    assert [name for name in names if f"`{name}`" not in page] == []
+    assert [n for n in names if f"`{n}`" not in page and f"--figure {n}`" not in page] == []
 
 
 def test_the_presets_ask_what_they_say() -> None:
@@ -403,3 +477,25 @@ def test_a_written_rating_is_one_number(reply: str, value: float | None) -> None
     base = case(RATINGS, [])
     told = replace(base, response=Response(key="r", text=reply))
     assert scorers.get("summary_rating").score(told).value == value
+
+
+def test_planned_data_sets_share_no_prompt() -> None:
+    """So that a plan's calls are its cells; Reddit has as many stories as the paper tests on."""
+    with sized_by_description():
+        xsum, reddit = (described_rows(name) for name in ("xsum", "reddit_tifu"))
+    assert xsum and reddit
+    assert not {row["document"] for row in xsum} & {row["documents"] for row in reddit}
+    assert sizes()["reddit_tifu"]["rows"] == tasks.get("reddit_tifu").test_items == 4214
+
+
+def test_a_test_part_is_drawn_by_the_hash_of_the_text(tmp_path: Path) -> None:
+    """The same stories wherever they stand; a file of one's own is taken whole."""
+    rows = [{"documents": f"Story {n}.", "tldr": f"Short {n}."} for n in range(30)]
+    path = tmp_path / "own.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    task = tasks.get("reddit_tifu")
+    whole = task(str(path)).items
+    part = replace(task, test_items=10)._test_part(whole, None)
+    assert len(whole) == 30 and len(part) == 10
+    assert [item.key for item in part] == [i.key for i in whole if i in part]
+    assert part[::-1] == replace(task, test_items=10)._test_part(whole[::-1], None)

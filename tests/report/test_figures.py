@@ -474,16 +474,14 @@ def test_one_long_interval_does_not_squeeze_the_others() -> None:
     assert max(ends(found)) - min(ends(found)) < 0.2
 
 
-def test_shades_are_even_around_zero() -> None:
+def test_shades_go_from_the_lowest_value_to_the_highest() -> None:
+    """One ramp of one hue, for changes too: no hue of a verdict."""
     shades = Shades([-0.05, 0.1], "points")
-    assert shades.name(0.1) == f"w{STEPS}"
-    assert shades.name(-0.1) == f"b{STEPS}"
-    assert shades.name(-0.05) == f"b{STEPS // 2}"
-    assert shades.name(0.001) == shades.name(0.0) == "z"
+    assert (shades.name(-0.05), shades.name(0.1)) == ("z", f"n{STEPS}")
+    assert shades.diverging
     one_way = Shades([0.2, 0.8], "percent")
     assert (one_way.name(0.2), one_way.name(0.8)) == ("z", f"n{STEPS}")
     assert Shades([0.5], "percent").name(0.5) == f"n{STEPS}"
-    assert Shades([], "points").name(0.0) == "z"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -491,8 +489,8 @@ def test_every_shade_carries_its_text(theme: str) -> None:
     """WCAG AA: 4.5 for text on its shade and in the warning, 3 for curves on the page."""
     light, dark = FIGURE_STYLE.split("@media (prefers-color-scheme:dark)")
     palette = _palette(light) | (_palette(dark.split("}}")[0]) if theme == "dark" else {})
-    shades = [name.removeprefix("h") for name in palette if re.fullmatch(r"h([wbn]\d|z)", name)]
-    assert len(shades) == 1 + 3 * STEPS
+    shades = [name.removeprefix("h") for name in palette if re.fullmatch(r"h(n\d|z)", name)]
+    assert len(shades) == 1 + STEPS
     for shade in shades:
         assert _contrast(palette[f"h{shade}"], palette[f"t{shade}"]) >= 4.5, shade
     assert _contrast(palette["alarm"], palette["alarm-ink"]) >= 4.5
@@ -510,18 +508,18 @@ def test_a_shade_keeps_its_ink_where_few_items_stand_behind_it() -> None:
 
 
 def test_cells_are_marked_where_the_interval_leaves_out_zero() -> None:
-    """Worse above zero, better below; only in points. A recipe's own drop takes no colour from its
-    own interval: its verdict is about all recipes together."""
+    """Worse above zero, better below: drops with a simultaneous interval, and nothing else."""
 
-    def change(value: float) -> Estimate:
-        return estimate(value, 0.01, measure="contrast")
+    def change(value: float, measure: str = "drop_together") -> Estimate:
+        return estimate(value, 0.01, measure=measure)
 
     grid = Grid(
         name="g", title="t",
         columns=(Column(name="a"), Column(name="b", unit="points"),
                  Column(name="c", unit="percent")),
         rows=(("x", change(0.1), change(0.1)), ("y", change(-0.1), None),
-              ("z", change(0.01), None), ("of a family", estimate(0.1, 0.01), None)),
+              ("z", change(0.01), None), ("another", change(0.1, "contrast"), None),
+              ("by itself", estimate(0.1, 0.01), None)),
     )  # fmt: skip
     text = html(replace(ordinary(), figures=(grid,)))
     assert text.count('<td class="r worse"') == 1

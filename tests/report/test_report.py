@@ -437,7 +437,7 @@ def test_undefined_is_a_dash_with_a_reason() -> None:
 
 
 def test_the_dots_say_the_verdicts() -> None:
-    """Filled is decided, hollow is not; a green ring is the same within the margin."""
+    """Filled is decided, hollow is not; a ring with a dot is the same within the margin."""
     worse = re.compile(r'class="worse"><title>capitals')
     assert re.search(
         r'<svg role="img" aria-label="capitals[^"]*" class="worse">', html(one_panel())
@@ -451,8 +451,9 @@ def test_the_dots_say_the_verdicts() -> None:
     assert "●" in shown["capitals"]
     assert "◎" in shown["spacing"]
     assert "○" in shown["persona"]
-    words = [part for part in printed(one_panel(), 80).splitlines() if "mean of words" in part]
-    assert "◆" in words[0]
+    lines = printed(one_panel(), 80).splitlines()
+    assert "◆" in next(part for part in lines if "all recipes" in part and "[" in part)
+    assert "◇" in next(part for part in lines if "mean of words" in part)
 
 
 def test_the_recipes_stand_in_the_order_of_their_drops() -> None:
@@ -547,7 +548,10 @@ def test_an_overrun_of_a_pixel_or_two_has_no_arrow() -> None:
 def test_a_scale_holds_zero_and_every_drop(found: list[tuple[float, float, float]]) -> None:
     base = panel()
     recipes = tuple(
-        replace(base.recipes[0], drop=replace(base.recipes[0].drop, value=v, low=v - a, high=v + b))
+        replace(
+            base.recipes[0],
+            together=replace(base.recipes[0].together, value=v, low=v - a, high=v + b),
+        )
         for v, a, b in found
     )
     nothing = replace(base.micro, value=None, low=None, high=None)
@@ -588,7 +592,7 @@ def test_numbers_stay_whole_and_on_the_line_of_their_recipe(width: int) -> None:
     for sample in (one_panel(), many_recipes()):
         shown = printed(sample, width).splitlines()
         for recipe in sample.panels[0].recipes:
-            drop = n.shown(recipe.drop, "points")
+            drop = n.shown(recipe.together, "points")
             row = re.compile(re.escape(drop.value) + r"\s+" + re.escape(drop.interval))
             assert any(recipe.label[:10] in part and row.search(part) for part in shown)
 
@@ -596,7 +600,7 @@ def test_numbers_stay_whole_and_on_the_line_of_their_recipe(width: int) -> None:
 def test_wide_terminals_show_what_narrow_ones_leave_out() -> None:
     """The counts that are left out stand below the table all the same."""
     wide, narrow = printed(one_panel(), 160), printed(one_panel(), 60)
-    for head in ("Changed", "Lost", "Gained"):
+    for head in ("Pairs", "Lost", "Gained"):
         assert head in wide
         assert head not in narrow
     assert "3 unparsed, 1 failed, 24 unchanged" in narrow
@@ -614,7 +618,7 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
         file.flush()
         text = file.buffer.getvalue().decode("ascii")
         assert max(map(len, text.splitlines())) <= 80
-        assert "-5.5" in text
+        assert "+19" in text
 
 
 @given(st.text(st.sampled_from("ab字 \xa0"), max_size=60), st.integers(2, 30))
@@ -645,9 +649,17 @@ def test_csv_has_every_recipe_in_full_precision() -> None:
         for recipe in each.recipes:
             label = f"{recipe.label} · {recipe.group}"
             cells = {row["column"]: row for row in own if row["row"] == label}
-            assert float(cells["Drop: changed items"]["value"]) == recipe.drop.value
-            assert float(cells["Drop: changed items"]["low"]) == recipe.drop.low
-            assert float(cells["Drop: all items"]["value"]) == recipe.drop_all.value
+            assert (
+                float(cells["Drop of this recipe alone: changed items"]["value"])
+                == recipe.drop.value
+            )
+            assert (
+                float(cells["Drop of this recipe alone: changed items"]["low"]) == recipe.drop.low
+            )
+            assert (
+                float(cells["Drop of this recipe alone: all items"]["value"])
+                == recipe.drop_all.value
+            )
             assert float(cells["Answers: unparsed"]["value"]) == recipe.counts.unparsed
             assert float(cells["Prompts: changed"]["value"]) == recipe.counts.changed
 

@@ -61,9 +61,26 @@ ENDLESS = [body("while True: pass"), body("import time; time.sleep(99)"), "while
 
 @pytest.mark.parametrize("code", ENDLESS)
 def test_endless_programs_are_out_of_time(sandbox: Sandbox, code: str) -> None:
-    """A loop or a sleep ends with its time, in the definition too."""
-    with little_time(sandbox, 0.5):
-        assert sandbox.run(job(code)).status == "timeout"
+    """A loop ends with its processor time, in the definition too, and a sleep far later."""
+    with little_time(sandbox, 0.3):
+        verdict = sandbox.run(job(code))
+    assert (verdict.status, verdict.reason) in (
+        ("timeout", "out of time"),
+        ("failed", "out of processor time"),
+    )
+    assert verdict.status == "timeout" or "sleep" not in code
+
+
+def test_a_program_that_has_to_wait_is_not_out_of_time(sandbox: Sandbox) -> None:
+    """Processor time decides: on a busy machine a right program takes longer by the clock."""
+    with little_time(sandbox, 0.4):
+        assert sandbox.run(job(body("import time; time.sleep(0.8)"))) == Verdict(status="passed")
+
+
+@pytest.mark.parametrize("letter", ["\U0001f600", "\x00", "\ud800", "\u00e9"])
+def test_a_program_of_odd_characters_is_wrong(sandbox: Sandbox, letter: str) -> None:
+    """However many bytes its characters take, it reaches the sandbox and fails there."""
+    assert sandbox.run(job(letter * 700_000)).status == "failed"
 
 
 HOSTILE = {

@@ -61,7 +61,7 @@ def test_a_server_holds_the_model_to_the_options(tmp_path: Path) -> None:
     free, constrained = result.analysis.panels
     assert free.baseline.value == constrained.baseline.value
     assert constrained.counts.scored == constrained.counts.cells
-    assert "held the model to the options" in constrained.notes[0]
+    assert "held the model to the answers" in constrained.notes[0]
     assert not any("held the model" in note for note in free.notes)
     formed = ["response_format" in request.body for request in sent]
     assert sum(formed) == len(formed) / 2
@@ -83,7 +83,7 @@ def test_a_server_that_does_not_hold_it_gets_no_credit(tmp_path: Path) -> None:
 
 def test_a_client_without_it_is_refused(tmp_path: Path) -> None:
     """Before anything is asked."""
-    with pytest.raises(UsageError, match="needs a client that holds a model to the options"):
+    with pytest.raises(UsageError, match="needs a client that holds a model to certain answers"):
         falter.run(
             {**SETTINGS, "models": [lambda prompt: "A"], "scorer": "choice_constrained"},
             store=tmp_path / "s.db",
@@ -107,6 +107,82 @@ def test_a_model_in_this_process_is_held_token_by_token(tmp_path: Path) -> None:
     (panel,) = result.analysis.panels
     assert panel.counts.scored == panel.counts.cells == 4
     assert {row["extracted"] for row in result.scores()} <= set("ABCDE")
+
+
+TICKETS = [
+    {"text": f"{n}: {text}", "queue": queue, "count": str(n)}
+    for n, (text, queue) in enumerate(
+        [("I was charged twice", "billing"), ('My "parcel" is late', "d\u00e9livery")] * 5
+    )
+]
+
+
+def of_tickets(column: str, limit: int | None = None) -> dict[str, Any]:
+    """Ten tickets, each under one more condition; the queue or the number is the answer."""
+    return {
+        "task": None, "data": {"rows": TICKETS, "target": column}, "limit": limit,
+        "template": f"{{text}}\nThe {column}, in a word:", "recipes": ["pad_newlines"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["json_schema", "structured_outputs", "guided_choice", "grammar"])
+@pytest.mark.parametrize(("column", "scorer"), [("queue", "label"), ("count", "numeric")])
+def test_labels_and_numbers_are_held_too(
+    column: str, scorer: str, form: str, tmp_path: Path
+) -> None:
+    """In a panel beside the free one; whatever the form, none of 20 replies is unread."""
+
+    def answer(request: Asked) -> Reply:
+        body = request.body
+        if not {"response_format", "structured_outputs", "grammar"} & set(body) and not any(
+            name.startswith("guided") for name in body
+        ):
+            return chat("It may be this or that.")
+        text = json.dumps(body.get("response_format") or body, ensure_ascii=False)
+        if column == "count":
+            assert '"type": "number"' in text or "[0-9]{0,14}" in text
+            return chat('{"answer": 3}')
+        assert "d\u00e9livery" in text and "billing" in text
+        return chat('{"answer": "billing"}')
+
+    model = {"name": "openai:m", "options": {"hold_by": form}}
+    both = [scorer, f"{scorer}_constrained"]
+    result, _ = asked(answer, tmp_path, model=model, scorer=both, **of_tickets(column))
+    free, constrained = result.analysis.panels
+    assert (free.counts.unparsed, constrained.counts.unparsed) == (20, 0)
+    right = 0.5 if column == "queue" else 0.1
+    assert constrained.baseline.value == pytest.approx(right)
+    assert "held the model to the answers" in constrained.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("reply", "scorer", "column"),
+    [
+        ("billing", "label", "queue"),
+        ('{"answer": "returns"}', "label", "queue"),
+        ('{"answer": "billing", "more": 1}', "label", "queue"),
+        ('{"answer": ["billing"]}', "label", "queue"),
+        ("3", "numeric", "count"),
+        ('{"answer": "3"}', "numeric", "count"),
+        ('{"answer": true}', "numeric", "count"),
+        ('{"answer": NaN}', "numeric", "count"),
+    ],
+)
+def test_any_other_reply_is_unparsed(reply: str, scorer: str, column: str, tmp_path: Path) -> None:
+    result, _ = asked(
+        lambda _: chat(reply), tmp_path, scorer=f"{scorer}_constrained", **of_tickets(column, 2)
+    )
+    assert result.analysis.panels[0].counts.unparsed == 4
+
+
+@pytest.mark.parametrize("model", ["smollm2", "simulated"])
+@pytest.mark.parametrize(("column", "scorer"), [("queue", "label"), ("count", "numeric")])
+def test_models_in_this_process_write_labels_and_numbers(
+    model: str, column: str, scorer: str, tmp_path: Path
+) -> None:
+    settings = {**of_tickets(column, 1), "models": [model], "scorer": f"{scorer}_constrained"}
+    result = falter.run({**SETTINGS, **settings}, store=tmp_path / "s.db")
+    assert result.analysis.panels[0].counts.scored == 2
 
 
 TEXT = '{"answer": "%s"}'
@@ -235,15 +311,15 @@ def test_vllm_is_asked_under_the_name_that_it_has(
     module = types.ModuleType("vllm")
     module.sampling_params = types.SimpleNamespace(**{named: dict})  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "vllm", module)
-    only = ['{"answer": "A"}', '{"answer": "B"}']
+    only = {"choice": ['{"answer": "A"}', '{"answer": "B"}']}
     decoding = {"max_tokens": 32, "only": only}
-    assert vllm_client._constrained(decoding) == {"max_tokens": 32, field: {"choice": only}}
+    assert vllm_client._constrained(decoding) == {"max_tokens": 32, field: only}
     assert vllm_client._constrained({"max_tokens": 32}) == {"max_tokens": 32}
 
 
 def test_the_likeliest_option_needs_no_chance(tmp_path: Path) -> None:
     """With a temperature nothing is sent; a server without log-probabilities ends the run."""
-    model = {"name": "openai:m", "options": {"hold_by": "top_logprobs"}}
+    model = {"name": "openai:m", "options": {"hold_by": "top_logprobs"}, "max_attempts": 1}
     settings: dict[str, Any] = {"limit": 2, "scorer": "choice_constrained", "model": model}
     sent: list[Asked] = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from falter.clients import clients
 from falter.engine.config import read_experiment
 from falter.engine.results import Result
 from falter.perturbations import perturbations, site_perturbation
-from falter.records.figures import Breakdown, Statement
 from falter.records.rng import Rng
 from falter.records.types import Request, Response
 from falter.testing import Scripted
@@ -79,40 +79,46 @@ def wordy(request: Request) -> str:
     return f"This one is for {right}." if changed(request) and number(request) % 3 == 0 else right
 
 
-def test_a_drop_that_is_all_reading_gets_the_sentence(
+def test_a_reader_that_would_judge_much_otherwise_is_the_headline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A strict scorer takes wordy answers for wrong ones; the second reader knows better."""
+    """A strict scorer takes wordy answers for wrong ones; the second reader knows better.
+
+    The first sentence says so with the command that applies it, and no part acquits the prompt.
+    """
     result = asked(tmp_path, monkeypatch, wordy, "persona")
     parts = parts_of(result)
     assert parts.reader == "named_answer"
-    assert parts.split.drop.value == pytest.approx(1 / 3)
-    assert parts.split.reading.value == pytest.approx(1 / 3)
-    assert parts.split.wording.value == pytest.approx(0.0)
-    assert parts.split.corrected == (16, 0, 0)
-    assert parts.split.not_the_wording
+    assert parts.split.drop.value == parts.split.wording.value == pytest.approx(1 / 3)
+    assert parts.split.blamed is None
     assert (parts.churn.lost, parts.churn.gained, parts.churn.again.value) == (16.0, 0.0, 0.0)
     assert all("second reader named_answer" in e.signature for e in every_estimate(parts))
+    first = result.study.figures[0].text[0]
+    assert first.startswith(
+        "named_answer would judge 16 of 144 replies (11.1 %) otherwise, with another verdict on "
+        "persona: 'falter rescore "
+    )
+    command = shlex.split(first.split("'")[1])
+    assert invoke([*command[1:], "--store", str(tmp_path / "s.db")]) == 0
 
 
-def test_the_sentence_stands_on_the_first_screen_and_below_the_bar(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One real loss among the wordy answers: the wording's interval holds zero, the drop's not."""
+def test_refusals_are_the_prompts_doing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A perturbation that makes the model refuse: the points come from the prompt, by refusals."""
 
     def answer(request: Request) -> str:
-        return "sales" if changed(request) and number(request) == 1 else wordy(request)
+        if changed(request) and number(request) % 3 == 0:
+            return "I'm sorry, but I can't help with that."
+        return str(request.variant.prompt.target)
 
-    result = asked(tmp_path, monkeypatch, answer, "persona")
-    figures = {figure.name: figure for figure in result.study.figures}
-    found, bars = figures["not-the-wording"], figures["parts"]
-    assert isinstance(found, Statement) and isinstance(bars, Breakdown)
-    (sentence,) = found.text
-    assert "not shown to come from its wording" in sentence
-    assert "look first at how the answers are read" in sentence
-    assert sentence in bars.rows[0].lines
-    assert "not-the-wording" in result.study.headline
-    assert sentence in " ".join(result.summary().split())
+    data = {name: tickets(tmp_path)[name] for name in ("path", "target", "key")}
+    result = asked(tmp_path, monkeypatch, answer, "persona", scorer="label", data=data)
+    text = " ".join(result.study.figures[0].text)
+    assert (
+        "33 of the 33 points under a persona in front come from the changed prompt itself, 33 of "
+        "them because the model refuses." in text
+    )
+    assert "not shown to come from" not in text
+    assert "16 of 144 replies hold no usable answer (16 refused) and count as wrong" in text
 
 
 def test_a_second_host_is_the_servings_part(
@@ -129,9 +135,9 @@ def test_a_second_host_is_the_servings_part(
 
     split = parts_of(asked(tmp_path, monkeypatch, answer, "persona")).split
     assert split.corrected[2] == 12
-    # `nothing` names no queue: the second reader recovers none of these, so it is not the reading.
-    assert (split.reading.value, split.serving.value) == (0.0, pytest.approx(1 / 4))
+    assert split.serving.value == pytest.approx(1 / 4)
     assert split.wording.value == pytest.approx(0.0)
+    assert split.blamed == "serving"
 
 
 def careless() -> None:
@@ -165,7 +171,7 @@ def test_a_lost_number_is_the_meanings_part(
     assert split.corrected == (0, 24, 0)
     assert split.drop.value == split.meaning.value == 0.25
     assert (split.reading.value, split.serving.value, split.wording.value) == (0.0, 0.0, 0.0)
-    assert split.not_the_wording
+    assert split.blamed == "meaning"
 
 
 def test_a_recipe_of_settings_is_not_checked_for_its_meaning(
@@ -212,8 +218,8 @@ def test_options_by_likelihood_have_nothing_to_read_again(tmp_path: Path) -> Non
     assert parts.churn.ratio.status == "not_identified"
 
 
-def test_unread_answers_that_nobody_can_read_stay_in_the_loss(tmp_path: Path) -> None:
-    """It says nothing in a known share of its answers: the second reader recovers none of them."""
+def test_parts_of_unread_answers_add_up(tmp_path: Path) -> None:
+    """It says nothing in a known share of its answers, alike on both sides; the parts add up."""
     result = falter.run(
         read_experiment({"task": "basics",
                          "models": [{"name": "simulated", "options": {"unparsed": 0.2}}],
@@ -221,7 +227,6 @@ def test_unread_answers_that_nobody_can_read_stay_in_the_loss(tmp_path: Path) ->
         store=tmp_path / "s.db",
     )  # fmt: skip
     split = parts_of(result).split
-    assert (split.corrected[0], split.reading.value) == (0, 0.0)
     assert sum(p.value or 0.0 for p in split.parts) == pytest.approx(split.drop.value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sqlite3
 from pathlib import Path
@@ -206,6 +207,30 @@ def test_foreign_code_is_refused_before_anything_is_read(statement: str, path: P
     with Store(path.with_name("new.db")) as store:
         assert verify(store).problems == ()
         assert store.counts(RUN) == (6, 6)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE variants SET status = 'odd'",
+        "UPDATE cells SET repeat = 7, mark = NULL WHERE sequence = 2",
+        "UPDATE cells SET panel = 4, mark = NULL WHERE sequence = 2",
+        'UPDATE items SET body = replace(body, \'"tags":[\', \'"tags":[{"x":1},\')',
+    ],
+)
+def test_a_report_of_a_damaged_store_says_so(
+    damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A value that no code expects is an error in words, with the command that says more."""
+    path = tmp_path / "falter.db"
+    line = ["run", "--task", "basics", "--limit", "6", "-m", "simulated", "-r", "casing"]
+    assert invoke([*line, "--store", str(path)]) == 0
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute(damage)
+    capsys.readouterr()
+    assert invoke(["report", "--store", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert "is damaged" in said and "falter store verify" in said
 
 
 def test_damaged_bytes_never_end_in_a_traceback(tmp_path: Path) -> None:

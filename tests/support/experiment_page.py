@@ -71,7 +71,8 @@ SECTIONS = (
     (
         "A model",
         "In `models`, `rewriter` and `judge`, in the place of a bare name. The options are about "
-        "the experiment's models. [More about models](clients.md).",
+        "the experiment's models; `--judge-` and `--rewriter-` with `base-url`, `api` and "
+        "`api-key-env` are about the others. [More about models](clients.md).",
         MODEL,
     ),
     ("A price", "Under `price` of a model.", PRICE),

@@ -13,9 +13,8 @@ from falter.analysis.results import (
     PanelResult,
     RecipeParts,
     RecipeResult,
-    Worst,
 )
-from falter.measures.drop_decomposition import DropParts
+from falter.measures.drop_decomposition import STATES, DropParts
 from falter.measures.flips import Churn, FlipRate
 from falter.measures.variance import PromptShare
 from falter.records.figures import Example, Segment, Side, Verdict
@@ -263,6 +262,10 @@ def recipe_parts(label: str, drop: Estimate) -> RecipeParts:
             serving=zero,
             wording=estimate("drop_parts.wording", 0.2 * whole, 0.04),
             corrected=(9, 4, 0),
+            states={
+                name: estimate(f"drop_parts.state.{name}", share * whole, 0.02)
+                for name, share in zip(STATES, (0.7, 0.1, 0.1, 0.1), strict=True)
+            },
         ),
         churn=Churn(
             lost=11.0,
@@ -349,11 +352,7 @@ def panel(
             again=estimate("flip_rate.again", 0.01, 0.005, bounds=(0.0, 1.0)),
             excess=estimate("flip_rate.excess", 0.127, 0.012),
         ),
-        worst=Worst(
-            recipe=recipes[2].label,
-            drop=estimate("recipe_verdicts.worst", 0.165, 0.04, p=0.0004),
-            observed=estimate("recipe_verdicts.observed_worst", 0.19, 0.04, p=0.0004),
-        ),
+        worst=estimate("recipe_verdicts.worst", 0.165, 0.04, p=0.0004),
         margin=0.02,
         components=shares,
         examples=examples(),
@@ -430,7 +429,7 @@ def undefined() -> Analysis:
             drop=_undefined("undefined_zero_denominator"),
             drop_valid=none,
             drop_all=none,
-            together=none,
+            together=_undefined("undefined_zero_denominator"),
             verdict="undecided",
             p_equivalent=None,
             why_undecided="too few items",

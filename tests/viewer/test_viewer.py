@@ -12,6 +12,7 @@ import os
 import shutil
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -27,7 +28,7 @@ from falter.engine.answers import PickedAnswers, pick_answers
 from falter.store.store import Store
 from falter.store.studies import find_study
 from falter.viewer.bundle import write_bundle
-from falter.viewer.panels import CODES, Notes
+from falter.viewer.panels import CODES, marks_beside, notes_beside
 from falter.viewer.server import TOKEN_HEADER, Viewer, served
 from falter.viewer.source import StoredSource
 from once import once
@@ -181,6 +182,7 @@ def test_an_item_has_everything_that_was_asked(source: StoredSource) -> None:
     assert record["expected"] == "20"
     clean, padded, _ = record["cells"]
     assert (clean["read"], clean["answer"]) == ("20", "The sum is 20.")
+    assert (clean["tier"], clean["readings"]) == ("stated", [])
     assert padded["answer"] == padded["reasoning"] == HOSTILE[0]
     assert padded["reason"]
     assert any(kind == "edit" and "\n" in after for kind, _, after in padded["edits"])
@@ -189,30 +191,42 @@ def test_an_item_has_everything_that_was_asked(source: StoredSource) -> None:
 
 def test_notes_are_kept_beside_the_store(path: Path, source: StoredSource) -> None:
     """The last note on an item counts, an empty one takes it back; broken lines are passed over."""
-    notes = Notes(path.with_name("s.db-notes.jsonl"))
+    notes, marks = notes_beside(path), marks_beside(path)
     item = source.panels()[0].items[1]
 
-    async def put(viewer: Viewer, body: str) -> int:
+    async def put(viewer: Viewer, body: str, kind: str = "notes") -> int:
         async with aiohttp.ClientSession() as session:
-            address = f"http://127.0.0.1:{viewer.port}/api/notes"
+            address = f"http://127.0.0.1:{viewer.port}/api/{kind}"
             headers = {TOKEN_HEADER: viewer.token}
             async with session.put(address, data=body, headers=headers) as answer:
                 return answer.status
 
     async def check() -> None:
-        async with served(source, notes) as viewer:
+        async with served(source, {"notes": notes, "marks": marks}) as viewer:
             for note in ("first", "</script> second"):
                 assert await put(viewer, json.dumps({"panel": 0, "row": 1, "note": note})) == 200
             assert await put(viewer, json.dumps({"panel": 0, "row": 2, "note": "gone"})) == 200
             assert await put(viewer, json.dumps({"panel": 0, "row": 2, "note": ""})) == 200
             for wrong in ("", "[]", '{"panel": 0}', '{"panel": 9, "row": 0, "note": "x"}'):
                 assert await put(viewer, wrong) == 400
+            cell = {"panel": 0, "row": 1}
+            for column, reading in ((0, None), (1, "22"), (2, "x"), (2, "")):
+                mark = json.dumps({**cell, "column": column, "reading": reading})
+                assert await put(viewer, mark, "marks") == 200
+            for wrong in ({}, {"column": 3, "reading": ""}, {"column": -1, "reading": ""}):
+                assert await put(viewer, json.dumps({**cell, **wrong}), "marks") == 400
 
     asyncio.run(check())
     with notes.path.open("a") as file:
         file.write('{"run": [1]}\nno json\n')
     (row,) = notes.rows()
     assert (row["item"], row["note"]) == (item, "</script> second")
+    keys = [cell["key"] for cell in source.item(0, 1)["cells"]]
+    assert [(m["key"], m["reading"]) for m in marks.rows()] == [(keys[0], None), (keys[1], "22")]
+    assert not {"target", "expected"} & marks.rows()[0].keys()
+    options = ["--store", str(path), "--marks", str(marks.path), "--json"]
+    called = CliRunner().invoke(cli, ["rescore", *options])
+    assert "numeric + 2 marks" in called.output, called.output
 
 
 def cut_off(path: Path) -> list[Any]:
@@ -301,6 +315,9 @@ async def sized(page: BrowserPage, width: int, theme: str = "light") -> None:
     await page.send("Emulation.setEmulatedMedia", features=media)
 
 
+KEPT = {"notes": notes_beside, "marks": marks_beside}
+
+
 async def text_of(page: BrowserPage, selector: str) -> str:
     text: str = await page.value(f"document.querySelector({selector!r})?.innerText ?? ''")
     return text
@@ -308,10 +325,11 @@ async def text_of(page: BrowserPage, selector: str) -> str:
 
 def test_the_page_by_its_keys(browser: str, source: StoredSource, tmp_path: Path) -> None:
     """Flips, item, conditions, search, another model beside it: by keys, and all in the address."""
+    kept = {name: of(tmp_path / "s.db") for name, of in KEPT.items()}
 
     async def look() -> None:
         async with (
-            served(source, Notes(tmp_path / "notes.jsonl")) as viewer,
+            served(source, kept) as viewer,
             opened_page(browser, viewer.address, tmp_path) as page,
         ):
             await sized(page, 1400)
@@ -328,6 +346,11 @@ def test_the_page_by_its_keys(browser: str, source: StoredSource, tmp_path: Path
             await page.write("a note")
             await page.press("Escape")
             await until(page, "document.body.innerText.includes('Export 1 note')")
+            await page.press("m")
+            await page.write("no number")
+            await page.value("document.querySelectorAll('.misread[open] button')[0].click()")
+            await until(page, "document.body.innerText.includes('Export 2 marks')")
+            assert "Read by you: no number" in await text_of(page, "[data-current=true]")
             hash_before = await page.value("location.hash")
             await page.reload()
             await until(page, "document.querySelector('.item h2')")
@@ -407,6 +430,16 @@ def test_the_page_follows_a_run(browser: str, path: Path, tmp_path: Path) -> Non
 # Files
 
 
+def downloaded(path: Path) -> list[Any]:
+    """The lines of a file that the browser saves, which is gone afterwards."""
+    until = time.monotonic() + 10
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    path.unlink()
+    return lines
+
+
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *values: Any) -> None:
         pass
@@ -437,6 +470,13 @@ def test_a_bundle_on_a_plain_file_server(browser: str, path: Path, tmp_path: Pat
                 await until(page, "document.querySelector('.reply')")
                 title, elements, over = await page.value(_ACTED)
                 assert (title, elements, over <= 0) == ("falter view", 0, True)
+                await page.value("document.querySelectorAll('.misread button')[1].click()")
+                await until(page, "document.body.innerText.includes('Export 1 mark')")
+                export = "[...document.querySelectorAll('.head button')].at(-2).click()"
+                await page.value(export)
+                (mark,) = await asyncio.to_thread(downloaded, tmp_path / "falter-marks.jsonl")
+                assert mark["key"].startswith("sha256:") and mark["reading"] is None
+                assert not {"expected", "target", "answer"} & mark.keys()
                 assert noise(page) == []
 
     try:

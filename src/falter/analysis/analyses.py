@@ -72,7 +72,9 @@ def analyse(
     if evidence is None:
         evidence = evidence_of_run(store, run, scorers)
     parts = [parts_of(t, beside, settings) for t, beside in zip(tables, evidence, strict=True)]
-    again = [second_reading(t, beside) for t, beside in zip(tables, evidence, strict=True)]
+    again = [
+        second_reading(t, beside, settings) for t, beside in zip(tables, evidence, strict=True)
+    ]
     return replace(
         analysis,
         panels=tuple(
@@ -88,6 +90,7 @@ def analyse(
             )
         ),
         meaning=meaning_of_run(store, run, tables, encoder),
+        stored=True,
     )
 
 

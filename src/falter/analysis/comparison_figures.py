@@ -164,8 +164,8 @@ def _better_under(pair: ComparedPair, result: SidesCompared, name: str) -> Fores
             label=label or one.name,
             kind="total" if label else "member",
             everyday=result.everyday.get(one.name, ""),
-            estimate=one.difference,
-            together=one.together,
+            estimate=one.together,
+            own=(one.difference.low, one.difference.high),
             verdict=VERDICTS[one.better],
             cells=(
                 scores[pair.later].get(one.name),
@@ -184,8 +184,8 @@ def _better_under(pair: ComparedPair, result: SidesCompared, name: str) -> Fores
             f"The score of {pair.later} less that of {pair.earlier} under each prompt, in points, "
             f"over the items that both have and whose prompt the recipe changed for both; above "
             f"zero {pair.later} is better.",
-            f"The thin line holds for all rows{and_pairs} at once at "
-            f"{n.level(result.level)}: where it leaves out zero, one is better. Alike: the "
+            f"The intervals hold for all rows{and_pairs} at once at "
+            f"{n.level(result.level)}: where one excludes zero, one is better. Alike: the "
             f"difference is shown to be within ±{n.decimal(100 * result.margin)} points.",
         ),
         measured="difference of scores",

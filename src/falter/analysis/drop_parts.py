@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from falter.analysis.cache import Known, code_mark, key_of
 from falter.analysis.meaning_checks import loses_meaning
-from falter.analysis.panel import Signer
+from falter.analysis.panel import Signer, family_of, otherwise
 from falter.analysis.results import RecipeParts, SecondReading, Settings, map_estimates
 from falter.analysis.table import (
     FAILED,
     MISSING,
     SCORED,
-    TIERS,
-    UNPARSED,
+    UNREADABLE,
     Table,
     TableBuilder,
     cells_read_twice,
@@ -58,25 +57,32 @@ class Evidence:
     reader: str | None
 
     def as_read(self, table: Table) -> Table:
-        """Return a table as the second reader reads its answers; what it cannot read is unparsed.
-
-        Requests that failed and cells that are missing stay so.
-        """
-        came = ~np.isin(table.outcome, (FAILED, MISSING))
-        unread = np.isnan(self.reread)
-        outcome = np.where(came, np.where(unread, UNPARSED, SCORED), table.outcome)
-        value = np.where(came, self.reread, np.nan)
-        return replace(table, value=value, outcome=outcome.astype(np.uint8), tier=None)
+        """Return a table as the second reader reads it; what it cannot read keeps its score."""
+        read = ~np.isnan(self.reread) & ~np.isin(table.outcome, (FAILED, MISSING))
+        value = np.where(read, self.reread, table.value)
+        outcome = np.where(read, np.uint8(SCORED), table.outcome)
+        return replace(table, value=value, outcome=outcome, tier=None)
 
 
-def second_reading(table: Table, evidence: Evidence) -> SecondReading | None:
-    """Count the answers of a table that the second reader judges otherwise."""
+def second_reading(table: Table, evidence: Evidence, settings: Settings) -> SecondReading | None:
+    """Count the answers that the second reader judges otherwise, and name the verdicts.
+
+    What it cannot read keeps its score.
+    """
     if evidence.reader is None:
         return None
     came = ~np.isin(table.outcome, (FAILED, MISSING))
     apart = np.abs(table.scores(strict=True) - evidence.reread) >= 0.5  # False where unread
+    different = int((apart & came).sum())
+    recipes: tuple[str, ...] = ()
+    if different:
+        own, other = family_of(table, settings), family_of(evidence.as_read(table), settings)
+        recipes = otherwise(own, other)
     return SecondReading(
-        reader=evidence.reader, answers=int(came.sum()), different=int((apart & came).sum())
+        reader=evidence.reader,
+        answers=int(came.sum()),
+        different=different,
+        recipes=recipes,
     )
 
 
@@ -92,19 +98,20 @@ def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[Reci
         0,
         *(n for n, recipe in enumerate(table.recipes) if recipe.repeat and not recipe.perturbs),
     ]
+    # Other outcomes are no states of a reply: their cells are missing.
+    states = np.where(np.isin(table.outcome, UNREADABLE), table.outcome, SCORED)
     asked_again = scores[:, again].reshape(len(table.items), -1)
     options = {"clusters": table.clusters, **settings.bootstrap}
-    # Only where the first reader found no answer: it read nothing, or compares the whole reply.
-    unread = True if table.tier is None else table.tier == TIERS.index(None)
-    recovered = np.where(unread, evidence.reread, np.nan)
 
     def of(n: int) -> RecipeParts:
         label, ours = table.recipes[n].label, changed[:, n, None]
+        again = evidence.reread[:, 0], evidence.reread[:, n]
         after = np.where(ours, scores[:, n], np.nan)
         split = drop_parts(
             scores[:, 0],
             after,
-            reread=(recovered[:, 0], recovered[:, n]),
+            states=(states[:, 0], states[:, n]),
+            reread=again if evidence.reader or not states.any() else None,
             meaning_fails=evidence.meaning_fails[:, n] if n in evidence.checked else None,
             served_differently=evidence.served_differently[:, n],
             clusters=table.clusters,
@@ -148,7 +155,7 @@ def tables_with_evidence(
     tables = [builder.table() for builder in builders]
     return tables, [
         Evidence(
-            reread=found.reread(table) if reader is not None else _read(table),
+            reread=found.reread(table),
             meaning_fails=found.meaning_fails(table),
             served_differently=found.served_differently(table),
             checked=checks.recipes,
@@ -156,11 +163,6 @@ def tables_with_evidence(
         )
         for table, found, reader in zip(tables, gathered, seconds, strict=True)
     ]
-
-
-def _read(table: Table) -> Floats:
-    """The scores of the answers that were read: the others are left out."""
-    return table.scores(strict=False)
 
 
 class _Checks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -208,23 +208,22 @@ class Answer:
     before: float | None
     tier: str
     reason: str
-    example: Example | None
+    example: Example
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether the item was right as asked and is not any more."""
-        return self.before is not None and self.before - (self.value or 0.0) > 0.5
 
-    @property
-    def is_gained(self) -> bool:
-        """Whether it was not right as asked and is now."""
-        return self.value is not None and self.value - (self.before or 0.0) > 0.5
+def is_of_kind(kind: AnswerKind, score: Score | None, before: Score | None) -> bool:
+    """Return True if an answer is of a kind, beside the clean prompt's.
 
-    def of_kind(self, kind: AnswerKind) -> bool:
-        """Whether the answer is of a kind."""
-        if kind == "lost":
-            return self.is_lost and self.outcome not in ("failed", "missing")
-        return self.is_gained if kind == "gained" else self.outcome == kind
+    It is lost if it was right with the clean prompt and is not any more, and gained if it was not.
+    """
+    outcome = "missing" if score is None else score.outcome
+    if kind not in ("lost", "gained"):
+        return outcome == kind
+    value, clean = (None if each is None else each.value for each in (score, before))
+    if kind == "gained":
+        return value is not None and value - (clean or 0.0) > 0.5
+    turned = clean is not None and clean - (value or 0.0) > 0.5
+    return turned and outcome not in ("failed", "missing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,11 +267,12 @@ def answers(
             continue
         if clean is None or not _same_item(clean.cell, cell):
             clean = None
-        answer = _answer(judged, clean, panel)
-        if not kinds or any(answer.of_kind(kind) for kind in kinds):
-            count += 1
-            if count <= most:
-                found.append(replace(answer, example=example_of(clean or judged, judged)))
+        before = None if clean is None else clean.score
+        if kinds and not any(is_of_kind(kind, score, before) for kind in kinds):
+            continue
+        count += 1
+        if count <= most:
+            found.append(_answer(judged, clean, panel))
     return found, count
 
 
@@ -318,5 +318,5 @@ def _answer(judged: Judged, clean: Judged | None, panel: Panel) -> Answer:
         before=None if before is None else before.value,
         tier=(score.tier if score is not None else None) or "",
         reason=(score.reason if score is not None else None) or cell.failure or "",
-        example=None,
+        example=example_of(clean or judged, judged),
     )

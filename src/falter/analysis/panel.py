@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -10,17 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis.budget import not_asked
-from falter.analysis.notes import at_chance, notes_of_panel
+from falter.analysis.notes import MUCH_UNREAD, at_chance, notes_of_panel
 from falter.analysis.results import (
     Counts,
     GroupResult,
     PanelResult,
     RecipeResult,
     Settings,
-    Worst,
     map_estimates,
 )
-from falter.analysis.table import CHANGED, OUTCOMES, SAME_PROMPT, STATUSES, TIERS, Table
+from falter.analysis.table import (
+    CHANGED,
+    MISSING,
+    OUTCOMES,
+    SAME_PROMPT,
+    SCORED,
+    STATUSES,
+    TIERS,
+    TRUNCATED,
+    UNPARSED,
+    Table,
+)
 from falter.measures.averages import (
     family_mean,
     group_average,
@@ -30,11 +40,13 @@ from falter.measures.averages import (
 )
 from falter.measures.drops import accuracy, accuracy_drop
 from falter.measures.flips import FlipRate, flip_rate, noise_floor, turn_threshold
-from falter.measures.missing import missing_bounds, missingness
+from falter.measures.missing import MissingBounds, missing_bounds, missingness
 from falter.measures.variance import PromptShare, prompt_share, variance_components
 from falter.measures.verdicts import FamilyVerdicts, RecipeVerdict, recipe_verdicts
+from falter.records.figures import Verdict
 from falter.records.ids import short
 from falter.records.types import Estimate
+from falter.stats.multiplicity import average_level, panel_p, recipe_level
 
 # A condition by subject: the mean over them, each counting the same.
 
@@ -84,6 +96,29 @@ def panel_of(table: Table, settings: Settings) -> PanelResult:
     return _Panel(table, settings).result()
 
 
+def family_of(table: Table, settings: Settings) -> FamilyVerdicts | None:
+    """The verdicts on all recipes of a table at once; None without a baseline or a recipe."""
+    if not table.has_baseline or not table.distinct:
+        return None
+    values = table.matrix(strict=settings.strict)
+    return recipe_verdicts(
+        values[:, 0],
+        np.where(table.changed(), values, np.nan)[:, table.distinct],
+        names=[table.recipes[n].label for n in table.distinct],
+        clusters=table.clusters,
+        margin=settings.margin,
+        **settings.bootstrap,
+    )
+
+
+def otherwise(one: FamilyVerdicts | None, other: FamilyVerdicts | None) -> tuple[str, ...]:
+    """The recipes whose verdicts differ; none where there is no other family."""
+    if one is None or other is None:
+        return ()
+    pairs = zip(one.recipes, other.recipes, strict=True)
+    return tuple(a.name for a, b in pairs if a.verdict != b.verdict)
+
+
 class _Panel:
     """A table with what all of its numbers share."""
 
@@ -94,30 +129,34 @@ class _Panel:
         self.valid = table.matrix(strict=False)
         self.changed = table.changed()
         self.columns = table.distinct
+        self.counts = _counts(table, range(len(table.recipes)))
         self.options: dict[str, Any] = {"clusters": table.clusters, "level": settings.level}
         identity = self._identity()
         moves = () if identity is None else self.values[:, identity] - self.values[:, 0]
         self.threshold = turn_threshold(self.values, moves)
 
     def result(self) -> PanelResult:
-        table, components, family = self.table, self._components(), self._family()
-        recipes = self._recipes(family)
+        table, components = self.table, self._components()
+        family = family_of(table, self.settings)
+        recipes, averages = self._recipes(family), self._averages()
         return PanelResult(
             panel=table.panel,
             model=table.panel.model.label,
             signature=self.sign.signature,
             items=len(table.items),
-            counts=_counts(table, range(len(table.recipes))),
+            counts=self.counts,
             baseline_counts=_counts(table, (0,)) if table.has_baseline else None,
             baseline=self._baseline(self.values),
             baseline_valid=self._baseline(self.valid, rule="valid"),
             recipes=recipes,
-            **self._averages(),
+            **averages,
             noise_floor=self._noise(),
             brittleness=components["plugin"]["brittleness"],
             prompt_share=self._prompt_share(),
             flips=self._flips(),
-            worst=self._worst(family),
+            worst=None
+            if family is None or family.worst_name is None
+            else self.sign(family.worst, recipe=family.worst_name),
             margin=self.settings.margin,
             components=components,
             served_by=table.served_by,
@@ -126,7 +165,34 @@ class _Panel:
             subjects=self._subjects(),
             at_chance=at_chance(table, self.values),
             not_asked=not_asked(table, self.settings, self.sign),
+            p_any=panel_p([r.together.p_value for r in recipes], averages["micro"].p_value),
+            stated=otherwise(family, self._stated()),
+            read=otherwise(family, self._read()),
         )
+
+    def _stated(self) -> FamilyVerdicts | None:
+        """The verdicts without the answers that were inferred; None where none was."""
+        tier = self.table.tier
+        inferred = None if tier is None else tier == TIERS.index("inferred")
+        if inferred is None or not inferred.any():
+            return None
+        value = np.where(inferred, np.nan, self.table.value)
+        outcome = np.where(inferred, np.uint8(MISSING), self.table.outcome)
+        return family_of(replace(self.table, value=value, outcome=outcome), self.settings)
+
+    def _read(self) -> FamilyVerdicts | None:
+        """The verdicts with unreadable answers by the other rule; None where these are few.
+
+        A refusal is no answer that could be read: it counts by the run's rule in both.
+        """
+        table = self.table
+        if self.counts.unreadable <= MUCH_UNREAD * self.counts.answers:
+            return None
+        unreadable = np.isin(table.outcome, (UNPARSED, TRUNCATED))
+        value, code = (np.nan, MISSING) if self.settings.strict else (0.0, SCORED)
+        outcome = np.where(unreadable, np.uint8(code), table.outcome)
+        values = np.where(unreadable, value, table.value)
+        return family_of(replace(table, value=values, outcome=outcome), self.settings)
 
     def _subjects(self) -> Estimate | None:
         """The baseline's mean over subjects, each counting the same, where items share some."""
@@ -163,30 +229,6 @@ class _Panel:
             mean = self._without_baseline("accuracy")
         return self.sign(mean, recipe="baseline", **about)
 
-    def _family(self) -> FamilyVerdicts | None:
-        """The verdicts on all recipes together; None without a baseline or a recipe."""
-        if not self.table.has_baseline or not self.columns:
-            return None
-        after = np.where(self.changed, self.values, np.nan)[:, self.columns]
-        return recipe_verdicts(
-            self.values[:, 0],
-            after,
-            names=[self.table.recipes[n].label for n in self.columns],
-            clusters=self.table.clusters,
-            margin=self.settings.margin,
-            **self.settings.bootstrap,
-        )
-
-    def _worst(self, family: FamilyVerdicts | None) -> Worst | None:
-        if family is None or family.worst_name is None:
-            return None
-        about = {"recipe": family.worst_name}
-        return Worst(
-            recipe=family.worst_name,
-            drop=self.sign(family.worst, **about),
-            observed=self.sign(family.observed_worst, **about),
-        )
-
     def _recipes(self, family: FamilyVerdicts | None) -> tuple[RecipeResult, ...]:
         carried = self.table.carry(self.values)
         verdicts = [None] * len(self.columns) if family is None else list(family.recipes)
@@ -204,6 +246,7 @@ class _Panel:
         before, about = self.values[:, 0], {"recipe": recipe.label}
         real = np.isin(self.table.status[:, n], (CHANGED, SAME_PROMPT))
         edits = None if self.table.edits is None else self.table.edits[:, n][real]
+        missing = self._missing(before, after, changed)
         return RecipeResult(
             label=recipe.label,
             group=recipe.group,
@@ -212,13 +255,12 @@ class _Panel:
             together=self.sign(
                 verdict.together if verdict else self._without_baseline("recipe_verdicts"), **about
             ),
-            verdict=verdict.verdict if verdict else "undecided",
+            **self._verdict(verdict, missing),
             p_equivalent=verdict.p_equivalent if verdict else None,
-            why_undecided=verdict.why if verdict else NO_BASELINE,
             drop_valid=self.sign(self._drop(self.valid[:, 0], after_valid), **about, rule="valid"),
             drop_all=self.sign(self._drop(before, carried[:, n]), **about, rule="all items"),
             changed=int(changed.sum()),
-            **self._missing(before, after, changed),
+            **missing,
             lost=int(np.sum(before - after > self.threshold)) if has_baseline else None,
             gained=int(np.sum(after - before > self.threshold)) if has_baseline else None,
             edits_mean=None if edits is None or not len(edits) else float(edits.mean()),
@@ -228,6 +270,17 @@ class _Panel:
                 self.table.recipes[b].label for b, a in self.table.doubles.items() if a == n
             ),
         )
+
+    def _verdict(self, verdict: RecipeVerdict | None, missing: Mapping[str, Any]) -> dict[str, Any]:
+        """The verdict, if the missing answers leave it and not too many requests failed."""
+        if verdict is None:
+            return {"verdict": "undecided", "why_undecided": NO_BASELINE}
+        word, why, bounds = verdict.verdict, verdict.why, missing.get("bounds")
+        if bounds is not None and not _stands(word, bounds, self.settings.margin):
+            word, why = "undecided", "the missing answers could change the verdict"
+        if self.counts.mostly_failed:
+            word, why = "undecided", "too many requests failed"
+        return {"verdict": word, "why_undecided": why}
 
     def _missing(self, before: Floats, after: Floats, changed: NDArray[np.bool_]) -> dict[str, Any]:
         """The worst cases of a drop, where what is missing may matter."""
@@ -239,6 +292,8 @@ class _Panel:
         if not found.suspicious or not len(known):
             return {}
         low, high = min(0.0, float(known.min())), max(1.0, float(known.max()))
+        # At the level of all recipes at once, as every other interval of the family.
+        planned["level"] = 1.0 - (1.0 - recipe_level(self.level)) / len(self.columns)
         bounds = missing_bounds(before, after, lowest=low, highest=high, **planned)
         return {"missing": found.reasons, "bounds": bounds}
 
@@ -312,9 +367,11 @@ class _Panel:
         drops: Floats = np.where(self.changed, self.values[:, :1] - self.values, np.nan)
         options: dict[str, Any] = {"baseline": self.values[:, 0], **self.options}
         like_these = random_conditions_average(drops[:, self.columns], **options)
+        # The average is a member of the panel's family: it has a fifth of the error rate.
+        in_family = options | {"level": average_level(self.level)}
         return {
             "like_these": self.sign(like_these),
-            "micro": self.sign(micro_average(drops[:, self.columns], **options)),
+            "micro": self.sign(micro_average(drops[:, self.columns], **in_family)),
             "macro": self.sign(macro_average(drops[:, self.columns], labels, **options)),
             "groups": tuple(
                 self._group(g, columns, group_average(drops[:, columns], **options))
@@ -369,6 +426,19 @@ class _Panel:
         return None
 
 
+def _stands(verdict: Verdict, bounds: MissingBounds, margin: float) -> bool:
+    """Return True if a verdict holds whatever the missing answers are."""
+    low, high = bounds.low.low, bounds.high.high
+    if low is None or high is None:
+        return verdict == "undecided"
+    holds = {
+        "degraded": low > 0,
+        "improved": high < 0,
+        "equivalent": -margin < low <= high < margin,
+    }
+    return holds.get(verdict, True)
+
+
 def _counts(table: Table, columns: Sequence[int] | range) -> Counts:
     planned = table.in_plan[:, list(columns)]
     outcome = table.outcome[:, list(columns)][planned]
@@ -382,6 +452,7 @@ def _counts(table: Table, columns: Sequence[int] | range) -> Counts:
     return Counts(
         cells=int(planned.sum()),
         inferred=inferred,
+        empty=0 if table.empty is None else int(table.empty[:, list(columns)][planned].sum()),
         **dict(zip(OUTCOMES, by_outcome, strict=True)),
         **dict(zip(STATUSES[1:], by_status[1:], strict=True)),
     )

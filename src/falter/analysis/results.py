@@ -19,6 +19,11 @@ from falter.records.ids import short
 from falter.records.types import Estimate, Panel, Recipe
 
 T = TypeVar("T")
+MARGIN = 0.02
+# A share of requests: if more of them failed, the others are no sample of what was asked.
+MOST_FAILED = 0.1
+# A share of replies: if the second reader would judge more otherwise, the reading is in doubt.
+MUCH_REREAD = 0.03
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +133,8 @@ class Counts:
 
     So do the five kinds of variant, together with the cells of the clean prompt, which has none.
     `same_prompt` are changed prompts that an earlier recipe makes too: asked once, for that one.
-    Of the scored answers, `inferred` were taken from prose and not stated.
+    Of the scored answers, `inferred` were taken from prose and not stated; of the unparsed ones,
+    `empty` say nothing.
     """
 
     cells: int
@@ -144,6 +150,7 @@ class Counts:
     no_rewrite: int = 0
     same_prompt: int = 0
     inferred: int = 0
+    empty: int = 0
 
     @property
     def answers(self) -> int:
@@ -151,9 +158,19 @@ class Counts:
         return self.cells - self.failed - self.missing
 
     @property
+    def mostly_failed(self) -> bool:
+        """Return True if so many requests failed that nothing may be concluded."""
+        return self.failed > MOST_FAILED * self.cells
+
+    @property
     def hold_no_answer(self) -> bool:
         """Return True if replies came and none of them holds an answer."""
         return self.answers > 0 and self.scored == 0
+
+    @property
+    def unreadable(self) -> int:
+        """Replies that came and from which no answer could be read; a refusal is none of them."""
+        return self.unparsed + self.truncated
 
     @property
     def unread(self) -> int:
@@ -165,10 +182,11 @@ class Counts:
 class RecipeResult:
     """One recipe against the baseline.
 
-    `drop` is the headline: over the items that the recipe really changed, unparsed answers by the
-    run's rule. `together` is the same with an interval and a p-value that hold for all recipes of
-    the panel at once; `verdict` follows from it and from `p_equivalent`, and `why_undecided` says
-    why there is no interval. `drop_valid` leaves unparsed answers out; `drop_all` carries the
+    `together` is the headline: the drop over the items that the recipe really changed, unparsed
+    answers by the run's rule, with an interval and a p-value that hold for all recipes of the panel
+    at once. `verdict` follows from it and from `p_equivalent`, and `why_undecided` says why there
+    is none. `drop` is the same number with its interval were it the only one asked about.
+    `drop_valid` leaves unparsed answers out; `drop_all` carries the
     baseline's outcome into the items that were not changed. Of the `changed` items, `lost` and
     `gained` count those whose answer turned wrong and right; they are None where there is no
     baseline. `bounds` are the drop's worst cases, where enough is missing to matter; `missing` says
@@ -196,6 +214,16 @@ class RecipeResult:
     missing: tuple[str, ...] = ()
     everyday: str = ""
     same: tuple[str, ...] = ()
+
+    @property
+    def least(self) -> float | None:
+        """The smallest drop that is possible, whatever the missing answers are."""
+        return self.together.low if self.bounds is None else self.bounds.low.low
+
+    @property
+    def most(self) -> float | None:
+        """The largest drop that is possible, whatever the missing answers are."""
+        return self.together.high if self.bounds is None else self.bounds.high.high
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -227,25 +255,23 @@ class SecondReading:
 
     `different` of the `answers` that came have a score there that is a half or more away from
     their own, unread ones being 0; one that the second reader cannot read is not among them.
+    `recipes` are those whose verdict would be another.
     """
 
     reader: str
     answers: int
     different: int
+    recipes: tuple[str, ...] = ()
 
     @property
     def share(self) -> float:
         """The share of replies that are judged otherwise."""
         return self.different / self.answers if self.answers else 0.0
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worst:
-    """The recipe with the largest drop, as it is likely to be for new items, and as it was seen."""
-
-    recipe: str
-    drop: Estimate
-    observed: Estimate
+    @property
+    def matters(self) -> bool:
+        """Return True if the second reader would judge much otherwise, or change a verdict."""
+        return bool(self.recipes) or self.share > MUCH_REREAD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,8 +320,11 @@ class PanelResult:
     `micro` is the average drop under these recipes, `like_these` the same number with an interval
     for other recipes of their kind. `prompt_share` and `flips` are how much the prompt matters, in
     variance and in outcomes, whatever the number of recipes. `worst` is the largest drop, drawn
-    towards the others because it was picked. `components` holds the variance components by method
-    (`plugin`, `crossed`) and name; `brittleness` is the plug-in share that the papers report.
+    towards the others because it was picked. `p_any` is the p-value of "some recipe, or their
+    average, moves the score". `stated` and `read` name the recipes whose verdict is another from
+    the answers that were stated alone, and without those that could not be read. `components` holds
+    the variance components by method (`plugin`, `crossed`) and name; `brittleness` is the plug-in
+    share that the papers report.
     `subjects` is the baseline with every subject counting the same, where items have several.
     `parts` split the recipes' drops; they take a store, so results of others have none. `margin` is
     that of the verdicts. `at_chance`: the baseline cannot be told from guessing. `not_asked` is
@@ -318,7 +347,7 @@ class PanelResult:
     like_these: Estimate
     prompt_share: PromptShare
     flips: FlipRate | None
-    worst: Worst | None
+    worst: Estimate | None
     margin: float
     components: Mapping[str, Mapping[str, Estimate]]
     examples: tuple[Example, ...] = ()
@@ -331,6 +360,15 @@ class PanelResult:
     at_chance: bool = False
     not_asked: NotAsked | None = None
     second_reading: SecondReading | None = None
+    p_any: float | None = None
+    stated: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+
+    @property
+    def largest(self) -> RecipeResult | None:
+        """The recipe with the largest drop."""
+        known = [recipe for recipe in self.recipes if recipe.together.value is not None]
+        return max(known, key=lambda recipe: recipe.together.value or 0.0, default=None)
 
     @property
     def verdicts(self) -> Mapping[Verdict, int]:
@@ -416,7 +454,8 @@ class Meaning:
 class Analysis:
     """All panels of a run, and what takes several of them.
 
-    `meaning` says, on a sample of items, what the recipes did to them.
+    `meaning` says, on a sample of items, what the recipes did to them. `stored` is True for a run
+    that falter keeps, so that its commands can show the answers.
     """
 
     run: str
@@ -428,12 +467,10 @@ class Analysis:
     panels: tuple[PanelResult, ...]
     meaning: tuple[Meaning, ...] = ()
     across: Across | None = None
+    stored: bool = False
 
 
 # What an analysis needs to know besides its tables.
-
-
-MARGIN = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

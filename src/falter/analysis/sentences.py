@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from falter.analysis.results import PanelResult, RecipeResult
+from falter.analysis.results import Counts, PanelResult, RecipeResult
 from falter.records import numbers as n
 from falter.records.figures import VERDICT_WORDS, Verdict
 
@@ -153,16 +153,33 @@ def moved(subject: str, verb: str, recipes: Sequence[RecipeResult], panel: Panel
     )
 
 
-def excluded(recipes: Iterable[RecipeResult], level: float, over: str) -> Iterator[str]:
-    """Where no change is shown: which ones are excluded; nothing where an interval is missing."""
-    ends = [end for r in recipes for end in (r.together.low, r.together.high)]
-    known = [abs(end) for end in ends if end is not None]
-    if not known or len(known) < len(ends):
+def at_most(recipes: Iterable[RecipeResult], level: float, over: str) -> Iterator[str]:
+    """How much no recipe costs; nothing where one has no interval."""
+    each = list(recipes)
+    known = [recipe.most for recipe in each if recipe.most is not None]
+    if not known or len(known) < len(each):
         return
     if max(known) >= 0.995:
-        yield sentence("answer.excluded_nothing")
-    else:
-        yield sentence("answer.excluded", points=size(max(known)), level=level_of(level), over=over)
+        yield sentence("answer.no_bound")
+        return
+    yield sentence(
+        "answer.at_most",
+        points=size(max(0.0, *known)),
+        level=level_of(level),
+        over=over,
+        missing=sentence("answer.whatever_missing") if any(r.bounds for r in each) else "",
+    )
+
+
+def unusable(counts: Counts) -> str:
+    """The replies without a usable answer by kind: `4 refused, 16 cut off`."""
+    kinds = {
+        "refused": counts.refused,
+        "cut off": counts.truncated,
+        "empty": counts.empty,
+        "unreadable": counts.unparsed - counts.empty,
+    }
+    return ", ".join(f"{n.whole(count)} {kind}" for kind, count in kinds.items() if count)
 
 
 def verdict_text(panel: PanelResult, level: float) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from falter.analysis.cache import KnownScores
 from falter.records.interfaces import Case, PreparedScorer, Scorer
 from falter.records.types import BASELINE, Panel, Recipe, Response, Run, Score, Tier
-from falter.scorers.base import safe_score
+from falter.scorers.base import EMPTY_REASON, safe_score
 from falter.store.cells import CellRange
 from falter.store.store import PromptSize, Store, StoredCell
 
@@ -87,6 +87,7 @@ class Table:
     has several tables. All but the first are `rescored` and have the scorer in the task's name;
     what is said over tasks and models leaves them out, since they are about the same items.
     `tier` says how an answer was found, as its place in `TIERS`; None where nothing was read.
+    `empty` marks replies without a word; None where there is none.
     `layout` is what a budget left of the plan: the `items` there are, those `asked`, and the
     `requests` for them `of` all.
     """
@@ -116,6 +117,7 @@ class Table:
     doubles: Mapping[int, int] = field(default_factory=dict)
     layout: Mapping[str, Any] | None = None
     tier: NDArray[np.uint8] | None = None
+    empty: NDArray[np.bool_] | None = None
 
     @property
     def columns(self) -> list[int]:
@@ -373,6 +375,7 @@ class TableBuilder:
         self.run, self.place, self.panel = run, place, run.panels[place]
         self.column = {recipe.id: n for n, recipe in enumerate(run.recipes)}
         self.rows: dict[tuple[str, int, int], tuple[float, int, int, int, float, int, int]] = {}
+        self.empty: list[tuple[str, int, int]] = []
         self.served_by: dict[str, None] = {}
         self.failures: dict[str, int] = {}
         self.ids: dict[str, str] = {}
@@ -403,6 +406,8 @@ class TableBuilder:
         place = variant.draw * self.run.repeats + repeat
         if variant.status == "changed":
             self.prompts.setdefault((variant.item.key, place, cell.key), []).append(column)
+        if score is not None and score.reason == EMPTY_REASON:
+            self.empty.append((variant.item.key, column, place))
         self.rows[variant.item.key, column, place] = (
             value,
             outcome,
@@ -442,6 +447,10 @@ class TableBuilder:
             at = (position[key], column, place)
             value[at], outcome[at], status[at], edits[at], margin[at], output[at], tier[at] = row
             in_plan[at] = True
+        empty = np.zeros(shape, np.bool_) if self.empty else None
+        for key, column, place in self.empty:
+            if empty is not None:
+                empty[position[key], column, place] = True
         merged, doubles = self._merge(status, position)
         rescored = any(
             (panel.task, panel.model.id) == (self.panel.task, self.panel.model.id)
@@ -471,6 +480,7 @@ class TableBuilder:
             failures=self.failures,
             output=None if self.lacks_answers or not self.outputs else output,
             tier=tier if tier.any() else None,
+            empty=empty,
             families=tuple(self.families[key] for key in items)
             if items and len(self.families) == len(items)
             else None,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -207,7 +208,8 @@ def invoke(arguments: Sequence[str] | None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     typed, stdout = Typed(given), sys.stdout
     try:
-        result = cli.main(given, prog_name="falter", standalone_mode=False, obj=typed)
+        with _blaming_damage(given):
+            result = cli.main(given, prog_name="falter", standalone_mode=False, obj=typed)
         sys.stdout.flush()
     except FalterError as error:
         _say_error(in_flags(error.message, typed), error.hint)
@@ -234,6 +236,24 @@ def invoke(arguments: Sequence[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return result if isinstance(result, int) else 0
+
+
+@contextlib.contextmanager
+def _blaming_damage(given: Sequence[str]) -> Iterator[None]:
+    """Put an error of no kind of ours down to the store that was named, if that is damaged."""
+    try:
+        yield
+    except (FalterError, click.ClickException, OSError):
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
+        named = [after for word, after in zip(given, given[1:], strict=False) if word == "--store"]
+        named += [word.removeprefix("--store=") for word in given if word.startswith("--store=")]
+        path = Path(named[-1]) if named else Path("falter.db")
+        if path.is_file():
+            from falter.store.maintenance import require_sound
+
+            require_sound(path)
+        raise
 
 
 def _say_error(message: str, hint: str | None) -> None:

@@ -66,7 +66,8 @@ def export_command(
     from falter.engine.ratings import summary_sheet
 
     text = summary_sheet(store_path, run, articles=articles, seed=seed)
-    rows = f"{sum(1 for _ in csv.reader(io.StringIO(text))) - 1:,} summaries to rate"
+    # Less the names of the columns and the instructions
+    rows = f"{sum(1 for _ in csv.reader(io.StringIO(text))) - 2:,} summaries to rate"
     if output is None:
         click.echo(text, nl=False)
         click.echo(rows, err=True)
@@ -124,6 +125,13 @@ def _lines(found: Mapping[tuple[str, str], HumanEvaluation]) -> Iterator[str]:
                 sd = n.decimal(evaluation.sds[arm][criterion], 2)
                 rated = f"{n.whole(mean.items)} rated"
                 yield f"    {criterion:<13} {_mean(mean):<20} sd {sd}  {rated}"
+        for criterion, alpha in evaluation.agreement.items():
+            value, bounds = n.decimal(alpha.value, 2), alpha.interval
+            ends = f"[{n.decimal(bounds.low, 2)}, {n.decimal(bounds.high, 2)}]"
+            yield f"  raters agree on {criterion}: alpha {value} {ends}, {alpha.items} summaries"
+        if evaluation.best:
+            wins = ", ".join(f"{arm} {count}" for arm, count in evaluation.tally.items())
+            yield f"  best, article by article: {wins}"
         yield f"  best: {' and '.join(evaluation.best) or 'nothing was rated'}"
 
 

@@ -13,7 +13,6 @@ from rich.console import Console
 from falter.analysis.examples import Answer, AnswerKind
 from falter.cli.options import (
     FILE,
-    connection_options,
     form_options,
     html_option,
     published_option,
@@ -179,7 +178,6 @@ def _say_rest(result: Answers) -> None:
 def _plain(answer: Answer) -> dict[str, Any]:
     """An answer as an object that a script can use."""
     sides = answer.example
-    assert sides is not None
     return {
         **{name: value for name, value in asdict(answer).items() if name != "example"},
         "expected": sides.expected,
@@ -203,7 +201,9 @@ def _plain(answer: Answer) -> dict[str, Any]:
     "--reader", metavar="MODEL", help="Ask this model for the answer in each reply that is "
     "inferred or unparsed.",
 )  # fmt: skip
-@connection_options
+@click.option("--reader-base-url", help="Where the reader's server listens.")
+@click.option("--reader-api", help="Which API to use: chat (default) or completions.")
+@click.option("--reader-api-key-env", help="The environment variable that holds its key.")
 @click.option("--marks", type=FILE, help="What people read, as 'falter view' exports it.")
 @click.option(
     "--labels", metavar="A,B,C", help="The labels to read, for a scorer of labels  "
@@ -217,9 +217,9 @@ def rescore(
     run: str | None,
     scorer: str | None,
     reader: str | None,
-    base_url: str | None,
-    api_key_env: str | None,
-    concurrency: int | None,
+    reader_base_url: str | None,
+    reader_api: str | None,
+    reader_api_key_env: str | None,
     marks: Path | None,
     labels: str | None,
     store_path: Path,
@@ -247,7 +247,10 @@ def rescore(
         from falter.engine.config import ModelSpec
 
         spec = ModelSpec(
-            name=reader, base_url=base_url, api_key_env=api_key_env, concurrency=concurrency
+            name=reader,
+            base_url=reader_base_url,
+            api=reader_api,
+            api_key_env=reader_api_key_env,
         )
         meter = Meter(Console(stderr=True), {reader: None})
     with meter as watch:

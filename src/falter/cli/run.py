@@ -158,7 +158,8 @@ def run_and_show(
                 stored = carry_out_study(study, store, meter, meter.heading, shard, command)
             if shard is not None:
                 return _say_shard(store, stored, shard, store_path)
-            shown = stored_result(store, stored, store_path, published=published).study
+            result = stored_result(store, stored, store_path, published=published)
+            shown = result.study
     terminal(shown, Console())
     if html_path is not None:
         write_page(shown, html_path)
@@ -174,7 +175,14 @@ def run_and_show(
             "hint: the same command asks requests that failed once more",
             err=True,
         )
-    return 1 if failed else 0
+    elif result.no_answers:
+        click.echo(
+            "error: No reply holds an answer, so nothing was measured\n\n"
+            f"hint: 'falter answers {name} --unparsed' shows the replies; where they are empty, "
+            "look at the model's name, --api and --max-tokens",
+            err=True,
+        )
+    return 1 if failed or result.no_answers else 0
 
 
 def _say_shard(store: Store, study: StoredStudy, shard: Shard, store_path: Path) -> int:

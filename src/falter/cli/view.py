@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from falter.records.errors import UsageError
 
 if TYPE_CHECKING:
     from falter.store.studies import StoredStudy
-    from falter.viewer.panels import Notes
+    from falter.viewer.panels import Lines, marks_beside, notes_beside
     from falter.viewer.source import StoredSource
 
 
@@ -53,7 +53,6 @@ def view(
     """
     from falter.store.store import Store
     from falter.store.studies import find_study
-    from falter.viewer.panels import Notes
     from falter.viewer.source import StoredSource
 
     stores = [name for name in names if Path(name).is_file()]
@@ -69,8 +68,8 @@ def view(
         _write(path, chosen, bundle)
         return
     with StoredSource(path, chosen) as source, contextlib.suppress(KeyboardInterrupt):
-        notes = Notes(path.with_name(f"{path.name}-notes.jsonl"))
-        asyncio.run(_serve(source, notes, port or 0, opens=not no_open))
+        kept = {"notes": notes_beside(path), "marks": marks_beside(path)}
+        asyncio.run(_serve(source, kept, port or 0, opens=not no_open))
 
 
 def _write(path: Path, chosen: Sequence[StoredStudy], folder: Path) -> None:
@@ -84,11 +83,13 @@ def _write(path: Path, chosen: Sequence[StoredStudy], folder: Path) -> None:
         click.echo(f"{page}: the same in one file, to be opened or sent")
 
 
-async def _serve(source: StoredSource, notes: Notes, port: int, *, opens: bool) -> None:
+async def _serve(
+    source: StoredSource, kept: Mapping[str, Lines], port: int, *, opens: bool
+) -> None:
     from falter.viewer.server import served
 
     try:
-        async with served(source, notes, port=port) as page:
+        async with served(source, kept, port=port) as page:
             click.echo(page.address)
             click.echo("Ctrl-C ends it. Whoever has this address can read the answers.", err=True)
             if opens:

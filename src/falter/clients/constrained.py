@@ -1,6 +1,7 @@
-"""How servers are asked to let a model write one of a few answers and nothing else.
+"""How servers are asked to let a model write one of a few answers, or a number, and nothing else.
 
 Whatever the form, the reply is the same JSON: `{"answer": "B"}`. So one reader judges all of them.
+An empty list of answers stands for any number.
 """
 
 from __future__ import annotations
@@ -17,18 +18,21 @@ from falter.records.interfaces import Parameter
 FORMS = ("json_schema", "structured_outputs", "guided_choice", "grammar", "top_logprobs")
 PLAIN_FORMS = FORMS[1:4]
 """Those that a completions server takes as well."""
+NUMBER_REPLY = r'\{"answer": -?(0|[1-9][0-9]{0,14})(\.[0-9]{1,6})?\}'
+NUMBER_GRAMMAR = 'root ::= "{\\"answer\\": " "-"? ("0" | [1-9] [0-9]{0,14}) ("." [0-9]{1,6})? "}"'
 MOST_TOP = 20  # log-probabilities that servers give of one token
 CONSTRAINT_OPTION = Parameter(
     name="hold_by", type=str, default=None, options=FORMS,
-    help="how `choice_constrained` asks the server to hold the model to the options",
+    help="how the server is asked to hold the model to certain answers",
 )  # fmt: skip
 
 
 def answer_schema(answers: Sequence[str]) -> dict[str, Any]:
     """The JSON schema of an object with one of the answers."""
+    answer = {"type": "string", "enum": list(answers)} if answers else {"type": "number"}
     return {
         "type": "object",
-        "properties": {"answer": {"type": "string", "enum": list(answers)}},
+        "properties": {"answer": answer},
         "required": ["answer"],
         "additionalProperties": False,
     }
@@ -43,20 +47,31 @@ def choice_texts(answers: Sequence[str]) -> list[str]:
     return [json.dumps({"answer": answer}, ensure_ascii=False) for answer in answers]
 
 
-def constraint_fields(form: str, answers: Sequence[str]) -> dict[str, Any]:
-    """The fields of a body that hold a model to the answers, in one of the forms.
+def native_choice(answers: Sequence[str]) -> dict[str, Any]:
+    """The possible replies as vLLM takes them: whole texts, or a regular expression of numbers."""
+    return {"choice": choice_texts(answers)} if answers else {"regex": NUMBER_REPLY}
 
-    >>> constraint_fields("grammar", ["A"])
-    {'grammar': 'root ::= "{\\\\"answer\\\\": \\\\"A\\\\"}"'}
+
+def answer_grammar(answers: Sequence[str]) -> str:
+    """The possible replies as a grammar of llama.cpp.
+
+    >>> answer_grammar(["A"])
+    'root ::= "{\\\\"answer\\\\": \\\\"A\\\\"}"'
     """
-    texts = choice_texts(answers)
+    if not answers:
+        return NUMBER_GRAMMAR
+    rules = " | ".join(json.dumps(text, ensure_ascii=False) for text in choice_texts(answers))
+    return f"root ::= {rules}"
+
+
+def constraint_fields(form: str, answers: Sequence[str]) -> dict[str, Any]:
+    """The fields of a body that hold a model to the answers, in one of the forms."""
     if form == "structured_outputs":
-        return {"structured_outputs": {"choice": texts}}
+        return {"structured_outputs": native_choice(answers)}
     if form == "guided_choice":
-        return {"guided_choice": texts}
+        return {f"guided_{name}": value for name, value in native_choice(answers).items()}
     if form == "grammar":
-        rules = " | ".join(json.dumps(text, ensure_ascii=False) for text in texts)
-        return {"grammar": f"root ::= {rules}"}
+        return {"grammar": answer_grammar(answers)}
     if form == "top_logprobs":
         return {"logprobs": True, "top_logprobs": MOST_TOP, "max_tokens": 1}
     schema = {"name": "answer", "strict": True, "schema": answer_schema(answers)}

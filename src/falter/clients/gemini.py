@@ -85,7 +85,7 @@ class Gemini(HttpClient):
             "stopSequences": list(sampling.stop) or None,
             "seed": sampling.seed,
             "thinkingConfig": None if budget is None else {"thinkingBudget": budget},
-            **(_held(request.answers) if request.answers else {}),
+            **({} if request.answers is None else _held(request.answers)),
             **options,
         }
         config = {name: value for name, value in config.items() if value is not None}
@@ -109,7 +109,8 @@ class Gemini(HttpClient):
 
 def _held(answers: Sequence[str]) -> dict[str, Any]:
     """The settings that let the model write one of the answers: an object by its schema."""
-    answer = {"type": "STRING", "format": "enum", "enum": list(answers)}
+    options = {"type": "STRING", "format": "enum", "enum": list(answers)}
+    answer = options if answers else {"type": "NUMBER"}
     schema = {"type": "OBJECT", "properties": {"answer": answer}, "required": ["answer"]}
     return {"responseMimeType": "application/json", "responseSchema": schema}
 

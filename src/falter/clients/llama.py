@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import mmap
 import os
 import re
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from falter.clients.answers import Answer, failed
 from falter.clients.base import BaseClient
+from falter.clients.constrained import answer_grammar
 from falter.clients.quantize import quantised
 from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
 from falter.records.errors import InvalidValue, PreflightError
@@ -100,7 +100,7 @@ class LlamaClient(BaseClient):
                 temperature=sampling.temperature,
                 seed=int(request.key[7:19], 16) if sampling.seed is None else sampling.seed,
                 stop=sampling.stop,
-                only=[json.dumps({"answer": answer}) for answer in request.answers],
+                grammar=None if request.answers is None else answer_grammar(request.answers),
             )
             usage = Usage(
                 prompt_tokens=written.prompt_tokens, completion_tokens=written.completion_tokens

@@ -119,7 +119,7 @@ class LlamaEngine:
         temperature: float,
         seed: int,
         stop: Sequence[str] = (),
-        only: Sequence[str] = (),
+        grammar: str | None = None,
     ) -> Generation:
         """Continue a chat, or a raw prompt, until the model, a stop string or a limit ends it.
 
@@ -128,7 +128,7 @@ class LlamaEngine:
         one number of `random.Random(seed)` draws each token, in order of token ids. The text
         ends before the first stop string. A character that the token limit cut in half is left
         out. The context window is a limit, too: a reply that reaches it ends with "length".
-        With `only`, the reply is one of these texts: at each step no other token can be taken.
+        With a `grammar` of llama.cpp, no token can be taken that leads out of it.
         """
         words = self._require_open()
         check_decoding(max_tokens, temperature, stop)
@@ -137,15 +137,11 @@ class LlamaEngine:
             raise ValueError(too_long("the prompt", len(prompt), self._limit))
         draw = random.Random(seed).random
         tokens: list[int] = []
-        paths = [words.tokens(text) for text in only]
+        sampler = None if grammar is None else self._sampler(grammar, temperature, seed)
         reason = "length"
         for place in self._places_after(prompt, tokens):
-            further = _further(paths, tokens)
-            if paths and not further:
-                reason = "stop"
-                break
-            token = self._token_at(place, further, temperature, draw)
-            if not paths and words.is_end(token):
+            token = self._token_at(place, sampler, temperature, draw)
+            if words.is_end(token):
                 reason = "stop"
                 break
             tokens.append(token)
@@ -280,18 +276,22 @@ class LlamaEngine:
         shifted -= math.log(float(self._numpy.exp(shifted).sum()))
         return shifted
 
-    def _token_at(self, place: int, among: list[int], temperature: float, draw: Any) -> int:
-        """The next token: any, or one of these. The likeliest needs no copy of them all."""
-        if temperature == 0 and not among:
-            return int(self._likeliest.sample(self._context, place))
-        row = self._row(place)
-        return self._pick(self._held_to(row, among) if among else row, temperature, draw)
+    def _sampler(self, grammar: str, temperature: float, seed: int) -> Any:
+        """Return a sampler of llama.cpp that takes no token outside of a grammar."""
+        sampler = self._llama.LlamaSampler()
+        sampler.add_grammar(self._model.get_vocab(), grammar, "root")
+        if temperature == 0:
+            sampler.add_greedy()
+        else:
+            sampler.add_temp(temperature)
+            sampler.add_dist(seed % 2**32)
+        return sampler
 
-    def _held_to(self, row: Row, tokens: Sequence[int]) -> Row:
-        """The scores with all but these tokens impossible."""
-        held: Row = self._numpy.full_like(row, -math.inf)
-        held[tokens] = row[tokens]
-        return held
+    def _token_at(self, place: int, sampler: Any, temperature: float, draw: Any) -> int:
+        """Return the next token. The likeliest needs no copy of all scores."""
+        if sampler is not None or temperature == 0:
+            return int((sampler or self._likeliest).sample(self._context, place))
+        return self._pick(self._row(place), temperature, draw)
 
     def _pick(self, row: Row, temperature: float, draw: Any) -> int:
         """The likeliest token at temperature 0, else one drawn by its probability."""
@@ -342,12 +342,6 @@ def _context_params(llama: Any, n_ctx: int, n_seq_max: int) -> Any:
     params.kv_unified = True
     params.offload_kqv = params.op_offload = False
     return params
-
-
-def _further(paths: Sequence[list[int]], tokens: list[int]) -> list[int]:
-    """The tokens with which a reply that begins so can go on to one of several whole ones."""
-    begun = [path for path in paths if path[: len(tokens)] == tokens]
-    return sorted({path[len(tokens)] for path in begun if len(path) > len(tokens)})
 
 
 def common_prefix_length(first: Sequence[int], second: Sequence[int]) -> int:

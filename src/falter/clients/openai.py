@@ -47,7 +47,8 @@ def connect(settings: ClientSettings) -> OpenAI:
 async def _unfit(request: Request) -> Response:
     return failed(
         request,
-        "'hold_by: top_logprobs' takes the likeliest option, so the temperature has to be 0",
+        "'hold_by: top_logprobs' takes the likeliest option, so the temperature has to be 0 "
+        "and the answer may not be a number",
     )
 
 
@@ -96,8 +97,8 @@ class OpenAI(HttpClient):
     def generate(self, request: Request) -> Coroutine[Any, Any, Response]:
         """One answer, or a response that says why there is none."""
         read: Callable[[Any], Answer] = self._read
-        if request.answers and self._form == "top_logprobs":
-            if request.sampling.temperature > 0:
+        if request.answers is not None and self._form == "top_logprobs":
+            if request.sampling.temperature > 0 or not request.answers:
                 return _unfit(request)
             read = likeliest(request.answers, read)
         return self.transport.answer(request, self._url, self._body, read)
@@ -126,7 +127,7 @@ class OpenAI(HttpClient):
             name = b',"prompt":'
             content = "\n\n".join(text for _, text in turns) if turns else request.context
         sampling, extra = request.sampling, b""
-        if request.answers:
+        if request.answers is not None:
             fields = constraint_fields(self._form, request.answers)
             sampling = replace(sampling, max_tokens=fields.pop("max_tokens", sampling.max_tokens))
             extra = b"," + orjson.dumps(fields)[1:-1]

@@ -98,13 +98,13 @@ def _plain_line(request: Request) -> bytes:
         "model": request.model.name,
         "messages": [{"role": role, "content": text} for role, text in request.messages],
         "prompt": request.context,
-        "continuations": request.continuations,
+        "continuations": list(request.continuations),
         "answers": request.answers,
         "sampling": {} if request.scores else sampling,
         "repeat": request.repeat,
     }
     return orjson.dumps(
-        {name: value for name, value in fields.items() if value not in ("", (), [])}
+        {name: value for name, value in fields.items() if value not in ("", [], None)}
     )
 
 

@@ -66,7 +66,7 @@ class Responses(HttpClient):
             "store": False,
             **self._options,
         }
-        if request.answers:
+        if request.answers is not None:
             form = {"type": "json_schema", "name": "answer", "strict": True}
             form["schema"] = answer_schema(request.answers)
             fields["text"] = {**(self._options.get("text") or {}), "format": form}

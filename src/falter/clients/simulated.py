@@ -109,13 +109,13 @@ class Simulated(BaseClient):
         index = self._answer(request)
         if prompt.choices:
             answer = prompt.labels[index]
-            if request.answers:
-                answer = json.dumps({"answer": answer})
         elif prompt.schema is not None:
             answer = _in_parts(request.variant, prompt.schema, right=index == 0)
         else:
             answer = str(prompt.target) if index == 0 else "something else"
-        if request.variant.recipe.reasons and not request.answers:
+        if request.answers is not None:
+            answer = _held(request.answers, answer, str(prompt.target), right=index == 0)
+        elif request.variant.recipe.reasons:
             answer = _STEPS + answer
         return self._response(request, text=answer)
 
@@ -210,6 +210,15 @@ class Simulated(BaseClient):
 
     def _normal(self, part: str, request: Request) -> float:
         return _STANDARD.inv_cdf(self._uniform(part, request))
+
+
+def _held(answers: Sequence[str], answer: str, target: str, *, right: bool) -> str:
+    """The answer in the form that a server holds a model to: an option, a label or a number."""
+    if not answers:
+        return f'{{"answer": {target.replace(",", "") if right else "-0.5"}}}'
+    if answer not in answers:
+        answer = next(a for a in answers if (a.casefold() == target.casefold()) == right)
+    return json.dumps({"answer": answer})
 
 
 def _in_parts(variant: Variant, schema: AnswerSchema, *, right: bool) -> str:

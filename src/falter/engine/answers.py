@@ -145,7 +145,7 @@ def answers_study(result: Answers, picked: PickedAnswers) -> Study:
         Examples(
             name="answers",
             title=f"{result.count:,} answers: {what}",
-            examples=tuple(a.example for a in result.answers if a.example is not None),
+            examples=tuple(answer.example for answer in result.answers),
         )
     )
     return Study(

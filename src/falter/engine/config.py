@@ -87,7 +87,7 @@ REACHED_BY = ("base_url", "api", "api_key_env")
 
 
 class InRole(Block[ModelSpec]):
-    """The settings of a model that judges or rewrites; its options carry the role's name."""
+    """The settings of a model that judges, reads or rewrites; its options carry the role's name."""
 
     def __init__(self, role: str) -> None:
         super().__init__(ModelSpec)
@@ -289,7 +289,8 @@ class Experiment:
     rewrites: str | None = setting("a file of rewrites, which go before those of the store",
         "--rewrites", shape=File(), metavar="FILE", off="bank.jsonl")
     reader: ModelSpec | None = setting("the model that reads replies which are inferred or "
-        "unparsed", "--reader", shape=Model(InRole("reader")), metavar="NAME", off="openai:gpt-4o-mini")
+        "unparsed", "--reader", shape=Model(InRole("reader")), metavar="NAME",
+        off="openai:gpt-4o-mini")
     unparsed: Literal["wrong", "excluded"] = setting("how unreadable answers count",
         "--unparsed", default="wrong", identity="always", on="wrong")
     batch: bool = setting("ask in the provider's batches: half the price, within a day",
@@ -317,6 +318,8 @@ class StudySettings:
     judges: tuple[ModelSpec, ...] = setting("the model that rates replies, or several that each "
         "rate the same", "--judge", name="judge", default=(),
         shape=Judges(Model(), InRole("judge")), metavar="NAME", off="openai:gpt-4o")
+    rubrics: str | None = setting("a file with rubrics of your own for the judge, by name",
+        "--rubrics", shape=File(), metavar="FILE", without="the protocol's", off="rubrics.yaml")
     gate: GateSpec | None = setting("what must hold for 'falter gate', which other commands leave "
         "alone", shape=GATE, above="What must hold, for 'falter gate'.")
 
@@ -340,11 +343,15 @@ def read_experiment(
     return _consistent(experiment)
 
 
-def read_study_settings(data: Mapping[str, Any]) -> tuple[StudySettings, dict[str, Any]]:
+def read_study_settings(
+    data: Mapping[str, Any], folder: Path = Path()
+) -> tuple[StudySettings, dict[str, Any]]:
     """A mapping's settings of a protocol, and the others, which are an experiment's."""
     names = {setting.name for setting in STUDY.settings}
     of_study = {name: value for name, value in data.items() if name in names}
-    return STUDY.read(of_study, Place()), {k: v for k, v in data.items() if k not in names}
+    return STUDY.read(of_study, Place(folder=folder)), {
+        k: v for k, v in data.items() if k not in names
+    }
 
 
 def overlay(data: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -137,7 +137,7 @@ def _has_words(cell: StoredCell) -> bool:
 def _question(cell: StoredCell, scorer: Scorer, target: Target, stated: str | None) -> Question:
     assert isinstance(scorer, TextScorer) and cell.response is not None
     case = Case(variant=cell.variant, response=cell.response)
-    options = _options(scorer, case)
+    options = possible_answers(scorer, case)
     variant = Variant(
         item=Item(task="extraction", key=cell.key, fields={}),
         recipe=Recipe(label="extraction"),
@@ -151,8 +151,11 @@ def _question(cell: StoredCell, scorer: Scorer, target: Target, stated: str | No
     )  # fmt: skip
 
 
-def _options(scorer: TextScorer, case: Case) -> dict[str, str]:
-    """The possible answers as a scorer reads them, each with the line that shows it."""
+def possible_answers(scorer: Scorer, case: Case) -> dict[str, str]:
+    """The answers of a closed set as a scorer reads them, each with the line that shows it.
+
+    Empty where any text may be the answer.
+    """
     prompt, labels = case.variant.prompt, getattr(scorer, "labels", {})
     if prompt.choices and scorer.answer_kind == "option" and "{label}" in prompt.choice_format:
         pairs = zip(prompt.labels, prompt.choices, strict=True)
@@ -285,8 +288,9 @@ def read_marks(
 ) -> dict[str, ReadElsewhere]:
     """The readings in a file of marks, as the viewer exports it, by the key of the reply.
 
-    A line is an object with a `key` and a `reading`, a text or null for no answer; of several
-    lines about a reply the last one counts. Each reply has to be in one of the panels.
+    A line is an object with a `key` and a `reading`: a text, null for no answer, or an empty text
+    that takes back a line before. Of several lines about a reply the last one counts. Each reply
+    has to be in one of the panels.
     """
     marked: dict[str, ReadElsewhere] = {}
     number = 0
@@ -298,6 +302,8 @@ def read_marks(
                 if not isinstance(key, str) or not isinstance(reading, str | None):
                     raise TypeError
                 marked[key] = ReadElsewhere(answer=reading, by="a person")
+                if reading == "":
+                    del marked[key]
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:

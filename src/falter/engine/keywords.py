@@ -159,4 +159,5 @@ class ExperimentSettings(TypedDict, total=False):
     parts: str | Sequence[str] | None
     remedies: str | Sequence[str] | None
     judge: str | ModelSettings | Sequence[str | ModelSettings] | None
+    rubrics: str | None
     gate: GateSettings | None

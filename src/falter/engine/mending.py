@@ -17,7 +17,7 @@ class NothingToApply(UsageError):
     """No remedy that an experiment file could say is confirmed."""
 
 
-OF_A_STUDY = ("protocol", "preset", "judge", "remedies")
+OF_A_STUDY = ("protocol", "preset", "judge", "parts", "remedies", "rubrics")
 
 
 def with_mending(

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from falter.engine.asking import connect_writer, writing_target
 from falter.engine.budgets import budget_forecast, read_prices, with_prices
-from falter.engine.config import Experiment, ModelSpec
-from falter.engine.connections import connect_judge
+from falter.engine.config import Experiment
+from falter.engine.example_replies import example_replies
 from falter.engine.execution import planned_cost
-from falter.engine.extraction import calls_at_most
 from falter.engine.keywords import ExperimentSettings
+from falter.engine.other_models import asked_of, judging_rows, reading_rows, rewriting_rows
 from falter.engine.remarks import demonstration_changes
-from falter.engine.resolving import PanelPlan, reader_settings, resolve
+from falter.engine.resolving import PanelPlan
 from falter.engine.results import given_study
-from falter.engine.rewriting import rewriting_request
 from falter.engine.study import ResolvedStudy, StudySpec, study_in
 from falter.protocols import Part
-from falter.records.codec import from_json, to_json
+from falter.records.codec import to_json
 from falter.records.errors import InvalidValue, printable
-from falter.records.interfaces import Client
-from falter.records.planning import CHARACTERS_A_TOKEN, Cost, Target, estimate_cost, request
-from falter.records.types import BASELINE, Item, Prompt, Section, Variant, Way
+from falter.records.planning import Cost
 from falter.report.escape import line as shown_text
-from falter.rewrites.bank import Needs
-from falter.scorers.rating import RATINGS
 from falter.store.store import Store
-from falter.tasks import Template
 from falter.tasks.sizes import Described, sized_by_description
-from falter.tasks.task import Task
 
 # A plan as text: the panels, and the sums
 
@@ -56,33 +47,7 @@ def panel_row(
         "cells": cost.cells,
         "budget": budget_forecast(p),
         "stored": cost.stored,
-        **_asked(cost, p.client, p.target, price_list, batch),
-    }
-
-
-def _asked(
-    cost: Cost, client: Client, target: Target, price_list: str | None, batch: bool
-) -> dict[str, Any]:
-    """What a model is asked and what that costs, and where it would go with whose key.
-
-    Batches have no cost where there is no price, or where requests fit into none.
-    """
-    able = client.capabilities.batches and target.asking != "score"
-    price, amount = target.price, cost.amount
-    return {
-        "model": client.model.label,
-        "address": getattr(client, "address", client.model.base_url),
-        "key_variable": getattr(client, "key_variable", None),
-        "calls": cost.calls,
-        "prompt_tokens": cost.prompt_tokens,
-        "completion_tokens_at_most": cost.completion_tokens,
-        "cost_at_most": amount,
-        "cached_tokens": cost.cached_tokens,
-        "cost_if_cached": cost.amount_cached,
-        "cost_in_batches": amount * price.batch if able and price and amount is not None else None,
-        "batch": batch,
-        "currency": cost.currency,
-        "price_list": price_list,
+        **asked_of(cost, p.client, p.target, price_list, batch),
     }
 
 
@@ -91,7 +56,7 @@ def panel_text(row: Mapping[str, Any]) -> str:
     part = f"{row['part']}: " if "part" in row else ""
     return (
         f"{part}{row['model']} on {row['task']}, scored by {row['scorer']}\n"
-        f"  scorer {row['scorer']}: {row['scorer_because']}\n"
+        f"  scorer {row['scorer']}: {row['scorer_because']}\n{_replies(row)}"
         f"  {_cells(row)} = {row['cells']:,} cells"
         f"   stored {row['stored']:,}   calls {row['calls']:,}\n"
         f"  tokens {row['prompt_tokens']:,} in, at most {row['completion_tokens_at_most']:,} out"
@@ -99,11 +64,23 @@ def panel_text(row: Mapping[str, Any]) -> str:
     )
 
 
+def _replies(row: Mapping[str, Any]) -> str:
+    """What the scorer would make of replies to one item, where it reads answers."""
+    replies = row.get("replies")
+    if not replies:
+        return ""
+    read = ", ".join(f"'{shown_text(text, 100)}'" for text in replies["read"])
+    return (
+        f"  of item {shown_text(replies['item'], 60)} it would read {read}; not "
+        f"'{shown_text(replies['not_read'], 100)}' ({replies['judged']})\n"
+    )
+
+
 def _other_text(row: Mapping[str, Any]) -> str:
     """The calls of a judge in one part, or of the rewriter, in two lines."""
     return (
         f"{row['part']}: at most {row['calls']:,} calls of {row['model']}\n"
-        f"  tokens about {row['prompt_tokens']:,} in, at most "
+        f"  tokens at most {row['prompt_tokens']:,} in, "
         f"{row['completion_tokens_at_most']:,} out{_amount(row)}{_address(row)}"
     )
 
@@ -413,15 +390,19 @@ def _planned(
     finally:
         if store is not None:
             store.close()
-    limits = {part.name: resolved.experiment.limit for part, resolved in study.parts}
+    of_part = {part.name: resolved for part, resolved in study.parts}
     batch = study.spec.experiment.batch
     rows: list[dict[str, Any]] = []
     cells: dict[tuple[str, str], int] = {}
     for part, panels in costs:
         for panel, cost in panels:
-            of_all = _of_all(panel, limits[part.name], described)
-            of_part = {"part": part.name} if protocol.name else {}
-            rows.append(of_part | panel_row(panel, cost, price_list, batch, of_all))
+            resolved = of_part[part.name]
+            of_all = _of_all(panel, resolved.experiment.limit, described)
+            named = {"part": part.name} if protocol.name else {}
+            rows.append(named | panel_row(panel, cost, price_list, batch, of_all))
+            if not described.rows:
+                replies = example_replies(panel, resolved.scorers[panel.panel.scorer])
+                rows[-1]["replies"] = None if replies is None else asdict(replies)
             place = part.name, panel.panel.task
             cells[place] = cells.get(place, 0) + round(of_all * cost.cells)
     needs = [resolved.rewrites for _, resolved in study.parts if resolved.rewrites is not None]
@@ -431,9 +412,9 @@ def _planned(
         "runs": [resolved.run.id for _, resolved in study.parts],
         "panels": rows,
         "others": [
-            *_judging(study, cells, price_list),
-            *_rewriting(study.spec.experiment.rewriter, needs, price_list),
-            *_reading(study, price_list),
+            *judging_rows(study, cells, price_list),
+            *rewriting_rows(study.spec.experiment.rewriter, needs, price_list),
+            *reading_rows(study, price_list),
         ],
         "missing_rewrites": sum(len(need.missing) for need in needs),
         "missing": list(dict.fromkeys(line for need in needs for line in need.shortfall())),
@@ -446,78 +427,6 @@ def _planned(
         ],
         "notes": [*study.notes, *protocol.notes(study.spec.preset)],
     }
-
-
-# Judges and the rewriter: models like any other, whose requests follow from answers and texts
-
-
-RUBRIC, LONGEST_JUDGED, LONGEST_MATERIAL = 1_200, 8_000, 24_000
-"""Characters of a rubric with its instructions, and the most that a judge is shown of a text."""
-
-
-def _judging(
-    study: ResolvedStudy, cells: Mapping[tuple[str, str], int], price_list: str | None
-) -> Iterator[dict[str, Any]]:
-    """A row for each judge of each part: the most calls, each with material and two replies."""
-    panels = [panel for _, resolved in study.parts for panel in resolved.panels]
-    shown = RUBRIC + min(LONGEST_MATERIAL, max(map(_characters, panels), default=0))
-    for judging in study.judging:
-        part = judging.part
-        calls = study.spec.protocol.judge_calls(part, cells)
-        reply = max((panel.target.sampling.max_tokens for panel in panels), default=0)
-        text = "x" * (shown + 2 * min(LONGEST_JUDGED, CHARACTERS_A_TOKEN * reply))
-        item = Item(task=part.name, key="filler", fields={"shown": text}, choices=RATINGS)
-        template = Template.parse("{shown}")
-        task = Task(name=part.name, items=(item,), templates={"open": template, "cloze": template})
-        one = resolve(judging.experiment, loaded=[task], clients=study.judges, recipes=(BASELINE,))
-        for panel in one.panels:
-            cost = estimate_cost(panel.requests(1), panel.target, set).times(calls)
-            asked = _asked(cost, panel.client, panel.target, price_list, judging.experiment.batch)
-            yield {"part": part.name, "role": "judge", **asked}
-
-
-def _characters(panel: PanelPlan) -> int:
-    """The mean length of a panel's first prompts."""
-    sizes = [len(r.context) + sum(len(text) for _, text in r.messages)
-             for r in islice(panel.requests(1), 32)]  # fmt: skip
-    return sum(sizes) // max(1, len(sizes))
-
-
-def _rewriting(
-    rewriter: ModelSpec | None, needs: Sequence[Needs], price_list: str | None
-) -> Iterator[dict[str, Any]]:
-    """A row for the rewriter, if texts are missing that 'falter rewrites prepare' will ask for."""
-    missing = {text.key: text for need in needs for text in need.missing}
-    if rewriter is None or not missing:
-        return
-    client = connect_writer(rewriter)
-    target = writing_target(client, rewriter)
-    requests = [rewriting_request(text, target) for text in missing.values()]
-    cost = estimate_cost(requests, target, set)
-    asked = _asked(cost, client, target, price_list, batch=False)
-    yield {"part": "rewrites", "role": "rewriter", **asked}
-
-
-def _reading(study: ResolvedStudy, price_list: str | None) -> Iterator[dict[str, Any]]:
-    """A row for the model that reads replies: at most one call a reply that it may read."""
-    reader = study.spec.experiment.reader
-    if reader is None:
-        return
-    client = connect_judge(reader, batch=False)
-    asking = from_json(Way, reader_settings(client)["way"])
-    target = Target(model=client.model, asking=asking.asking, sampling=asking.sampling)
-    for name, resolved in study.parts:
-        calls = calls_at_most(resolved)
-        shown = "x" * (RUBRIC + max(map(_characters, resolved.panels), default=0) + LONGEST_JUDGED)
-        item = Item(task="extraction", key="filler", fields={"shown": shown})
-        prompt = Prompt(sections=(Section(name="shown", kind="input", text=shown),))
-        variant = Variant(item=item, recipe=BASELINE, draw=0, prompt=prompt, status="unchanged")
-        cost = estimate_cost([request(variant, target, 0)], target, set).times(calls)
-        yield {
-            "part": name or "reading",
-            "role": "reader",
-            **_asked(cost, client, target, price_list, batch=False),
-        }
 
 
 def _of_all(panel: PanelPlan, limit: int | None, described: Described) -> float:

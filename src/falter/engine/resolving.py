@@ -31,7 +31,7 @@ from falter.engine.scoring import (
 from falter.engine.task_loading import load_tasks
 from falter.records.codec import to_json
 from falter.records.errors import DuplicateName, UsageError
-from falter.records.interfaces import Client, RewriteBank, Scorer
+from falter.records.interfaces import Client, ConstrainedScorer, RewriteBank, Scorer
 from falter.records.planning import Asked, Condition, Target, count_cells, plan
 from falter.records.types import (
     Asking,
@@ -259,4 +259,5 @@ def _target(
         sampling=sampling,
         price=spec.price,
         constrained=constrains(scorer),
+        answers=scorer.allowed(task.name) if isinstance(scorer, ConstrainedScorer) else None,
     )

@@ -173,6 +173,12 @@ class Result(Shown):
         return {result.part.name: result.analysis for result in self.parts}
 
     @property
+    def no_answers(self) -> bool:
+        """Return True if replies came and none of them holds an answer, so nothing is measured."""
+        panels = [panel for each in self.analyses.values() for panel in each.panels]
+        return bool(panels) and all(panel.counts.hold_no_answer for panel in panels)
+
+    @property
     def run(self) -> Run:
         """The run, if there is only one."""
         return self._only().run

@@ -204,7 +204,7 @@ def require_fit(
         ),
         (
             constrains(scorer) and not able.constrains,
-            f"needs a client that holds a model to the options, which '{model}' does not",
+            f"needs a client that holds a model to certain answers, which '{model}' does not",
             f"use scorer {written}, a chat server with 'response_format' or another form of "
             "--option hold_by=…, gemini:, responses:, vllm:, or a GGUF file",
         ),
@@ -236,13 +236,13 @@ def require_readable(experiment: Experiment, scorer: Scorer) -> None:
     if scorer.needs_scores:
         raise _unfit(remedy, f"'{scorer.name}' compares likelihoods and reads no reply", hint)
     if constrains(scorer):
-        raise _unfit(remedy, f"'{scorer.name}' holds the model to the options", hint)
+        raise _unfit(remedy, f"'{scorer.name}' holds the model to certain answers", hint)
     if scorer.answer_kind == "code":
         raise _unfit(remedy, f"'{scorer.name}' runs the reply as code", hint)
 
 
 def constrains(scorer: Scorer) -> bool:
-    """Return True if the scorer has the server hold the model to the options."""
+    """Return True if the scorer has the server hold the model to certain answers."""
     return isinstance(scorer, ConstrainedScorer) and scorer.constrains
 
 

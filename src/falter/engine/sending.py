@@ -7,7 +7,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
+from falter.engine.outages import Breaker
 from falter.records.errors import AuthenticationError, RunStopped, StoreBusy
 from falter.records.interfaces import ChunkClient, Client, ResponseStore, SharedStore
 from falter.records.planning import batched
@@ -118,12 +120,6 @@ MOST_HELD = 1024
 LEASE_POLL_SECONDS = 0.1
 LANDING_SECONDS = 10.0
 """How long requests in flight may land once an error has ended the run."""
-OUTAGE_SECONDS = 30.0
-OUTAGE_ATTEMPTS = 20
-FIRST_PROBE_SECONDS = 2.0
-MAX_PAUSE_SECONDS = 120.0
-"""A server is dead when all of at least so many attempts in so many seconds failed alike. It is
-tried again after 2, 4, 8, … seconds, for two minutes, and given up within three."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -181,13 +177,17 @@ async def run_queues(
     """
     stop, ending = stop or asyncio.Event(), asyncio.Event()
     buffer = Buffer(store)
+
+    def stopped() -> bool:
+        return stop.is_set() or ending.is_set()
+
     workers: set[asyncio.Task[None]] = set()
     for queue in queues:
         capabilities, width = queue.client.capabilities, _width(queue)
         feed = _Feed(queue, store, buffer, width if capabilities.keeps_prefixes else 0)
-        breaker = Breaker(feed, width)
-        work = [_work(feed, n, buffer, breaker, (stop, ending)) for n in range(width)]
-        for each in (*work, _watch(feed, buffer, breaker, (stop, ending))):
+        breaker = Breaker(queue.client, queue.progress, width, feed.lose)
+        work = [_work(feed, n, buffer, breaker, stopped) for n in range(width)]
+        for each in (*work, breaker.watch(partial(_try_one, feed, buffer), stopped)):
             workers.add(asyncio.create_task(each))
     try:
         _, flying = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
@@ -258,7 +258,7 @@ class _Feed:
         self._held: dict[str, list[Request]] = {}
         self._lost: list[tuple[Request, int]] = []
         self._forgiven: set[str] = set()
-        self.outage = False
+        self._in_vain = False
         self._missing = self._stream()
         self.ended = False
 
@@ -299,10 +299,10 @@ class _Feed:
         cells = 1 + self._waiting.pop(request.key, 0)
         progress = self.progress
         if response.failure is None:
-            if self.outage:
+            if self._in_vain:
                 self.send_again()
                 # What was sent to the dead server may still fail, as by its time-out.
-                self._forgiven, self.outage = set(self._in_flight), False
+                self._forgiven, self._in_vain = set(self._in_flight), False
             self._lost.clear()
             progress.landed += cells
             progress.prompt_tokens += response.usage.prompt_tokens
@@ -318,6 +318,10 @@ class _Feed:
             if request.key in self._forgiven:
                 self._forgiven.discard(request.key)
                 self.send_again()
+
+    def lose(self) -> None:
+        """Hold the failures since the last answer against the server: it has died."""
+        self._in_vain = True
 
     def send_again(self) -> None:
         """Take back the failures since the last answer: they were those of a dead server."""
@@ -425,86 +429,18 @@ def _text(request: Request) -> tuple[str, ...]:
     return (request.context,)
 
 
-def _now() -> float:
-    return asyncio.get_running_loop().time()
-
-
-class Breaker:
-    """Notice that a server has died, from the attempts of its client's transport.
-
-    A server that answers at all, be it with a refusal, is alive. A client without a transport
-    says nothing of its attempts, and is never paused. `workers` counts those that go on.
-    """
-
-    def __init__(self, feed: _Feed, workers: int) -> None:
-        self.workers = workers
-        self._feed, self._progress = feed, feed.progress
-        self._alive = _now()
-        self._failed: deque[tuple[float, str]] = deque()
-        transport = getattr(feed.queue.client, "transport", None)
-        if transport is not None:
-            transport.on_attempt = self._attempted
-
-    def _attempted(self, trouble: str | None) -> None:
-        now = _now()
-        if trouble is None:
-            self._alive = now
-            self._failed.clear()
-            self._progress.paused = None
-            return
-        self._failed.append((now, trouble))
-        while self._failed[0][0] < now - OUTAGE_SECONDS:
-            self._failed.popleft()
-
-    def opens(self, *, at_the_end: bool = False) -> bool:
-        """Pause if enough attempts have failed alike; at the end of a plan without more delay."""
-        kinds = {trouble.partition(":")[0] for _, trouble in self._failed}
-        alike = len(kinds) == 1 and len(self._failed) >= OUTAGE_ATTEMPTS
-        if alike and (at_the_end or _now() - self._alive >= OUTAGE_SECONDS):
-            self._progress.paused = self._failed[-1][1]
-            self._feed.outage = True
-        return self._progress.paused is not None
-
-
-async def _watch(
-    feed: _Feed, buffer: Buffer, breaker: Breaker, stops: Sequence[asyncio.Event]
-) -> None:
-    """While the server is dead, try one request at growing intervals; give up after two minutes."""
-    progress = feed.progress
-    while breaker.workers and not any(stop.is_set() for stop in stops):
-        if not breaker.opens():
-            await asyncio.sleep(LEASE_POLL_SECONDS)
-            continue
-        end = _now() + MAX_PAUSE_SECONDS
-        interval, due = FIRST_PROBE_SECONDS, _now() + FIRST_PROBE_SECONDS
-        while progress.paused and not any(stop.is_set() for stop in stops):
-            if _now() >= end:
-                raise RunStopped(
-                    f"{progress.label}: the server has died: {progress.paused}; "
-                    f"{progress.stored + progress.landed:,} of {progress.total:,} cells are "
-                    "answered",
-                    hint="'falter doctor' checks the server; run the same command again to resume",
-                )
-            if _now() < due:
-                await asyncio.sleep(LEASE_POLL_SECONDS)
-                continue
-            feed.send_again()
-            for request in feed.take(1):
-                await _probe(feed, buffer, request, end - _now())
-            interval *= 2
-            due = min(_now() + interval, end)
-
-
-async def _probe(feed: _Feed, buffer: Buffer, request: Request, seconds: float) -> None:
+async def _try_one(feed: _Feed, buffer: Buffer, seconds: float) -> None:
     """Send one request, within bounds: a server may take connections and never answer."""
-    try:
-        async with asyncio.timeout(seconds):
-            (response,) = await _ask(feed.queue.client, [request])
-    except TimeoutError:
-        failure = f"no answer within {seconds:,.0f} s"
-        response = Response(key=request.key, failure=failure, received_at=time.time())
-    buffer.add(request, response)
-    feed.landed(request, response)
+    feed.send_again()
+    for request in feed.take(1):
+        try:
+            async with asyncio.timeout(seconds):
+                (response,) = await _ask(feed.queue.client, [request])
+        except TimeoutError:
+            failure = f"no answer within {seconds:,.0f} s"
+            response = Response(key=request.key, failure=failure, received_at=time.time())
+        buffer.add(request, response)
+        feed.landed(request, response)
 
 
 async def _ask(client: Client, requests: Sequence[Request]) -> Sequence[Response]:
@@ -516,11 +452,11 @@ async def _ask(client: Client, requests: Sequence[Request]) -> Sequence[Response
 
 
 async def _work(
-    feed: _Feed, worker: int, buffer: Buffer, breaker: Breaker, stops: Sequence[asyncio.Event]
+    feed: _Feed, worker: int, buffer: Buffer, breaker: Breaker, stopped: Callable[[], bool]
 ) -> None:
     client, progress = feed.queue.client, feed.progress
     try:
-        while not any(stop.is_set() for stop in stops):
+        while not stopped():
             ready = await buffer.ready()
             if buffer.error is not None:
                 raise buffer.error

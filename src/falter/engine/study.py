@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from falter.engine.rewriting import bank_in
 from falter.engine.scoring import RemedyUnfit, run_scorers
 from falter.engine.task_loading import TaskCache
 from falter.protocols import Part, Protocol, protocols
+from falter.protocols.judging import read_rubrics
 from falter.protocols.protocol import (
     PartResult,
     TaskKind,
@@ -77,6 +78,7 @@ class StudySpec:
     gate: GateSpec | None = None
     parts: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
+    rubrics: Mapping[str, str] = field(default_factory=dict)
 
     def names_remedy(self, remedy: str) -> bool:
         """Whether the user asked for this remedy, by itself or for a vote."""
@@ -124,9 +126,9 @@ def read_study(
         raise InvalidValue(
             "recipes", recipes, "at least one", hint="leave it out for the usual rule-made ones"
         )
-    study, rest = read_study_settings(settings)
+    study, rest = read_study_settings(settings, folder)
     if study.protocol is None:
-        for key in ("preset", "judge", "parts", "remedies"):
+        for key in ("preset", "judge", "parts", "remedies", "rubrics"):
             if settings.get(key) is not None:
                 raise UsageError(
                     f"'{key}' needs a protocol, and none is named",
@@ -159,6 +161,11 @@ def read_study(
             f"The protocol {protocol.name} has its own recipes, so it takes no grid",
             hint="leave 'grid' out, or run --protocol consistency",
         )
+    if study.rubrics is not None and not protocol.takes_rubrics:
+        raise UsageError(
+            f"The protocol {protocol.name} takes no rubrics of yours",
+            hint="leave 'rubrics' out, or run --protocol enterprise",
+        )
     if len(study.judges) > 1 and not protocol.takes_judges:
         raise UsageError(
             f"The protocol {protocol.name} takes one judge, and {len(study.judges)} are named",
@@ -176,6 +183,7 @@ def read_study(
         gate=study.gate,
         parts=study.parts,
         remedies=study.remedies,
+        rubrics={} if study.rubrics is None else read_rubrics(Path(study.rubrics)),
     )
 
 
@@ -319,7 +327,10 @@ def _user_settings(
         remedies=spec.remedies,
         judge=bool(spec.judges),
         judge_scores=all(judge.capabilities.scores for judge in judges),
+        sampling=spec.settings.get("sampling") or {},
+        rubrics=spec.rubrics,
         generates=all(client.capabilities.generates for client in clients),
+        reasons=any(client.capabilities.reasons for client in clients),
         scores=all(client.capabilities.scores for client in clients),
         lists=all(
             any(template.lists_choices for template in task.templates.values())

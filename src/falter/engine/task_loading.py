@@ -9,7 +9,7 @@ from falter.engine.config import Experiment, Prompts
 from falter.records.errors import DuplicateName, TaskError, UsageError
 from falter.records.types import Run
 from falter.tasks import Template, tasks
-from falter.tasks.items import items_from_rows
+from falter.tasks.items import items_from_rows, unlisted_options
 from falter.tasks.rows import DataSpec, in_memory, read_hub, rows_at, source_name
 from falter.tasks.task import Task
 
@@ -94,8 +94,9 @@ def _own_task(spec: DataSpec, template: Template, fields: tuple[str, ...] = ()) 
     dropped = len(rows) - len(items)
     remark = f"{dropped:,} of {len(rows):,} rows of {name} were there before and are dropped"
     style = "open" if not spec.choices else "letter" if template.lists_choices else "cloze"
-    remarks = (remark,) if dropped else ()
-    return Task(name=name, items=items, templates={style: template}, remarks=remarks)
+    remarks = [remark] if dropped else []
+    remarks += filter(None, [unlisted_options(rows, spec, template)])
+    return Task(name=name, items=items, templates={style: template}, remarks=tuple(remarks))
 
 
 class TaskCache:

@@ -13,7 +13,7 @@ from typing import Any
 
 from falter.clients.answers import Answer
 from falter.clients.base import BatchClient
-from falter.clients.constrained import choice_texts
+from falter.clients.constrained import native_choice
 from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
 from falter.records.errors import PreflightError
 from falter.records.interfaces import Capabilities, Client
@@ -158,7 +158,7 @@ def _decoding(request: Request) -> dict[str, Any]:
         "max_tokens": sampling.max_tokens,
         "stop": list(sampling.stop),
         "seed": seed if sampling.temperature > 0 else None,
-        **({"only": choice_texts(request.answers)} if request.answers else {}),
+        **({} if request.answers is None else {"only": native_choice(request.answers)}),
     }
 
 
@@ -170,9 +170,9 @@ def _constrained(decoding: Mapping[str, Any]) -> Mapping[str, Any]:
 
     kept = {name: value for name, value in decoding.items() if name != "only"}
     if hasattr(sampling_params, "StructuredOutputsParams"):
-        choice = sampling_params.StructuredOutputsParams(choice=decoding["only"])
+        choice = sampling_params.StructuredOutputsParams(**decoding["only"])
         return {**kept, "structured_outputs": choice}
-    choice = sampling_params.GuidedDecodingParams(choice=decoding["only"])
+    choice = sampling_params.GuidedDecodingParams(**decoding["only"])
     return {**kept, "guided_decoding": choice}
 
 

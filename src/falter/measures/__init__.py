@@ -19,8 +19,8 @@ DOCUMENTED = {
     "doses": "composition contrast intensity_curve",
     "drop_decomposition": "drop_by_state drop_parts",
     "drops": (
-        "accuracy accuracy_drop differential_failure net_relative_change paired_drops "
-        "performance_drop_rate relative_change"
+        "accuracy accuracy_drop differential_failure paired_drops performance_drop_rate "
+        "relative_change"
     ),
     "enterprise": (
         "category_difficulty content_delta quality_delta robustness_score run_summary spread "
@@ -30,7 +30,9 @@ DOCUMENTED = {
     "missing": "missing_bounds missingness",
     "rankings": "rank_agreement rank_sets ranking_changed ranking_survival",
     "regression": "association robustness_regression",
-    "relevance": "corrected_rate geval_score human_evaluation position_shift",
+    "relevance": (
+        "arm_difference corrected_rate geval_score human_evaluation position_shift score_change"
+    ),
     "remedies": "confirmed_remedy",
     "variance": "prompt_share variance_components",
     "verdicts": "recipe_verdicts",

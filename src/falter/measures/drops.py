@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -155,76 +154,33 @@ def relative_change(
     changes its sign in more than one draw of twenty: report such a change in points. Old mean 0:
     undefined_zero_denominator; fewer than two items: insufficient_data.
     """
-
-    def statistic(sums: Floats) -> Floats:
-        # From the sums of 1, old and new
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(sums[..., 2] / sums[..., 1] - 1.0)
-
-    arms = [old, new]
-    return _estimate("relative_change", arms, statistic, clusters, level, replications, seed)
-
-
-def net_relative_change(
-    old: ArrayLike,
-    new: ArrayLike,
-    repeat: ArrayLike,
-    *,
-    clusters: Clusters = None,
-    level: float = 0.95,
-    replications: int = 2000,
-    seed: int = 0,
-) -> Estimate:
-    """The relative change less that of asking the same prompt again, with one interval for both.
-
-    (mean new − mean repeat)/mean old over the items that have all three; see `relative_change`. One
-    repetition is itself a draw: the interval allows for that, a table of two percentages does not.
-    """
-
-    def statistic(sums: Floats) -> Floats:
-        # From the sums of 1, old, new and repeat
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray((sums[..., 2] - sums[..., 3]) / sums[..., 1])
-
-    arms = [old, new, repeat]
-    return _estimate("net_relative_change", arms, statistic, clusters, level, replications, seed)
-
-
-def _estimate(
-    measure: str,
-    arms: list[ArrayLike],
-    statistic: Callable[[Floats], Floats],
-    clusters: Clusters,
-    level: float,
-    replications: int,
-    seed: int,
-) -> Estimate:
-    table = np.column_stack(vectors("old, new", *arms))
+    table = np.column_stack(vectors("old, new", old, new))
     whole = np.logical_not(np.isnan(table).any(axis=1))
     basis = Basis(
         estimand="relative change of the mean score, items like these",
         items=int(whole.sum()),
-        conditions=len(arms),
+        conditions=2,
         excluded=int((~whole).sum()),
         level=level,
         seed=seed,
     )
     codes = unit_codes(clusters, len(table))[whole]
     if basis.items < 2:
-        return basis.undefined(measure, "insufficient_data", "fewer than two items")
+        return basis.undefined("relative_change", "insufficient_data", "fewer than two items")
     units = unit_sums(np.column_stack([np.ones(basis.items), table[whole]]), codes)
     sums = units.sum(axis=0)
     if abs(sums[1]) <= 1e-12 * np.abs(units[:, 1]).sum():
-        return basis.undefined(measure, "undefined_zero_denominator", "the old mean is 0")
+        return basis.undefined("relative_change", "undefined_zero_denominator", "the old mean is 0")
     sign = np.sign(sums[1])
 
-    def with_the_sign(draws: Floats) -> Floats:
-        return np.asarray(np.where(draws[..., 1] * sign > 0.0, statistic(draws), np.nan))
+    def change(draws: Floats) -> Floats:
+        # From the sums of 1, old and new
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = draws[..., 2] / draws[..., 1] - 1.0
+        return np.asarray(np.where(draws[..., 1] * sign > 0.0, ratio, np.nan))
 
-    interval = sums_interval(
-        units, with_the_sign, level=level, replications=replications, seed=seed
-    )
-    return basis.estimate(measure, float(statistic(sums)), interval)
+    interval = sums_interval(units, change, level=level, replications=replications, seed=seed)
+    return basis.estimate("relative_change", float(change(sums)), interval)
 
 
 # Relative loss of performance, in the conventions that are called performance drop rate.

@@ -96,11 +96,11 @@ def with_sentence(prompt: Prompt, name: str, text: str) -> Prompt:
         section = sections[at - 1]
         if section.kind == "system" or not section.text.strip():
             continue
-        before, after = _text(sections[:at]), _text(sections[at:])
-        if _ends_in_code(before) or (prompt.program is not None and section.kind == "input"):
+        text_before, after = _text(sections[:at]), _text(sections[at:])
+        if _ends_in_code(text_before) or (prompt.program is not None and section.kind == "input"):
             continue
-        lines = before.endswith("\n") or after.startswith("\n")
-        if at == last or (lines and before.rstrip().endswith((".", "?", "!"))):
+        lines = text_before.endswith("\n") or after.startswith("\n")
+        if at == last or (lines and text_before.rstrip().endswith((".", "?", "!"))):
             return prompt.with_sections((*sections[:at], *_ended(prompt, at, name, text)))
     return framed(prompt, name, before=f"{text}\n\n")
 

@@ -35,6 +35,7 @@ from falter.text.spans import Replacement, overlaps, replace_spans
 # Bullet lists inside the sections of a prompt
 
 _LISTED_KINDS: tuple[SectionKind, ...] = ("instruction", "input", "document", "output_format")
+_TEMPLATE_KINDS: tuple[SectionKind, ...] = ("instruction", "output_format")
 _BULLET = late_regex(r"([ \t]*)([-*•‣◦+])[ \t]+\S")
 # Items that tell a story, or point at one another, have an order that matters.
 _SEQUENTIAL = late_regex(
@@ -43,7 +44,14 @@ _SEQUENTIAL = late_regex(
     re.IGNORECASE | re.DOTALL,
 )
 _NUMBERED = late_regex(r"\W*(?:\d{1,3}[.):]|\(?(?:[a-z]|[ivx]{1,4})[.)])\s", re.IGNORECASE)
-# What calls a list a sequence, wherever in the prompt it stands.
+# What points at a list as a sequence from anywhere in the template's own words.
+_IN_THIS_ORDER = late_regex(
+    r"\b(?:in (?:this|that|the (?:given|following|same|right|correct|exact)) order"
+    r"|in (?:order|sequence|turn)\s*[:.]|step by step|steps? (?:below|above)|instructions? below"
+    r"|following steps|one after (?:the other|another))\b",
+    re.IGNORECASE,
+)
+# What calls a list a sequence: in it or in the words before it; of a list in the input, anywhere.
 _ORDER = late_regex(
     r"\b(?:in (?:this|that|the(?: (?:given|following|same|right|correct|exact))?) order"
     r"|in (?:order|sequence|turn)\s*[:.]|steps?\b(?! by)|step by step|sequence|chronological(?:ly)?"
@@ -106,16 +114,28 @@ def _open_lists(sections: Sequence[Section], at: int) -> list[list[Span]]:
     section = sections[at]
     if section.kind not in _LISTED_KINDS:
         return []
-    if any(_ORDER.search(s.text) for s in sections if s.kind in _LISTED_KINDS):
+    own = section.kind in _TEMPLATE_KINDS
+    kinds, pattern = (_TEMPLATE_KINDS, _IN_THIS_ORDER) if own else (_LISTED_KINDS, _ORDER)
+    if any(pattern.search(s.text) for s in sections if s.kind in kinds):
         return []  # the order may be what the prompt is about
     before, after = _neighbours(sections, at)
     return [
         items
         for items in bullet_lists(section.text)
         if _is_open(section, items)
+        and not _ORDER.search(_said_of(sections, at, items))
         and (before or "\n" in section.text[: items[0][0]])
         and (after or "\n" in section.text[items[-1][1] :])
     ]
+
+
+def _said_of(sections: Sequence[Section], at: int, items: Sequence[Span]) -> str:
+    """A list with the paragraph that leads to it: the one right above, or one with a colon."""
+    text = sections[at].text
+    before = "".join(s.text for s in sections[:at] if s.kind != "system") + text[: items[0][0]]
+    lead = before.rstrip().rpartition("\n\n")[2]
+    leads = lead.endswith(":") or "\n\n" not in before[len(before.rstrip()) :]
+    return (lead if leads else "") + text[items[0][0] : items[-1][1]]
 
 
 def _neighbours(sections: Sequence[Section], at: int) -> tuple[bool, bool]:
@@ -309,7 +329,7 @@ def _can_reorder_bullets(prompt: Prompt) -> bool:
 
 
 @_position(
-    "reorder_bullets", version=2, title="bullets in another order",
+    "reorder_bullets", version=3, title="bullets in another order",
     scope=("instruction", "input", "document", "output_format"), eligible=_can_reorder_bullets,
 )  # fmt: skip
 def reorder_bullets(prompt: Prompt, rng: Rng) -> Prompt:
@@ -348,7 +368,7 @@ def _can_mix(prompt: Prompt) -> bool:
     return sum((*can_move, _can_reorder_bullets(prompt), _can_reorder_documents(prompt))) > 1
 
 
-@_position("mixed_positions", version=2, title="several parts moved", eligible=_can_mix)
+@_position("mixed_positions", version=3, title="several parts moved", eligible=_can_mix)
 def mixed_positions(prompt: Prompt, rng: Rng) -> Prompt:
     """Makes all of these changes at once that the prompt allows, at least two kinds."""
     if _can_reorder_bullets(prompt):

@@ -9,7 +9,9 @@ import unicodedata
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from pathlib import Path
 
+from falter.records.errors import InvalidValue, UnknownName, UsageError
 from falter.tasks.enterprise_data import read_yaml
 
 VERSION = 1
@@ -28,11 +30,35 @@ def _rating(name: str) -> str:
     return f"{rubric(name)}\n{rubric('material')}"
 
 
-SIMILARITY, PREFERENCE = _rating("similarity"), _rating("preference")
-QUALITY: Mapping[str, str] = {
+PREFERENCE = _rating("preference")
+RUBRICS: Mapping[str, str] = {
     name: _rating(name)
-    for name in ("faithfulness", "completeness", "relevance", "citations", "conciseness")
-}
+    for name in ("similarity", "faithfulness", "completeness", "relevance", "citations",
+                 "conciseness")
+}  # fmt: skip
+SIMILARITY = RUBRICS["similarity"]
+LONGEST_RUBRIC = 20_000
+
+
+def read_rubrics(path: Path) -> dict[str, str]:
+    """Return the bundled rubrics of pairs and replies with those of a YAML file in their place."""
+    try:
+        own = read_yaml(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"The rubrics in {path} cannot be read: {error}") from None
+    if not isinstance(own, dict):
+        raise UsageError(f"{path} holds no rubrics", hint=f"by name: {', '.join(RUBRICS)}")
+    for name, text in own.items():
+        if name not in RUBRICS:
+            raise UnknownName(f"rubric in {path}", str(name), RUBRICS)
+        if not isinstance(text, str) or not 0 < len(text.strip()) <= LONGEST_RUBRIC:
+            raise InvalidValue(
+                f"{path}: {name}", text, f"a text of up to {LONGEST_RUBRIC:,} characters"
+            )
+    ours = {name: f"{text.strip()}\n{rubric('material')}" for name, text in own.items()}
+    return {**RUBRICS, **ours}
+
+
 OUTPUT = (
     'Reply with one JSON object and nothing else: {"rating": N, "reason": "..."}, where N is 1, '
     "2 or 3 and the reason is one short sentence."

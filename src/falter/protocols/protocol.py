@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -27,9 +27,10 @@ Need = Literal["text", "listed options"]
 class UserSettings:
     """What a user sets instead of the preset's own settings.
 
-    `parts` are the names of those to run, empty for all. `tasks` are the user's own, by name and kind; empty to use the preset's. `generates` and
-    `scores` say what every model can do, `lists` whether every task with options has a template
-    that lists them. A protocol needs these only where its parts depend on them: tasks, data and
+    `parts` are the names of those to run, empty for all. `tasks` are the user's own, by name and
+    kind; empty to use the preset's. `generates` and `scores` say what every model can do, `reasons`
+    whether one thinks first, `lists` whether every task with options has a template that lists
+    them. A protocol needs these only where its parts depend on them: tasks, data and
     limits are put in place for it. `judge_scores` says whether the judge gives likelihoods.
     `recipes`, `grid` and `remedies` are for a protocol that takes them.
     """
@@ -46,7 +47,10 @@ class UserSettings:
     recipes: tuple[Any, ...] = ()
     grid: Mapping[str, Any] | None = None
     remedies: tuple[str, ...] = ()
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    rubrics: Mapping[str, str] = field(default_factory=dict)
     generates: bool = True
+    reasons: bool = False
     scores: bool = True
     lists: bool = True
 
@@ -58,9 +62,9 @@ class Part:
     Its `tasks` and `limit` are those of the preset. Where the user names tasks or data, those of a
     kind in `takes` replace them, at most `most_tasks`; so does the user's limit. A part whose
     `needs` the user's models or tasks do not meet is left out, and the report says so. The items of
-    a part that `judges` another are made of that one's answers, once it has run. `compares` says
-    whether its prompts are compared by an encoder, which takes time. Recipes that nobody has
-    written rewrites for are left out, unless the part `insists` on all of them.
+    a part that `judges` another are made of that one's answers, once it has run, with `rubrics`.
+    `compares` says whether its prompts are compared by an encoder, which takes time. Recipes that
+    nobody has written rewrites for are left out, unless the part `insists` on all of them.
     """
 
     name: str
@@ -70,6 +74,7 @@ class Part:
     most_tasks: int | None = None
     needs: tuple[Need, ...] = ()
     judges: str | None = None
+    rubrics: Mapping[str, str] = field(default_factory=dict)
     compares: bool = False
     insists: bool = False
 
@@ -117,8 +122,9 @@ class Protocol(ABC):
     A subclass lists its parts and makes the figures. `presets` are the sizes in which it can be
     run, the first by default; an unknown one is refused before. `headline` names the figures that
     a summary shows; `takes_recipes` says whether the user names the recipes, `takes_grid` whether a
-    grid, `takes_judges` whether several may judge, and `has_published_tables` whether `published`
-    gives the numbers that its paper prints.
+    grid, `takes_judges` whether several may judge, `takes_rubrics` whether the user names those of
+    the judge, and `has_published_tables` whether `published` gives the numbers that its paper
+    prints.
     """
 
     name: str
@@ -128,6 +134,7 @@ class Protocol(ABC):
     takes_recipes = False
     takes_grid = False
     takes_judges = False
+    takes_rubrics = False
     has_published_tables = False
 
     @abstractmethod

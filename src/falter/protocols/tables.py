@@ -101,16 +101,23 @@ def findings(
     `unread_are` says what the protocol counts unread replies as, where the analysis does not.
     """
     asked, judged = (
-        [
-            panel.counts
-            for result in results
-            if (result.part.judges is None) is models
-            for panel in result.analysis.panels
-        ]
+        [counts for r in results if (r.part.judges is None) is models for counts in _requests(r)]
         for models in (True, False)
     )
     counted = unread_are or results[0].analysis.unparsed
     return answer_of(sentences, asked, judged, unread_are=counted)
+
+
+def _requests(result: PartResult) -> list[Counts]:
+    """What became of every request: replies that several scorers read count once.
+
+    Of several readings the one that leaves most unread.
+    """
+    by_request: dict[tuple[str, str], list[Counts]] = {}
+    for table, panel in zip(result.tables, result.analysis.panels, strict=True):
+        asked = table.panel.model.id, result.run.panels[table.place].task
+        by_request.setdefault(asked, []).append(panel.counts)
+    return [max(counts, key=lambda c: c.unparsed) for counts in by_request.values()]
 
 
 def grid_named(figures: Iterable[Figure], name: str) -> Grid | None:
@@ -156,8 +163,8 @@ def drops_grid(ways: Sequence[WayOfAsking]) -> Grid:
     """The main table: a row for each model and way of asking."""
     groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
     rows: list[tuple[Value, ...]] = []
-    for model, how, panels in _lines(ways):
-        cells = [average(panels, _group(group)) for group in groups]
+    for model, how, panels in rows_of(ways):
+        cells = [average(panels, group_drop(group)) for group in groups]
         rows.append(
             (
                 model,
@@ -196,13 +203,13 @@ def _group_grid(ways: Sequence[WayOfAsking], group: str) -> Grid:
         )
     )
     rows: list[tuple[Value, ...]] = []
-    for model, how, panels in _lines(ways):
+    for model, how, panels in rows_of(ways):
         cells: list[Value] = []
         for label in labels:
-            cells.append(average(panels, _of(label, lambda r: r.accuracy)))
-            cells.append(average(panels, _of(label, lambda r: r.drop)))
+            cells.append(average(panels, of_recipe(label, lambda r: r.accuracy)))
+            cells.append(average(panels, of_recipe(label, lambda r: r.drop)))
         baseline = average(panels, lambda p: p.baseline)
-        rows.append((model, how, baseline, *cells, average(panels, _group(group))))
+        rows.append((model, how, baseline, *cells, average(panels, group_drop(group))))
     columns = [column for label in labels for column in _recipe_columns(label)]
     name = group.replace(" ", "-")
     return Grid(rows=tuple(rows), **declared("group", columns, name=name, title=_title(group)))
@@ -212,7 +219,7 @@ def tasks_grid(ways: Sequence[WayOfAsking]) -> Grid:
     """The same task by task, with the other numbers of each panel."""
     groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
     rows: list[tuple[Value, ...]] = []
-    for model, how, panels in _lines(ways):
+    for model, how, panels in rows_of(ways):
         for panel in panels:
             rows.append(
                 (
@@ -222,7 +229,7 @@ def tasks_grid(ways: Sequence[WayOfAsking]) -> Grid:
                     panel.items,
                     panel.baseline,
                     panel.subjects,
-                    *(_group(group)(panel) for group in groups),
+                    *(group_drop(group)(panel) for group in groups),
                     panel.micro,
                     panel.brittleness,
                     panel.noise_floor,
@@ -286,7 +293,7 @@ def _recipe_columns(label: str) -> list[Column]:
     ]
 
 
-def _lines(ways: Sequence[WayOfAsking]) -> Iterator[tuple[str, str, list[PanelResult]]]:
+def rows_of(ways: Sequence[WayOfAsking]) -> Iterator[tuple[str, str, list[PanelResult]]]:
     """Model by model, the ways of asking below each other."""
     for model in dict.fromkeys(model for way in ways for model in models_of(way.result)):
         for way in ways:
@@ -298,11 +305,11 @@ def _groups(result: PartResult) -> list[str]:
     return list(dict.fromkeys(g.group for p in result.analysis.panels for g in p.groups))
 
 
-def _group(name: str) -> Pick:
+def group_drop(name: str) -> Pick:
     return lambda panel: next((g.drop for g in panel.groups if g.group == name), None)
 
 
-def _of(label: str, pick: Callable[[RecipeResult], Estimate]) -> Pick:
+def of_recipe(label: str, pick: Callable[[RecipeResult], Estimate]) -> Pick:
     return lambda panel: next((pick(r) for r in panel.recipes if label in r.labels), None)
 
 

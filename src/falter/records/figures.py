@@ -102,8 +102,10 @@ class ForestRow:
     """A line of a forest plot: one member, the average of a group, or a total over all.
 
     A group's line may be a mere heading, without an estimate. `cells` belong to the columns of the
-    plot. `together` is the same number with an interval that holds for all members at once; the
-    verdict follows from it. `everyday` is what people call the row, and `change` one place where it
+    plot. Of a member of a family the interval is the one that holds for all members at once, and
+    the verdict follows from it; `own` are the ends of its interval were it the only one
+    asked about, which only data files have. `everyday` is what people call the row, and `change`
+    one place where it
     changed a prompt, with a little of what stands around it.
     """
 
@@ -112,7 +114,7 @@ class ForestRow:
     everyday: str = ""
     change: tuple[Segment, ...] = ()
     estimate: Estimate | None = None
-    together: Estimate | None = None
+    own: tuple[float | None, float | None] = (None, None)
     verdict: Verdict | None = None
     cells: tuple[Value, ...] = ()
 
@@ -131,11 +133,6 @@ class Forest(_Named):
     columns: tuple[Column, ...] = ()
     unit: Unit = "points"
     scale: str = ""
-
-    @property
-    def has_families(self) -> bool:
-        """Whether rows have an interval that holds for all of them at once."""
-        return any(row.together is not None for row in self.rows)
 
     @property
     def average(self) -> Estimate | None:

@@ -193,9 +193,13 @@ class PreparedScorer(Protocol):
 
 @runtime_checkable
 class ConstrainedScorer(Protocol):
-    """A scorer whose model may reply with one of the options' labels and nothing else."""
+    """A scorer whose model may reply with certain answers and nothing else."""
 
     constrains: bool
+
+    def allowed(self, task: str) -> tuple[str, ...] | None:
+        """The answers of a task; None for the labels of each prompt's options, () for a number."""
+        ...
 
 
 class ResponseStore(Protocol):

@@ -92,7 +92,12 @@ class Target(Way):
     @property
     def way(self) -> Way:
         """How it is asked, whatever the model."""
-        return Way(asking=self.asking, sampling=self.sampling, constrained=self.constrained)
+        return Way(
+            asking=self.asking,
+            sampling=self.sampling,
+            constrained=self.constrained,
+            answers=self.answers,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,9 +97,11 @@ def request(variant: Variant, model: Model, way: Way, repeat: int) -> Request:
         if way.asking == "score":
             options = continuations(prompt)
     decoding = None if way.asking == "score" else sampling.identity()
-    answers = tuple(prompt.labels) if way.constrained else ()
+    answers = None
+    if way.constrained:
+        answers = tuple(prompt.labels) if way.answers is None else way.answers
     seen = [turns, context, options, model.id, decoding, repeat]
-    key = digest("request", *seen, *([answers] if answers else []))
+    key = digest("request", *seen, *([] if answers is None else [answers]))
     return Request(
         key=key,
         variant=variant,

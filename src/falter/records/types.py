@@ -296,7 +296,11 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One call: messages to answer (with one of `answers`, if any), or continuations to score."""
+    """One call: messages to answer, or continuations to score.
+
+    With `answers` the model may reply with one of them and nothing else, or with any number where
+    there are none of them; None where it may write what it likes.
+    """
 
     key: str
     variant: Variant
@@ -306,7 +310,7 @@ class Request:
     messages: tuple[Message, ...] = ()
     context: str = ""
     continuations: tuple[str, ...] = ()
-    answers: tuple[str, ...] = ()
+    answers: tuple[str, ...] | None = None
 
     @property
     def scores(self) -> bool:
@@ -433,12 +437,14 @@ class Estimate:
 class Way:
     """How a panel is asked: by log-likelihoods, by chat messages or by plain text.
 
-    `constrained`: the model may reply with one of the options' labels and nothing else.
+    `constrained`: the model may reply with one of `answers` and nothing else; with any number where
+    there are none of them; with one of the options' labels where they are None.
     """
 
     asking: Asking
     sampling: Sampling
     constrained: bool = False
+    answers: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,13 @@ from falter.report.drawing.tables import STEPS
 
 STYLE = """
 :root{color-scheme:light dark;--bg:#fff;--soft:#f6f7f9;--ink:#1b1f24;--muted:#59636e;
---line:#d9dee4;--grid:#e9ecf0;--zero:#6b7580;--worse:#b5450b;--better:#0a62a9;--open:#59636e;--same:#22754a;
+--line:#d9dee4;--grid:#e9ecf0;--zero:#6b7580;--worse:#b3261e;--better:#22754a;--open:#59636e;--same:#0a62a9;
 --avg:#8f6fc2;--item:#7a8796;--pert:#b5338f;--cond:#a97a00;--run:#16827c;
 --read:#8a5a2b;--said:#6c7a1a;--host:#8d8272;
 --del-bg:#ebedf0;--del:#4b545d;--ins-bg:#d3efea;--ins:#0b4f4a;--link:#0a62a9;
 --mono:ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace}
 @media (prefers-color-scheme:dark){:root{--bg:#15181c;--soft:#1d2126;--ink:#e4e8ec;--muted:#a0aab5;
---line:#343b43;--grid:#262b31;--zero:#8b96a2;--worse:#ff9a66;--better:#6cb6f5;--open:#a0aab5;--same:#6fc795;
+--line:#343b43;--grid:#262b31;--zero:#8b96a2;--worse:#ff8f85;--better:#6fc795;--open:#a0aab5;--same:#6cb6f5;
 --avg:#a98fe0;--item:#7f8c9b;--pert:#e07cc4;--cond:#d3a429;--run:#4cc3ba;
 --read:#c99562;--said:#b3c24f;--host:#b5aa98;
 --del-bg:#343b43;--del:#c3ccd5;--ins-bg:#0e4642;--ins:#b9f0e9;--link:#8cc5f8}}
@@ -100,7 +100,6 @@ line.average{stroke:var(--avg);stroke-width:1.5;opacity:.75}
 .better .dot,.better .arrow{fill:var(--better)}
 .open .dot{fill:var(--bg)}
 .open .arrow{fill:var(--open)}
-.thin{stroke-width:.9;stroke:var(--open)}
 .same .whisker,.same .dot{stroke:var(--same)}
 .same .dot{fill:var(--bg)}
 .same .arrow{fill:var(--same)}
@@ -135,8 +134,6 @@ border-radius:1rem;font-size:.85rem}
 .example,.change,footer,.signature{overflow-wrap:anywhere}
 .example>summary{font-weight:400}
 .turned{display:inline-block;min-width:4.2rem;font-weight:650}
-.turned.lost{color:var(--worse)}
-.turned.gained{color:var(--better)}
 .examples:has(.only-lost:checked) .example.gained{display:none}
 .examples:has(.only-gained:checked) .example.lost{display:none}
 .expected{margin:.3rem 0 .8rem;font-size:.9rem}
@@ -145,8 +142,6 @@ border-radius:6px;padding:.75rem .9rem;overflow:hidden}
 .answer{margin-top:.6rem;font-size:.9rem}
 .said{white-space:pre-wrap;unicode-bidi:isolate}
 .verdict{font-weight:650;margin-right:.35rem;white-space:nowrap}
-.right{color:var(--better)}
-.wrong{color:var(--worse)}
 mark,del{border-radius:3px;padding:.05em .1em;-webkit-box-decoration-break:clone;
 box-decoration-break:clone}
 mark{background:var(--ins-bg);color:var(--ins)}
@@ -258,22 +253,14 @@ svg text.wide{display:none}
 
 
 _LIGHT = (
-    "--hz:#f1f3f5;--tz:#1b1f24;--hw1:#fde6d3;--tw1:#1b1f24;--hw2:#fbcda8;--tw2:#1b1f24;"
-    "--hw3:#f5ad77;--tw3:#1b1f24;--hw4:#e58a4a;--tw4:#1b1f24;--hw5:#b9500f;--tw5:#ffffff;"
-    "--hw6:#8c3403;--tw6:#ffffff;--hb1:#dceaf7;--tb1:#1b1f24;--hb2:#b9d5ef;--tb2:#1b1f24;"
-    "--hb3:#8fbae3;--tb3:#1b1f24;--hb4:#629dd2;--tb4:#1b1f24;--hb5:#2b6fb3;--tb5:#ffffff;"
-    "--hb6:#0b4a84;--tb6:#ffffff;"
+    "--hz:#f1f3f5;--tz:#1b1f24;"
     "--hn1:#e6eaee;--tn1:#1b1f24;--hn2:#cdd5dd;--tn2:#1b1f24;--hn3:#aab6c2;--tn3:#1b1f24;"
     "--hn4:#8291a0;--tn4:#0f1215;--hn5:#55636f;--tn5:#ffffff;--hn6:#333f4a;--tn6:#ffffff;"
     "--k0:#a3316f;--k1:#16827c;--k2:#8a6d00;--k3:#6b5b4b;--k4:#5f7a1c;--k5:#66717d;"
     "--alarm:#fff3d6;--alarm-line:#b07a00;--alarm-ink:#4f3700"
 )
 _DARK = (
-    "--hz:#262b31;--tz:#f7f9fa;--hw1:#4a3526;--tw1:#f7f9fa;--hw2:#6e482c;--tw2:#f7f9fa;"
-    "--hw3:#965b31;--tw3:#f7f9fa;--hw4:#c67842;--tw4:#0f1215;--hw5:#e8935a;--tw5:#0f1215;"
-    "--hw6:#ffb684;--tw6:#0f1215;--hb1:#27405a;--tb1:#f7f9fa;--hb2:#325a80;--tb2:#f7f9fa;"
-    "--hb3:#3b71a3;--tb3:#f7f9fa;--hb4:#5a94c8;--tb4:#0f1215;--hb5:#7db2e2;--tb5:#0f1215;"
-    "--hb6:#a6d0f7;--tb6:#0f1215;"
+    "--hz:#262b31;--tz:#f7f9fa;"
     "--hn1:#2f363d;--tn1:#f7f9fa;--hn2:#3d4650;--tn2:#f7f9fa;--hn3:#515c67;--tn3:#f7f9fa;"
     "--hn4:#7d8a97;--tn4:#0f1215;--hn5:#a3afba;--tn5:#0f1215;--hn6:#ccd5de;--tn6:#0f1215;"
     "--k0:#e886c0;--k1:#4cc3ba;--k2:#d3b429;--k3:#b8a794;--k4:#a9c552;--k5:#98a4b0;"
@@ -288,7 +275,7 @@ LIGHT_SHADES = {
 """Ground and ink of each shade of a heat map on white."""
 _SHADES = "".join(
     f".h-{name}{{background:var(--h{name});color:var(--t{name})}}\n"
-    for name in ("z", *(f"{side}{step}" for side in "wbn" for step in range(1, STEPS + 1)))
+    for name in ("z", *(f"n{step}" for step in range(1, STEPS + 1)))
 )
 _FILTERS = "".join(
     f".examples:has(.only-r{at}:checked) .example:not(.r{at}){{display:none}}\n"

@@ -31,9 +31,6 @@ from falter.records.types import Estimate
 # Every figure as tables of its numbers, for forms without pictures.
 
 
-TOGETHER = "the interval that holds for all rows at once"
-
-
 def grids(figure: Figure) -> tuple[Grid, ...]:
     """Tables with all numbers of a figure; a grid is its own table, texts have none."""
     if isinstance(figure, Grid):
@@ -84,15 +81,13 @@ def _head_numbers(figure: Headline) -> Grid:
 
 
 def _forest(figure: Forest) -> Grid:
-    """Label, estimate, the interval of all rows together, and the columns of the plot."""
-    families = figure.has_families
+    """Label, estimate, and the columns of the plot."""
     everyday = any(row.everyday for row in figure.rows)
     changes = any(row.change for row in figure.rows)
     columns = [
         Column(name=figure.of.capitalize()),
         *([Column(name="In words")] if everyday else []),
         Column(name=figure.measured.capitalize(), unit=figure.unit),
-        *([Column(name="All together", unit=figure.unit, about=TOGETHER)] if families else []),
         *figure.columns,
         *([Column(name="For example")] if changes else []),
     ]
@@ -101,7 +96,6 @@ def _forest(figure: Forest) -> Grid:
             row.label,
             *([row.everyday or None] if everyday else []),
             row.estimate,
-            *([row.together] if families else []),
             *(row.cells or [None] * len(figure.columns)),
             *([word_diff(row.change) or None] if changes else []),
         )
@@ -221,8 +215,9 @@ def _grid(
 
 COLUMNS = (
     "figure", "title", "section", "row", "column", "x", "unit", "text",
-    "value", "low", "high", "level", "p_value", "status", "items", "conditions", "excluded",
-    "clusters", "design_effect", "model", "task", "recipe", "measure", "method", "estimand", "seed",
+    "value", "low", "high", "own_low", "own_high", "level", "p_value", "status", "items",
+    "conditions", "excluded", "clusters", "design_effect", "model", "task", "recipe", "measure",
+    "method", "estimand", "seed",
     "signature",
 )  # fmt: skip
 _OF_AN_ESTIMATE = (
@@ -336,9 +331,8 @@ def _forest_rows(figure: Forest) -> Iterator[Row]:
             yield _cell(row.label, "for example", "text", word_diff(row.change))
         if row.estimate is not None:
             estimate = _cell(row.label, figure.measured, figure.unit, row.estimate)
-            yield estimate | {"text": row.verdict and VERDICT_WORDS[row.verdict]}
-        if row.together is not None:
-            yield _cell(row.label, "all together", figure.unit, row.together)
+            estimate["text"] = row.verdict and VERDICT_WORDS[row.verdict]
+            yield estimate | dict(zip(("own_low", "own_high"), row.own, strict=True))
         for column, value in zip(figure.columns, row.cells, strict=False):
             if value is not None:
                 yield _cell(row.label, column.name, column.unit, value)

@@ -53,12 +53,10 @@ GUIDE = (
     "The interval in brackets is about other items of the same kind, not about other changes of "
     "the prompt: over many such sets of items, intervals like it contain the true value as often "
     "as their level says.",
-    "Each recipe has one verdict. It is worse or better where the interval that holds for all "
-    "recipes at once (the thin line) leaves out zero: its dot is filled and its number coloured. "
-    "It is the same (a ring) where the drop is shown to be smaller than the margin, and else "
-    "undecided, which does not mean robust: few items make wide intervals.",
-    "The interval beside a drop (the thick line) is that recipe's alone. Among many changes "
-    "without any effect some of these exclude zero by chance, which is why they decide nothing.",
+    "Each recipe has one interval, which holds for all recipes of the table and their average at "
+    "once, and one verdict that follows from it. Worse (red) or better (green): the interval "
+    "excludes zero. The same (blue): the drop is shown to be smaller than the margin. Else "
+    "undecided (grey), which does not mean robust: few items make wide intervals.",
     "An average drop is first computed within each item, because all recipes share the items; it "
     "is not an average of the intervals.",
     "The prompt share is how much of the variance between answers comes from the prompt and not "
@@ -104,18 +102,13 @@ def few(estimate: Estimate) -> bool:
 
 
 def colour(value: object, unit: Unit) -> str:
-    """`worse` or `better` for a change in points whose interval excludes zero, else nothing.
+    """`worse` or `better` for a drop whose simultaneous interval excludes zero, else nothing.
 
-    The drop of one recipe is a member of a family: its verdict colours it, in the forest plot. Of a
-    comparison the sign says who is ahead, which is neither worse nor better.
+    No other number has these colours, whatever its sign and its interval.
     """
-    if unit not in ("points", "gain") or not isinstance(value, Estimate) or value.value is None:
+    if unit != "points" or not isinstance(value, Estimate) or value.measure != "drop_together":
         return ""
-    if value.measure == "accuracy_drop" or value.measure.startswith("compare."):
-        return ""
-    if not excludes_zero(value):
-        return ""
-    return "worse" if (value.value > 0) == (unit == "points") else "better"
+    return ("worse" if value.low and value.low > 0 else "better") if excludes_zero(value) else ""
 
 
 def heading(column: Column, grid: Grid) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -40,12 +41,18 @@ def sheet_text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def sheet_in(path: Path) -> str:
-    """The text of a sheet's file."""
+    """The text of a sheet's file: UTF-8, UTF-16, or what Windows writes for western languages."""
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        content = path.read_bytes()
+        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return content.decode("utf-16")
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            return content.decode("cp1252")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"The sheet {path} cannot be read as UTF-8: {error}", hint="save it as CSV in UTF-8"
+            f"The sheet {path} cannot be read as text: {error}", hint="save it as CSV in UTF-8"
         ) from error
 
 

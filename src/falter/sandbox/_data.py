@@ -20,6 +20,7 @@ __all__ = [
     "Returned",
     "Uncrossable",
     "described",
+    "framed",
     "pack",
     "receive",
     "send",
@@ -136,10 +137,15 @@ _UNPACK: dict[str, Callable[[Any], Any]] = {
 # Messages: a length, then JSON
 
 
+def framed(message: Any) -> bytes:
+    """Return a message with its length in front; a character takes no more room than it has to."""
+    data = json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return struct.pack(">I", len(data)) + data
+
+
 def send(fd: int, message: Any) -> None:
     """Write a message, whole."""
-    data = json.dumps(message).encode()
-    rest = memoryview(struct.pack(">I", len(data)) + data)
+    rest = memoryview(framed(message))
     while rest:
         rest = rest[os.write(fd, rest) :]
 

@@ -204,8 +204,11 @@ def _limit(seconds: int, megabytes: int) -> None:
             continue
         _, hard = resource.getrlimit(kind)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        # A second between the two, so that SIGXCPU says why a process ends before SIGKILL does.
+        more = name == "RLIMIT_CPU" and (hard == resource.RLIM_INFINITY or value < hard)
+        last = value + 1 if more else value
         try:
-            resource.setrlimit(kind, (value, value))
+            resource.setrlimit(kind, (value, last))
         except (ValueError, OSError):
             if _LINUX:
                 raise

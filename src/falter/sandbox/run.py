@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
+import math
 import os
 import select
 import signal
@@ -19,12 +20,15 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from falter.records.errors import PreflightError
+from falter.sandbox._data import framed
 
 __all__ = ["UNSAFE", "Job", "Sandbox", "SandboxUnavailable", "Verdict"]
 
 UNSAFE = "FALTER_UNSAFE_EXECUTION"
 _SCRIPT = Path(__file__).with_name("_child" + Path(__file__).suffix)  # .pyc without sources
 _GRACE, _FAREWELL = 20.0, 1.0
+_PATIENCE = 6.0
+"""Seconds by the clock for each of processor time: a program that sleeps has to end, too."""
 _LONGEST_PROGRAM = 1_000_000
 _LOCKS = {
     "files": "file access (Landlock, Linux 5.13)",
@@ -54,7 +58,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`passed`; `failed` and `timeout` are the program's fault, `error` is not."""
+    """`passed`; `failed` and `timeout` are the program's fault, `error` is not.
+
+    A program that uses up its processor time is `failed`. One that is merely not done after a far
+    longer time by the clock is `timeout`, which a busy machine may be the cause of.
+    """
 
     status: Status
     reason: str | None = None
@@ -64,7 +72,7 @@ class Sandbox:
     """A pool of locked processes that run foreign code and say whether it passes its tests.
 
     `run` may be called from several threads; each call has a process of its own, which is kept for
-    the next one. A program gets `timeout` seconds and `megabytes` of memory.
+    the next one. A program gets `timeout` seconds of processor time and `megabytes` of memory.
     """
 
     def __init__(self, *, timeout: float = 10.0, megabytes: int = 1024) -> None:
@@ -149,9 +157,10 @@ class _Server:
 
         The tests leave this process when the candidate is locked in, and not before.
         """
-        limits = {"seconds": int(timeout) + 1, "megabytes": megabytes, "without": self.without}
-        deadline = time.monotonic() + timeout + _GRACE
-        self._send({"timeout": timeout, "limits": limits})
+        seconds, patience = max(1, math.ceil(timeout)), _PATIENCE * timeout
+        limits = {"seconds": seconds, "megabytes": megabytes, "without": self.without}
+        deadline = time.monotonic() + patience + _GRACE
+        self._send({"timeout": patience, "limits": limits})
         self._send({"code": job.code, "entry_point": job.entry_point})
         found = self._receive(deadline)
         if found["status"] == "locked":
@@ -178,8 +187,7 @@ class _Server:
         process.stdout.close()
 
     def _send(self, message: Mapping[str, Any]) -> None:
-        data = json.dumps(message).encode()
-        data = struct.pack(">I", len(data)) + data
+        data = framed(message)
         assert self._process.stdin is not None
         while data:
             written = self._process.stdin.write(data)

@@ -24,7 +24,7 @@ __all__ = ["Verdicts", "verdict_key"]
 _TABLE = """
     CREATE TABLE IF NOT EXISTS verdicts (key TEXT PRIMARY KEY, status TEXT NOT NULL, reason TEXT)
 """
-_KEPT = frozenset(get_args(Status)) - {"error"}
+_KEPT = frozenset(get_args(Status)) - {"error", "timeout"}
 
 
 def verdict_key(job: Job, timeout: float, megabytes: int) -> str:
@@ -58,8 +58,8 @@ class Verdicts:
         return None
 
     def put(self, key: str, verdict: Verdict) -> None:
-        """Store a verdict; an error of the sandbox is none, and is tried again."""
-        if verdict.status != "error":
+        """Store a verdict; an error of the sandbox, or a busy machine's, is tried again."""
+        if verdict.status in _KEPT:
             row = (key, verdict.status, verdict.reason)
             self._asked("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", row)
 

@@ -189,8 +189,12 @@ class Label(_Labelled):
         if found.answer is None:
             return self.unparsed(found.reason)
         label = next(each for each in labels if _folded(each) == _folded(found.answer))
-        right = any(_folded(label) == _folded(target) for target in accepted(case))
-        return self.scored(right, label, found.tier)
+        return self.scored(equals_label(label, case), label, found.tier)
+
+
+def equals_label(label: str, case: Case) -> bool:
+    """Return True if a label is the target or one of its aliases."""
+    return any(_folded(label) == _folded(target) for target in accepted(case))
 
 
 def named_choices(text: str, choices: Sequence[str]) -> tuple[int, ...]:
@@ -318,12 +322,14 @@ class Facts(TextScorer):
     summary = "share of the target's facts, one a line, that stand in the reply"
     max_tokens = 512
     needs_prompt = False
+    whole_reply = True
 
     def fault(self, target: str) -> str | None:
         return None if target.strip() else "the target names no fact"
 
     def read(self, text: str, case: Case) -> Score:
-        facts = [_plain(line) for line in str(case.variant.prompt.target or "").splitlines()]
+        texts = accepted(case) if case.variant.prompt.target is not None else ()
+        facts = [_plain(line) for text in texts for line in text.splitlines()]
         facts = [fact for fact in facts if fact]
         if not facts:
             return self.failed("the item names no fact")

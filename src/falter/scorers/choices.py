@@ -11,7 +11,6 @@ from falter.records.types import CUT, Item, Score
 from falter.scorers.base import TextScorer, clean_question, scorers
 from falter.scorers.reading.letters import read_letter
 from falter.scorers.reading.reading import Reading
-from falter.scorers.replies import Unreadable, json_value
 
 
 class ChoiceLikelihood:
@@ -132,33 +131,6 @@ class ChoiceLetter(TextScorer):
         return self.scored(choice == prompt.target, extracted, found.tier)
 
 
-class ChoiceConstrained(TextScorer):
-    """The option whose letter stands in the JSON that the server held the model to.
-
-    A server that did not hold it to that gets no credit: any other reply is unparsed.
-    """
-
-    name = "choice_constrained"
-    summary = "the option that the model names where the server lets it write nothing else"
-    style: Style = "letter"
-    answer_kind: AnswerKind = "option"
-    max_tokens = 32
-    needs_choices = True
-    needs_prompt = False
-    constrains = True
-
-    def read(self, text: str, case: Case) -> Score:
-        prompt = case.variant.prompt
-        try:
-            data = json_value(text.strip())
-        except Unreadable:
-            data = None
-        named = data.get("answer") if isinstance(data, dict) and len(data) == 1 else None
-        if named not in prompt.labels:
-            return self.unparsed("the reply is not what the server was asked to hold it to")
-        return self.scored(prompt.labels.index(named) == prompt.target, named)
-
-
 scorers.register(
     "choice_likelihood",
     ChoiceLikelihood(
@@ -183,7 +155,6 @@ scorers.register(
     ),
 )
 scorers.register("choice_letter", ChoiceLetter())
-scorers.register("choice_constrained", ChoiceConstrained())
 
 
 # Exact match of a letter, as published protocols compare answers.

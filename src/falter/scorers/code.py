@@ -159,7 +159,8 @@ class UnitTests(TextScorer):
 
     A program that fails, crashes or takes too long is wrong, with the reason. A reply without code
     is unparsed. Trouble of the tests or of the sandbox is `failed`, never wrong. Each distinct
-    program is run once; its verdict is kept in the cache folder for later reports.
+    program is run once; its verdict is kept in the cache folder for later reports, unless the
+    program was not done in time by the clock.
     """
 
     name = "unit_tests"
@@ -188,7 +189,14 @@ class UnitTests(TextScorer):
         return self._scored(code, self._verdict(_job(code, program)))
 
     def prepare(self, cases: Sequence[Case]) -> None:
-        """Run the programs of many cases side by side, as many at once as there are processors."""
+        """Run the programs of many cases side by side, as many at once as there are processors.
+
+        What was not done in time before is run again.
+        """
+        with self._lock:
+            for key, known in list(self._known.items()):
+                if known.done() and not known.exception() and known.result().status == "timeout":
+                    del self._known[key]
         many = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
         with ThreadPoolExecutor(many) as pool:
             for _ in pool.map(partial(safe_score, self), cases):

@@ -10,6 +10,7 @@ from falter.records.types import Score
 from falter.scorers.base import TextScorer, scorers
 from falter.scorers.replies import final_answer
 from falter.scorers.rouge import Tokens, rouge, rouge_tokens
+from falter.scorers.short_answers import accepted
 from falter.scorers.similarity import semantic_similarity
 from falter.scorers.structured import entity_match, flat_entities
 from falter.weights.embedding import minilm
@@ -120,11 +121,8 @@ class Entities(Comparison):
 
 
 def _target(case: Case) -> str | None:
-    """The target text; for an item with choices, the right option's text."""
-    prompt = case.variant.prompt
-    if isinstance(prompt.target, int) and prompt.choices:
-        return prompt.choices[prompt.target]
-    return None if prompt.target is None else str(prompt.target)
+    """The target's texts, a paragraph each; for an item with choices, the right option's text."""
+    return None if case.variant.prompt.target is None else "\n\n".join(accepted(case))
 
 
 def _after_answer(text: str) -> str | None:

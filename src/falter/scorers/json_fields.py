@@ -125,7 +125,7 @@ def _agreement(found: Any, expected: Any) -> float:
 def _same(found: Any, expected: Any) -> bool:
     """Return True if two values are the same for the type of the expected one."""
     if expected is None or isinstance(expected, (list, dict)) or found is None:
-        empty = (None, "", [], {})
+        empty: tuple[Any, ...] = (None, "", [], {})
         return bool(found == expected) or (found in empty and expected in empty)
     if isinstance(expected, bool) or isinstance(found, bool):
         return _truth(found) is not None and _truth(found) == _truth(expected)

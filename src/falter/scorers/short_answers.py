@@ -12,7 +12,7 @@ from falter.records.interfaces import Case
 _SHORT = 200
 """Characters; a longer text is no short answer, and is compared without being looked into."""
 # Those of MLQA's evaluation script in English, German and Spanish, and of French and Dutch.
-_ARTICLE = re.compile(r"(?:an?|the|der|die|das|le|la|les|el|los|las|de|het)\s+(?=\S)")
+_ARTICLE = re.compile(r"\A(?:an?|the|der|die|das|le|la|les|el|los|las|de|het)\s+(?=\S)")
 _NUMBER = re.compile(r"(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|(?<![\w.])[-−+]?\.\d+")
 _SIGNS = "%$€£¥°"
 _SIGN = re.compile(f"[{_SIGNS}]")

@@ -58,6 +58,18 @@ def verify(store: Store) -> VerifyReport:
     return VerifyReport(checked=checked, problems=tuple(problems))
 
 
+def require_sound(path: Path) -> None:
+    """Raise `StoreError` with the first problem if the store at a path is damaged."""
+    with Store(path, writes=False) as store:
+        problems = verify(store).problems
+    if problems:
+        raise StoreError(
+            f"The store {path} is damaged: {problems[0]}",
+            hint="'falter store verify' lists what is wrong, and 'falter store repair' keeps the "
+            "rest",
+        )
+
+
 @contextlib.contextmanager
 def _lenient(db: sqlite3.Connection) -> Iterator[None]:
     """Texts that are no UTF-8 are read all the same: what they are is for the checks to say."""

@@ -34,7 +34,8 @@ class DataSet:
     `other_rows` reads what is no table of rows, or comes with falter; None where the argument is
     nothing of that. Content that is there twice is two items with numbered keys, or one item
     (`repeats="drop"`); where rows have keys of their own (`"refuse"`) it is an error. With
-    `has_short`, `NAME:short` is the part with the fewest characters.
+    `has_short`, `NAME:short` is the part with the fewest characters. A data set without a test part
+    gives `test_items` items, those whose keys, hashes of their content, come first.
     """
 
     name: str
@@ -47,6 +48,7 @@ class DataSet:
     other_rows: Callable[[str | None], Iterable[Located] | None] = lambda argument: None
     repeats: Literal["number", "drop", "refuse"] = "number"
     has_short: bool = False
+    test_items: int | None = None
     scorer: str | None = None
     max_tokens: int | None = None
 
@@ -63,7 +65,7 @@ class DataSet:
             raise TaskError(f"The task '{self.name}' has no items", hint="is the file empty?")
         task = Task(
             name=self.name,
-            items=tuple(self._distinct(items)),
+            items=self._test_part(tuple(self._distinct(items)), argument),
             templates=self.templates,
             alternatives=self.alternatives,
             scorer=self.scorer,
@@ -109,6 +111,12 @@ class DataSet:
                 )
             numbered.append(item if count == 1 else replace(item, key=f"{item.key}-{count}"))
         return numbered
+
+    def _test_part(self, items: tuple[Item, ...], argument: str | None) -> tuple[Item, ...]:
+        if self.test_items is None or argument is not None:
+            return items
+        drawn = set(sorted(item.key for item in items)[: self.test_items])
+        return tuple(item for item in items if item.key in drawn)
 
     def _part(self, task: Task, argument: str) -> Task:
         """The items of the task with the fewest characters, in their order."""
@@ -382,10 +390,12 @@ xsum = _summaries(
 )
 reddit_tifu = _summaries(
     "reddit_tifu",
-    "Reddit TIFU, long: stories with their writers' short version.",
+    "Reddit TIFU, long: 4,214 stories, as many as papers test on, with their writers' short "
+    "version.",
     1,
     hub="ctr4si/reddit_tifu/long",
     split="train",
+    test_items=4214,
 )
 news_summary = _summaries(
     "news_summary",

@@ -56,8 +56,10 @@ def _load(name: str, argument: str | None) -> Task:
     task = name if argument is None else f"{name}:{argument}"
     return Task(
         name=task,
-        items=tuple(_item(task, kind, source.rows[language][key], language) for key in keys),
-        templates={"open": _template(kind, language)},
+        items=tuple(
+            _item(task, kind, source, source.rows[language][key], language) for key in keys
+        ),
+        templates={"open": _template(kind, language, source.name)},
         scorer=kind.scorer,
         max_tokens=kind.room,
         translations=partial(_translations, kind, source) if language == ENGLISH else None,
@@ -81,8 +83,8 @@ def _read_argument(name: str, argument: str | None) -> tuple[Source, str, bool]:
     return source, language, translated
 
 
-def _item(task: str, kind: _Kind, row: Row, language: str) -> Item:
-    schema = _schema(kind, row, language)
+def _item(task: str, kind: _Kind, source: Source, row: Row, language: str) -> Item:
+    schema = _schema(kind, source, row, language)
     fields = kind.fields(row, language)
     fields["sources"] = json.dumps(row["answers"])
     fields[SCHEMA] = json.dumps(to_json(schema), ensure_ascii=False)
@@ -91,9 +93,9 @@ def _item(task: str, kind: _Kind, row: Row, language: str) -> Item:
     )
 
 
-def _schema(kind: _Kind, row: Row, language: str) -> AnswerSchema:
+def _schema(kind: _Kind, source: Source, row: Row, language: str) -> AnswerSchema:
     """The parts of an answer; those of slots belong to the item."""
-    texts = prompt_texts(language)[kind.prompt]
+    texts = prompt_texts(language, source.name)[kind.prompt]
     plain, keys = texts["free_text"], texts["structured"]["keys"]
     if keys == "slots":
         return AnswerSchema(
@@ -107,6 +109,12 @@ def _schema(kind: _Kind, row: Row, language: str) -> AnswerSchema:
         )
     named = _HEADINGS.search(plain)
     titles = re.split(r",\s*|、", named[1]) if named else []
+    if len(titles) != len(keys):
+        raise TaskError(
+            f"The rule for plain text of {kind.prompt} names {len(titles)} headings for "
+            f"{len(keys)} parts",
+            hint=f"name them after a colon, in the order of {', '.join(keys)}, and end with a stop",
+        )
     return AnswerSchema(
         keys=tuple(
             AnswerKey(name=name, about=about, heading=title, many=name in LISTED)
@@ -119,9 +127,9 @@ def _schema(kind: _Kind, row: Row, language: str) -> AnswerSchema:
 # Templates
 
 
-def _template(kind: _Kind, language: str) -> Template:
+def _template(kind: _Kind, language: str, place: str) -> Template:
     """The prompt's sections, a blank line between them."""
-    texts = prompt_texts(language)[kind.prompt]
+    texts = prompt_texts(language, place)[kind.prompt]
     kinds: dict[str, SectionKind] = {"schema": "instruction", "documents": "document"}
     context = [
         replace(piece, kind=kinds.get(piece.field or "", piece.kind))
@@ -151,12 +159,12 @@ def _as_json(texts: Mapping[str, Any], language: str) -> str:
 def _translations(kind: _Kind, source: Source) -> dict[str, dict[str, str]]:
     """For every other language the texts of the English prompts with their translations."""
     pairs: dict[str, dict[str, str]] = {}
-    template = _template(kind, ENGLISH)
+    template = _template(kind, ENGLISH, source.name)
     for language in LANGUAGES:
         rows = source.rows.get(language, {})
         if language == ENGLISH or not rows:
             continue
-        other = _template(kind, language)
+        other = _template(kind, language, source.name)
         found = [(a.text, b.text) for a, b in zip(template.pieces, other.pieces, strict=True)]
         for key, row in rows.items():
             english = source.english[key]

@@ -47,13 +47,47 @@ def _bundled_domains() -> tuple[str, ...]:
 
 
 @cache
-def prompt_texts(language: str) -> Mapping[str, Mapping[str, Any]]:
-    """The prompts of the four tasks in a language, section by section."""
+def prompt_texts(language: str, place: str = "it") -> Mapping[str, Mapping[str, Any]]:
+    """The prompts of the four tasks in a language, section by section.
+
+    A folder of items may hold its own in `prompts/LANGUAGE.yaml`: sections that it names replace
+    the bundled ones.
+    """
     if language not in LANGUAGES:
         raise UnknownName("language of the enterprise prompts", language, LANGUAGES)
     path = _data().joinpath("it", "prompts", f"{language}.yaml")
     texts: Mapping[str, Mapping[str, Any]] = read_yaml(path.read_text("utf-8"))
-    return texts
+    own = Path(place) / "prompts" / f"{language}.yaml"
+    if place in _bundled_domains() or not own.is_file():
+        return texts
+    found = _content(own)
+    if not isinstance(found, dict) or not all(isinstance(part, dict) for part in found.values()):
+        raise TaskError(f"{own} is no mapping of tasks to sections", hint=f"tasks: {_names(texts)}")
+    for task, sections in found.items():
+        _check_prompt(str(own), texts, task, sections)
+    return {**texts, **{task: {**texts[task], **found[task]} for task in found}}
+
+
+def _check_prompt(
+    file: str, texts: Mapping[str, Mapping[str, Any]], task: str, sections: Mapping[str, Any]
+) -> None:
+    """Raise if a section is unknown or no text, or lacks a placeholder of the bundled one."""
+    if task not in texts:
+        raise UnknownName(f"prompt in {file}", task, texts)
+    for name, text in sections.items():
+        usual = texts[task].get(name)
+        if usual is None or name == "structured":
+            known = [section for section in texts[task] if section != "structured"]
+            raise UnknownName(f"section of {task} in {file}", name, known)
+        if not isinstance(text, str) or not text.strip():
+            raise TaskError(f"{file}: {task}.{name} is not a text", hint="write it as 'name: |'")
+        lacks = set(re.findall(r"{\w+}", usual)) - set(re.findall(r"{\w+}", text))
+        if lacks:
+            raise TaskError(f"{file}: {task}.{name} lacks {' and '.join(sorted(lacks))}")
+
+
+def _names(texts: Mapping[str, Any]) -> str:
+    return ", ".join(texts)
 
 
 def words(language: str) -> Mapping[str, str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from falter.records.errors import DuplicateName, TaskError, nearest
@@ -78,9 +80,7 @@ def _item(
         )
     target: int | str | None = None
     if value is not None:
-        target = (
-            gold(value, choices, spec.target_as, where) if choices else _as_text(value, "", where)
-        )
+        target = gold(value, choices, spec.target_as, where) if choices else _target(value, where)
     key = row.get(spec.key) if spec.key else None
     if spec.key and key in (None, ""):
         raise TaskError(f"{where}: the key '{spec.key}' is empty", hint="every item needs its own")
@@ -109,6 +109,13 @@ def _as_text(value: Any, name: str, where: str) -> str:
     if isinstance(value, list) and all(isinstance(v, str) for v in value):
         return "\n\n".join(value)
     return json.dumps(value, ensure_ascii=False)
+
+
+def _target(value: Any, where: str) -> str:
+    """A right answer as a text; of several that count, their JSON list."""
+    if isinstance(value, list) and value and not any(isinstance(v, (list, dict)) for v in value):
+        return json.dumps([_as_text(v, "", where) for v in value], ensure_ascii=False)
+    return _as_text(value, "", where)
 
 
 def _encodable(text: str) -> bool:
@@ -146,6 +153,37 @@ def _choices(row: Row, spec: DataSpec, where: str) -> tuple[str, ...]:
             hint="every option must differ from the others",
         )
     return choices
+
+
+_LETTERED = re.compile(r"(?:(?:option|choice|answer)[ _-]?)?([a-j1-9])", re.IGNORECASE)
+
+
+def unlisted_options(rows: Sequence[Row], spec: DataSpec, template: Template) -> str | None:
+    """Say what to write where rows have options that were not named and the prompt does not list.
+
+    Options are the texts of one column of lists, or of columns called A, B … or option_a …, among
+    which the target is in each of the first rows.
+    """
+    if spec.choices or spec.target is None:
+        return None
+    columns = [name for name in rows[0] if name != spec.target]
+    lettered = [name for name in columns if _LETTERED.fullmatch(name)]
+    for named in ([name] for name in columns) if len(lettered) < 2 else [lettered]:
+        options = replace(spec, choices=tuple(named))
+        try:
+            for number, row in enumerate(rows[:50], 1):
+                gold(row[spec.target], _choices(row, options, ""), spec.target_as, str(number))
+        except (TaskError, KeyError):
+            continue
+        given = " ".join(f"--choices {name}" for name in named)
+        placed = [f"{{{name}}}" for name in named if name in template.fields]
+        where = f" in place of {' '.join(placed)}" if placed else ""
+        return (
+            f"the data have options ({', '.join(named)}), and the prompt does not list them as "
+            f"such, so replies are not read as options: write {{choices}} into the template{where}"
+            f" and add {given}"
+        )
+    return None
 
 
 def gold(raw: Any, choices: Sequence[str], target_as: TargetAs, where: str) -> int:

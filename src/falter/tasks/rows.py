@@ -28,7 +28,7 @@ row_sources: Registry[Callable[[str, str], list[Row]]] = Registry("source of row
 """What gives the rows of a data set elsewhere, by the name of the set and of its split."""
 _DEEPEST = 50
 _MOST_BYTES = 2 * 2**30
-_LONGEST_CELL = 16 * 2**20
+_LONGEST_CELL = _LONGEST_LINE = 16 * 2**20
 _LINES = re.compile(r"[\t\r\n]")
 _SPREADSHEETS = ("xlsx", "xlsm", "xls", "ods", "numbers")
 _SPREADSHEET = (
@@ -75,7 +75,7 @@ def read_rows(path: str | Path) -> list[Row]:
     if kind == "parquet":
         rows = list(_parquet(path))
     else:
-        text = read_text(path)
+        text = read_text(path, None if kind == "json" else _LONGEST_LINE)
         if kind in ("csv", "tsv"):
             rows = list(_csv(text, path, "\t" if kind == "tsv" else _separator(text)))
         elif kind == "jsonl":
@@ -138,19 +138,15 @@ def read_hub(name: str, split: str) -> list[Row]:
     return row_sources.get("hub")(name, split)
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, longest: int | None = None) -> str:
     """The whole of a UTF-8 file, unpacked where its name ends in .gz.
 
-    One of UTF-16 or UTF-32 is read where its first bytes say that it is one.
+    One of UTF-16 or UTF-32 is read where its first bytes say that it is one. A file beyond the
+    bounds, or with a line of more than `longest` bytes, is refused as soon as so much is read.
     """
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-        if len(data) > _MOST_BYTES:
-            raise TaskError(
-                f"The data file {path} holds more than {_MOST_BYTES:,} bytes",
-                hint="give a part of it",
-            )
+            data = b"".join(_bounded(file, path, longest))
         return data.decode(
             next((code for mark, code in _WIDE if data.startswith(mark)), "utf-8-sig")
         )
@@ -162,6 +158,31 @@ def read_text(path: Path) -> str:
         ) from error
     except (OSError, EOFError, zlib.error) as error:
         raise TaskError(f"The data file {path} cannot be read: {error}") from error
+
+
+def _bounded(
+    file: gzip.GzipFile | io.BufferedReader, path: Path, longest: int | None
+) -> Iterator[bytes]:
+    """The file in pieces, for as long as it stays within the bounds."""
+    size = lines = line = 0
+    while piece := file.read(1 << 20):
+        size += len(piece)
+        if size > _MOST_BYTES:
+            raise TaskError(
+                f"The data file {path} holds more than {_MOST_BYTES:,} bytes",
+                hint="give a part of it",
+            )
+        head, feed, _ = piece.partition(b"\n")
+        line += len(head)
+        if longest is not None and line > longest:
+            raise TaskError(
+                f"{path}, line {lines + 1} has more than {longest:,} bytes",
+                hint="a line is one item; a file that is one JSON list has the ending .json",
+            )
+        if feed:
+            lines += piece.count(b"\n")
+            line = len(piece) - piece.rindex(b"\n") - 1
+        yield piece
 
 
 def _jsonl(text: str, path: Path) -> Iterator[Row]:

@@ -67,7 +67,7 @@ def described_rows(name: str) -> list[dict[str, Any]] | None:
         return None
     size = sizes()[name]
     described.rows[name] = size["rows"]
-    return [_filled(size["row"], n) for n in range(min(size["rows"], described.most))]
+    return [_filled(size["row"], n, name) for n in range(min(size["rows"], described.most))]
 
 
 @cache
@@ -96,14 +96,15 @@ class _Filler:
         return f"{number} {text[: max(1, characters - len(number) - 1)].rstrip()}"
 
 
-def _filled(value: Any, n: int) -> Any:
-    """A value of the table in row n."""
+def _filled(value: Any, n: int, name: str) -> Any:
+    """A value of the table in row n. Its text names the data set, so that no two share prompts."""
+    filler = f"{_TEXT}This was about {name}. "
     if isinstance(value, str):
-        text, summary, number = (_Filler(words, n) for words in (_TEXT, _SUMMARY, ""))
+        text, summary, number = (_Filler(words, n) for words in (filler, _SUMMARY, ""))
         return value.format(n=n, text=text, summary=summary, number=number)
     if isinstance(value, list):
         return value[n % len(value)]
     if "texts" in value:
         characters, count = value["texts"]
-        return [f"{_Filler(_TEXT, count * n + place):{characters}}" for place in range(count)]
-    return {name: _filled(inner, n) for name, inner in value.items()}
+        return [f"{_Filler(filler, count * n + place):{characters}}" for place in range(count)]
+    return {key: _filled(inner, n, name) for key, inner in value.items()}

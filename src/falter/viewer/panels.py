@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -123,40 +123,49 @@ def cell_codes(table: Table, rows: Sequence[int] | None = None) -> Bytes:
     return np.ascontiguousarray(codes[:, places[0], places[1]])
 
 
-# Notes that a reader makes on items: a file of lines, of which the last on an item counts.
+# What a reader says of items and replies: a file of lines, of which the last on each counts.
 
 
 LONGEST = 20_000  # characters
 
 
-class Notes:
-    """The notes beside a store, one JSON object a line; nothing is ever taken out of the file."""
+class Lines:
+    """A file beside a store, one JSON object a line; nothing is ever taken out of the file.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    `names` are the fields that tell what a line is about, `value` the one with what is said.
+    """
 
-    def put(self, run: str, model: str, task: str, item: str, text: str) -> None:
-        """Add a note; an empty one takes the item's note back."""
-        row = {
-            "run": run,
-            "model": model,
-            "task": task,
-            "item": item,
-            "note": text[:LONGEST],
-            "at": round(time.time(), 3),
-        }
+    def __init__(self, path: Path, names: Sequence[str], value: str) -> None:
+        self.path, self.names, self.value = path, tuple(names), value
+
+    def put(self, row: Mapping[str, object]) -> None:
+        """Add a line; one with an empty text takes back what was said."""
+        said = row[self.value]
+        said = said[:LONGEST] if isinstance(said, str) else said
         with open(self.path, "ab") as file:
-            file.write(orjson.dumps(row) + b"\n")
+            line = {**row, self.value: said, "at": round(time.time(), 3)}
+            file.write(orjson.dumps(line) + b"\n")
 
     def rows(self) -> list[dict[str, Any]]:
-        """The note of each item that has one; lines that make no sense are passed over."""
+        """What is said of each; lines that make no sense are passed over."""
         if not self.path.exists():
             return []
         last: dict[tuple[Any, ...], dict[str, Any]] = {}
         for line in self.path.read_bytes().splitlines():
             try:
                 row = orjson.loads(line)
-                last[row["run"], row["model"], row["task"], row["item"]] = row
+                last[tuple(row[name] for name in self.names)] = row
             except (ValueError, KeyError, TypeError):
                 continue
-        return [row for row in last.values() if row.get("note")]
+        return [row for row in last.values() if row.get(self.value, "") != ""]
+
+
+def notes_beside(store: Path) -> Lines:
+    """The notes on items."""
+    names = ("run", "model", "task", "item")
+    return Lines(store.with_name(f"{store.name}-notes.jsonl"), names, "note")
+
+
+def marks_beside(store: Path) -> Lines:
+    """The replies that were misread, each with what a person read."""
+    return Lines(store.with_name(f"{store.name}-marks.jsonl"), ("key",), "reading")

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -19,7 +19,7 @@ from aiohttp import web
 
 from falter import __version__
 from falter.viewer.page import CONTENT_TYPES, POLICY, index_page, page_files
-from falter.viewer.panels import Notes
+from falter.viewer.panels import Lines
 from falter.viewer.source import Arrivals, Source
 
 TOKEN_HEADER = "X-Falter-Token"
@@ -43,8 +43,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Viewer:
     """What answers the page's requests."""
 
-    def __init__(self, source: Source, notes: Notes | None = None) -> None:
-        self._source, self._notes = source, notes
+    def __init__(self, source: Source, kept: Mapping[str, Lines] | None = None) -> None:
+        self._source, self._kept = source, kept or {}
         self.token = secrets.token_urlsafe(24)
         self.port = 0
         self._followers: set[asyncio.Queue[bytes]] = set()
@@ -58,8 +58,9 @@ class Viewer:
         app.router.add_get(f"/api/cells/{{panel:{NUMBER}}}", self._cells)
         app.router.add_get(f"/api/item/{{panel:{NUMBER}}}/{{row:{NUMBER}}}", self._item)
         app.router.add_get("/api/events", self._events)
-        app.router.add_get("/api/notes", self._read_notes)
+        app.router.add_get("/api/{kind:notes|marks}", self._read_kept)
         app.router.add_put("/api/notes", self._put_note)
+        app.router.add_put("/api/marks", self._put_mark)
         return app
 
     @property
@@ -137,19 +138,44 @@ class Viewer:
             raise web.HTTPNotFound
         return panel
 
-    async def _read_notes(self, _: web.Request) -> web.Response:
-        return _json([] if self._notes is None else self._notes.rows())
+    async def _read_kept(self, request: web.Request) -> web.Response:
+        lines = self._kept.get(request.match_info["kind"])
+        return _json([] if lines is None else lines.rows())
 
     async def _put_note(self, request: web.Request) -> web.Response:
-        try:
+        with _bad_request():
             sent = orjson.loads(await request.read())
-            panel = self._source.panels()[int(sent["panel"])]
-            item, text = str(panel.items[int(sent["row"])]), str(sent["note"])
-        except (ValueError, TypeError, LookupError, OverflowError) as error:
-            raise web.HTTPBadRequest from error
-        if self._notes is None:
+            about = self._about(sent)
+            about["note"] = str(sent["note"])
+        return self._put("notes", about)
+
+    async def _put_mark(self, request: web.Request) -> web.Response:
+        """Keep what a person read in a reply: a text, null for no answer, or empty to take back."""
+        with _bad_request():
+            sent = orjson.loads(await request.read())
+            about, column = self._about(sent), int(sent["column"])
+            panel, row = int(sent["panel"]), int(sent["row"])
+            (cell,) = (c for c in self._source.item(panel, row)["cells"] if c["column"] == column)
+            condition = self._source.panels()[panel].columns[column]
+            about |= {"recipe": condition.recipe, "draw": condition.draw}
+            about |= {"repeat": condition.repeat, "key": cell["key"]}
+            about["reading"] = None if sent["reading"] is None else str(sent["reading"])
+        return self._put("marks", about)
+
+    def _about(self, sent: Mapping[str, Any]) -> dict[str, Any]:
+        """The item that something is said of."""
+        panel, row = int(sent["panel"]), int(sent["row"])
+        if panel < 0 or row < 0:
+            raise IndexError
+        info = self._source.panels()[panel]
+        return {
+            "run": info.run, "model": info.model, "task": info.task, "item": info.items[row],
+        }  # fmt: skip
+
+    def _put(self, kind: str, row: Mapping[str, Any]) -> web.Response:
+        if kind not in self._kept:
             raise web.HTTPNotFound
-        self._notes.put(panel.run, panel.model, panel.task, item, text)
+        self._kept[kind].put(row)
         return _json({})
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
@@ -165,6 +191,15 @@ class Viewer:
             return response
         finally:
             self._followers.discard(queue)
+
+
+@contextlib.contextmanager
+def _bad_request() -> Iterator[None]:
+    """Refuse a body that makes no sense."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, OverflowError) as error:
+        raise web.HTTPBadRequest from error
 
 
 def panels_record(source: Source) -> dict[str, Any]:
@@ -196,10 +231,10 @@ def _refusal(reason: str) -> web.Response:
 
 @contextlib.asynccontextmanager
 async def served(
-    source: Source, notes: Notes | None = None, *, port: int = 0
+    source: Source, kept: Mapping[str, Lines] | None = None, *, port: int = 0
 ) -> AsyncIterator[Viewer]:
     """The viewer while it is served; port 0 is a free one that the system chooses."""
-    viewer = Viewer(source, notes)
+    viewer = Viewer(source, kept)
     runner = web.AppRunner(viewer.app(), access_log=None, logger=_LOG, shutdown_timeout=0.5)
     await runner.setup()
     following = asyncio.create_task(viewer.follow())

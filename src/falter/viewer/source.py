@@ -12,12 +12,13 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from falter.analysis.examples import segments
-from falter.analysis.table import Table, cuts_of_run, run_tables, scored_cells
-from falter.engine.extraction import stored_scorers
+from falter.analysis.table import Table, cuts_of_run, run_tables, score_cell, scored_cells
+from falter.engine.extraction import possible_answers, reads_prose, stored_scorers
 from falter.records import render
 from falter.records.ids import short
-from falter.records.interfaces import Scorer
+from falter.records.interfaces import Case, Scorer
 from falter.records.types import BASELINE, Item, Panel, Prompt, Run, Score
+from falter.scorers.base import second_reader
 from falter.store.cells import CellRange
 from falter.store.changes import (
     cell_ranges,
@@ -38,13 +39,14 @@ ScoredCells = Iterable[tuple[StoredCell, Score | None]]
 
 
 def item_record(
-    cells: ScoredCells, run: Run, columns: Mapping[tuple[str, int], int]
+    cells: ScoredCells, run: Run, columns: Mapping[tuple[str, int], int], scorer: Scorer
 ) -> dict[str, Any]:
-    """The cells of one item; `columns` numbers recipes and realisations.
+    """The cells of one item; `columns` numbers recipes and realisations, `scorer` scored them.
 
     Every text is as the data set, the model or the server gave it: the page shows it as text.
     """
     first: StoredCell | None = None
+    second = second_reader(scorer)
     shown: list[dict[str, Any]] = []
     for cell, score in cells:
         variant = cell.variant
@@ -54,7 +56,7 @@ def item_record(
             continue
         if first is None or (variant.recipe.id == BASELINE.id and cell.repeat == 0):
             first = cell
-        shown.append(_cell(first, cell, score, column))
+        shown.append(_cell(first, cell, score, column) | _readings(cell, score, scorer, second))
     if first is None:
         return {"key": "", "tags": [], "expected": "", "cells": []}
     item = first.variant.item
@@ -63,6 +65,24 @@ def item_record(
         "tags": list(item.tags),
         "expected": _expected(first.variant.prompt),
         "cells": shown,
+    }
+
+
+def _readings(
+    cell: StoredCell, score: Score | None, scorer: Scorer, second: Scorer | None
+) -> dict[str, Any]:
+    """The tier of a reading, a second reader's, and the readings that a person may choose from.
+
+    `readings` is None where no reply is read, and empty where any text may be the answer.
+    """
+    if score is None or cell.response is None or not reads_prose(scorer):
+        return {"tier": None, "second": None, "readings": None}
+    other = None if second is None or second.needs_baseline else score_cell(cell, second)
+    options = possible_answers(scorer, Case(variant=cell.variant, response=cell.response))
+    return {
+        "tier": score.tier,
+        "second": other and [other.scorer, other.outcome, other.value, other.extracted],
+        "readings": list(options.items()),
     }
 
 
@@ -77,6 +97,7 @@ def _expected(prompt: Prompt) -> str:
 def _cell(first: StoredCell, cell: StoredCell, score: Score | None, column: int) -> dict[str, Any]:
     prompt, response = cell.variant.prompt, cell.response
     record: dict[str, Any] = {
+        "key": cell.key,
         "column": column,
         "status": cell.variant.status,
         "outcome": "missing" if score is None else score.outcome,
@@ -226,7 +247,8 @@ class StoredSource:
             sections=True,
             cut=place.cut,
         )
-        return item_record(cells, place.run, place.columns)
+        scorer = place.scorers[place.run.panels[place.number].scorer]
+        return item_record(cells, place.run, place.columns, scorer)
 
     def arrivals(self) -> list[Arrivals] | None:
         """What other processes have added; None where a plan has grown."""

@@ -141,9 +141,9 @@ def _hash(path: Path, *state: int) -> str:
         made = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
     with contextlib.suppress(OSError, ValueError):
         kept.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=kept, delete=False, encoding="utf-8") as file:
-            json.dump([name, *state, made], file)
-        os.replace(file.name, entry)
+        with tempfile.NamedTemporaryFile("w", dir=kept, delete=False, encoding="utf-8") as new:
+            json.dump([name, *state, made], new)
+        os.replace(new.name, entry)
     return made
 
 

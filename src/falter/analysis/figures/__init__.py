@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from falter.analysis.figures.across import across_figures
 from falter.analysis.figures.answer import ANSWER, answer_figure
-from falter.analysis.figures.details import NOT_THE_WORDING, meaning_grid, meaning_losses
+from falter.analysis.figures.details import meaning_grid, meaning_losses
 from falter.analysis.figures.panel import drops_at_once, overview, panel_figures
 from falter.analysis.results import Analysis
 from falter.analysis.sentences import noun
@@ -16,7 +16,6 @@ _MAIN = (
     "headline",
     "drops",
     "accuracies",
-    NOT_THE_WORDING,
     "read",
     "failed-requests",
     "notes",

@@ -297,8 +297,7 @@ def _panels(analysis: Analysis, across: Across) -> Iterator[Figure]:
         text.append(
             "Worse and better: the interval that holds for all recipes of the panel at once "
             "leaves out zero. The same: the drop is shown to lie within "
-            f"{within(panels[0].margin)}. Undecided: the data show neither. The largest drop is "
-            "drawn towards the others, because it was picked for its size."
+            f"{within(panels[0].margin)}. Undecided: the data show neither."
         )
     yield Grid(
         name="panels",
@@ -307,8 +306,6 @@ def _panels(analysis: Analysis, across: Across) -> Iterator[Figure]:
             Column(name="Model"),
             Column(name="Task"),
             *(Column(name=word, unit="count", over="Recipes") for word in VERDICT_WORDS.values()),
-            Column(name="points", unit="points", over="Largest drop"),
-            Column(name="under", over="Largest drop"),
             Column(name="Q", unit="coefficient"),
             Column(name="p", unit="p", about="one test for each panel, not adjusted"),
         ),
@@ -325,7 +322,6 @@ def _panel_row(panel: PanelResult, tested: Mapping[tuple[str, str], Estimate]) -
         panel.model,
         panel.panel.task,
         *([None] * len(counts) if panel.has_no_baseline else counts),
-        *((panel.worst.drop, panel.worst.recipe) if panel.worst else (None, None)),
         *((q, q.p_value) if q else (None, None)),
     )
 

@@ -1,4 +1,4 @@
-"""The first thing that a report says: what falters, by how much, how sure, and what to do next.
+"""The first thing that a report says: the finding, the limit of the claim, and what to do next.
 
 Every sentence repeats what verdicts, intervals and counts say, with their number; none claims more.
 """
@@ -13,14 +13,13 @@ from dataclasses import fields
 from statistics import fmean
 
 from falter.analysis.notes import MUCH_UNREAD
-from falter.analysis.results import Analysis, Counts, PanelResult, RecipeResult
+from falter.analysis.results import Analysis, Counts, PanelResult, RecipeParts, RecipeResult
 from falter.analysis.sentences import (
     are,
+    at_most,
     drop_of,
-    excluded,
     left_out,
     level_of,
-    listed,
     listed_bounded,
     moved,
     moves_on_average,
@@ -31,17 +30,23 @@ from falter.analysis.sentences import (
     recipes_counted,
     sentence,
     size,
-    templates,
+    unusable,
     within,
 )
 from falter.records import numbers as n
 from falter.records.figures import Statement, Verdict
+from falter.records.ids import short
+from falter.records.types import Estimate
 from falter.stats.goals import DropPrecision
+from falter.stats.multiplicity import panels_rejected
 from falter.stats.sample_size import sample_size
 
 ANSWER = "answer"
 EXCLUDED = "excluded"
-MOST_PANELS = 6
+MOST_PANELS = 3
+"""Panels that the first sentence names; the overview has all of them."""
+
+Named = Sequence[tuple[str, PanelResult]]
 
 
 def answer_figure(analyses: Sequence[tuple[str, Analysis]]) -> Statement:
@@ -51,14 +56,12 @@ def answer_figure(analyses: Sequence[tuple[str, Analysis]]) -> Statement:
         for how, analysis in analyses
         for panel in analysis.panels
     ]
-    first = analyses[0][1]
-    say = _panel if len(panels) == 1 else _several
-    return _in_short(say(panels, first.level, first.unparsed))
+    return _in_short(_lines(panels, analyses[0][1]))
 
 
 def answer_of_panel(panel: PanelResult, analysis: Analysis) -> Statement:
     """One panel of several, in words."""
-    return _in_short(_panel([(panel.title, panel)], analysis.level, analysis.unparsed))
+    return _in_short(_lines([(panel.title, panel)], analysis))
 
 
 def answer_of(
@@ -71,7 +74,8 @@ def answer_of(
     counts, read = _sum(every), _sum(judged)
     return _in_short(
         (
-            *_doubts(counts, unread_are),
+            *_unfinished(counts),
+            *_unread(counts, unread_are),
             *sentences,
             _evidence(counts, unread_are),
             *_verdicts_read(read),
@@ -80,78 +84,80 @@ def answer_of(
 
 
 def _in_short(text: Iterable[str]) -> Statement:
-    return Statement(name=ANSWER, title="In short", text=tuple(text), kind="answer")
+    return Statement(name=ANSWER, title="In short", text=tuple(filter(None, text)), kind="answer")
 
 
-def _panel(
-    named: Sequence[tuple[str, PanelResult]], level: float, unread_are: str
-) -> Iterator[str]:
-    """What one model's answers on one task say, sentence by sentence."""
-    ((_, panel),) = named
-    counts = panel.counts
-    yield from _doubts(counts, unread_are)
-    if panel.baseline.value == 0.0:
-        yield sentence("answer.none_right")
-    elif panel.baseline.value is not None and panel.at_chance:
-        yield sentence("answer.at_chance")
-    elif panel.baseline.value == 1.0:
-        yield sentence("answer.all_right")
-    yield from _verdicts(panel, level)
-    yield from _not_the_wording(panel)
-    yield f"{_noise(panel)} {_evidence(counts, unread_are)}"
-    yield from _next_steps([panel], counts, level)
-
-
-def _several(
-    named: Sequence[tuple[str, PanelResult]], level: float, unread_are: str
-) -> Iterator[str]:
-    """How many panels falter, then each of them, then what was asked and what to do next."""
+def _lines(named: Named, analysis: Analysis) -> Iterator[str]:
+    """The finding, and two lines beside it: its limits, and the evidence with the next step."""
     panels = [panel for _, panel in named]
     counts = _sum(panel.counts for panel in panels)
-    shown = [pair for pair in named if _kind(pair[1]) in ("loses", "gains", "moves", "holds")]
-    ranked = sorted(shown, key=lambda pair: -_worst(pair[1]))
-    yield from _doubts(counts, unread_are)
-    yield _tally(panels)
-    for title, panel in ranked[:MOST_PANELS]:
-        yield _line(title, panel, level)
-    left = len(ranked) - MOST_PANELS
-    if left > 0:
-        have = "has its" if left == 1 else "have their"
-        yield sentence("panels.more", panels=noun(left, "more panel"), have=have)
-    yield from _open_everywhere(panels)
-    if any(_kind(panel) in ("loses", "gains") for panel in panels):
-        yield sentence("panels.false_alarm", alpha=level_of(1 - level))
-    else:
-        recipes = [r for panel in panels if not panel.has_no_baseline for r in panel.recipes]
-        yield from excluded(recipes, level, "in each panel")
-    yield _evidence(counts, unread_are)
-    yield from _next_steps(panels, counts, level)
+    evidence = f"{_noise(panels)} {_evidence(counts, analysis.unparsed)}"
+    if counts.hold_no_answer or counts.mostly_failed:
+        yield _nothing_to_conclude(counts)
+        yield " ".join((evidence, *_next_steps(panels, counts, analysis)))
+        return
+    finding = _panel(panels[0], analysis.level) if len(panels) == 1 else _several(named)
+    yield " ".join((*_unfinished(counts), *_doubts(panels, analysis), *finding))
+    limits = _limits if len(panels) == 1 else _limits_of_several
+    yield " ".join(limits(panels, analysis.level))
+    yield " ".join((evidence, *_next_steps(panels, counts, analysis)))
 
 
-def _doubts(counts: Counts, unread_are: str) -> Iterator[str]:
-    """What has to be known before anything else is believed.
+def _nothing_to_conclude(counts: Counts) -> str:
+    if counts.mostly_failed:
+        requests = noun(counts.cells, "request")
+        return sentence("answer.failed", failed=n.whole(counts.failed), requests=requests)
+    answers = noun(counts.answers, "response")
+    return sentence("answer.no_answer", answers=answers, kinds=unusable(counts))
 
-    `unread_are` is what replies count as that could not be read: "wrong", or "excluded".
-    """
-    answers, unread, cells = counts.answers, counts.unread, n.whole(counts.cells)
+
+def _unfinished(counts: Counts) -> Iterator[str]:
     if counts.missing:
         there = n.whole(counts.cells - counts.missing)
-        yield sentence("answer.missing", there=there, planned=cells)
-    if unread > MUCH_UNREAD * answers:
+        yield sentence("answer.missing", there=there, planned=n.whole(counts.cells))
+
+
+def _unread(counts: Counts, unread_are: str) -> Iterator[str]:
+    """Where many replies hold no answer, and no verdict could tell if that matters."""
+    if counts.unread > MUCH_UNREAD * counts.answers:
         yield sentence(
-            "answer.unread",
-            unread=n.whole(unread),
-            answers=noun(answers, "answer"),
-            share=n.percent(unread / answers),
-            rule="are left out" if unread_are == EXCLUDED else f"count as {unread_are}",
+            "answer.unread", evidence=_unusable_of(counts), rule=_rule(counts, unread_are)
         )
-    if counts.failed > MUCH_UNREAD * counts.cells:
-        requests = noun(counts.cells, "request")
-        yield sentence("answer.failed", failed=n.whole(counts.failed), requests=requests)
 
 
-def _verdicts(panel: PanelResult, level: float) -> Iterator[str]:
-    """What is shown of the recipes, and what is not."""
+def _doubts(panels: Sequence[PanelResult], analysis: Analysis) -> Iterator[str]:
+    """Another reading of the answers, where it would change a verdict or very many scores."""
+    again = [panel.second_reading for panel in panels if panel.second_reading is not None]
+    doubted = [second for second in again if second.matters]
+    if doubted:
+        answers, different = (
+            sum(getattr(second, name) for second in again) for name in ("answers", "different")
+        )
+        names = list(dict.fromkeys(name for second in doubted for name in second.recipes))
+        reader = doubted[0].reader
+        yield sentence(
+            "answer.reread",
+            reader=reader,
+            different=n.whole(different),
+            answers=noun(answers, "response"),
+            share=n.percent(different / answers),
+            verdicts=f", with another verdict on {listed_bounded(names)}" if names else "",
+            command=f"'falter rescore {short(analysis.run)} --scorer {shlex.quote(reader)}'",
+        )
+    counts = _sum(panel.counts for panel in panels)
+    other = "counted as wrong" if analysis.unparsed == EXCLUDED else "left out"
+    readings = {
+        "stated": f"Without the {noun(counts.inferred, 'answer')} inferred from prose",
+        "read": f"With the {noun(counts.unreadable, 'response')} that could not be read {other}",
+    }
+    for name, reading in readings.items():
+        recipes = dict.fromkeys(label for panel in panels for label in getattr(panel, name))
+        if recipes:
+            yield sentence("answer.doubt", reading=reading, names=listed_bounded(list(recipes)))
+
+
+def _panel(panel: PanelResult, level: float) -> Iterator[str]:
+    """What is found of one model on one task."""
     if panel.has_no_baseline:
         conditions = noun(len(panel.recipes), "condition")
         yield sentence("answer.no_baseline", panel=panel.title, conditions=conditions)
@@ -162,126 +168,177 @@ def _verdicts(panel: PanelResult, level: float) -> Iterator[str]:
     if not panel.recipes:
         yield sentence("answer.no_recipe", subject=subject)
         return
+    if value == 0.0:
+        yield sentence("answer.none_right")
+    elif value is not None and panel.at_chance:
+        yield sentence("answer.at_chance")
     lost, gained = of_verdict(panel, "degraded"), of_verdict(panel, "improved")
     if lost:
         yield moved(subject, "loses", lost, panel)
     if gained:
         yield moved("It" if lost else subject, "gains", gained, panel)
     if lost or gained:
-        yield _how_sure(panel, level)
-    together = moves_on_average(panel)
-    if together:
+        return
+    same = of_verdict(panel, "equivalent")
+    if moves_on_average(panel):
         yield on_average(subject, panel, level)
-    named = bool(lost or gained or together)
-    yield from _held(panel, "it" if named else subject)
-    yield from _open(panel, "" if named or of_verdict(panel, "equivalent") else subject)
-    if not (lost or gained):
-        over = f"over {recipes_counted(len(panel.recipes), panel)}"
-        yield from excluded(panel.recipes, level, over)
+    elif same:
+        whole = len(same) == len(panel.recipes)
+        yield sentence(
+            "answer.nothing_falters" if whole else "answer.held",
+            subject=subject,
+            margin=within(panel.margin),
+            recipes=recipes_counted(len(same), panel),
+            names=names_of(same, panel),
+        )
+    else:
+        bound = _bound(panel, level)
+        yield sentence("answer.nothing", subject=subject, bound=f" {bound}" if bound else "")
+
+
+def _bound(panel: PanelResult, level: float) -> str:
+    over = f"over {recipes_counted(len(panel.recipes), panel)}"
+    return "".join(at_most(panel.recipes, level, over))
+
+
+def _limits(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
+    """How sure the finding is, what is undecided, and where the lost points went."""
+    (panel,) = panels
+    if panel.has_no_baseline or not panel.recipes:
+        return
+    if of_verdict(panel, "degraded") or of_verdict(panel, "improved"):
+        yield _how_sure(panel, level)
+    elif of_verdict(panel, "equivalent") or moves_on_average(panel):
+        yield _bound(panel, level)
+    yield from _open(panel)
+    yield from _where_points_went(panel)
 
 
 def _how_sure(panel: PanelResult, level: float) -> str:
-    """The chance of a false alarm, and how small or large each shown change may be."""
+    """How small or large each shown change may be."""
     words: dict[Verdict, str] = {"degraded": "loss", "improved": "gain"}
     reach = []
     for verdict, name in words.items():
         shown = of_verdict(panel, verdict)
-        bounds = [b for r in shown for b in (r.together.low, r.together.high) if b is not None]
+        bounds = [b for r in shown for b in (r.least, r.most) if b is not None]
         if bounds:
             low, high = (size(end(map(abs, bounds))) for end in (min, max))
             one = f"the {name}" if len(shown) == 1 else f"every {name}"
             reach.append(sentence("answer.between", change=one, low=low, high=high))
     return sentence(
-        "answer.false_alarm",
-        alpha=level_of(1 - level),
+        "answer.sure",
+        level=level_of(level),
         recipes=recipes_counted(len(panel.recipes), panel),
         bounds=" and ".join(reach),
     )
 
 
-def _held(panel: PanelResult, subject: str) -> Iterator[str]:
-    """The recipes under which nothing worth noticing changes."""
-    same = of_verdict(panel, "equivalent")
-    if not same:
-        return
-    all_held = len(same) == len(panel.recipes)
-    yield sentence(
-        "answer.nothing_falters" if all_held else "answer.held",
-        subject="It" if subject == "it" and not all_held else subject,
-        margin=within(panel.margin),
-        recipes=recipes_counted(len(same), panel),
-        names=names_of(same, panel),
-    )
-
-
-def _open(panel: PanelResult, subject: str) -> Iterator[str]:
+def _open(panel: PanelResult) -> Iterator[str]:
     """The recipes of which the data show nothing."""
     undecided = of_verdict(panel, "undecided")
     if not undecided:
         return
-    known = _upper_bounds(undecided)
+    known = [recipe.most for recipe in undecided if recipe.most is not None]
     blank = len(undecided) - len(known)
-    bounds = sentence("answer.still_possible", points=size(max(known))) if known else ""
+    alone = len(undecided) == len(panel.recipes) and not moves_on_average(panel)
     if not known:
-        bounds += sentence("answer.no_interval")
+        bounds = sentence("answer.no_interval")
+    elif alone and not blank:
+        bounds = ""  # the finding has it
     elif blank:
-        bounds += sentence("answer.without_interval", count=n.whole(blank))
+        bounds = sentence("answer.without_interval", count=n.whole(blank))
+    else:
+        bounds = sentence("answer.still_possible", points=size(max(0.0, *known)))
     count = recipes_counted(len(undecided), panel)
-    name = "answer.open_all" if subject else "answer.open_some"
-    if moves_on_average(panel) and len(undecided) == len(panel.recipes):
-        name = "answer.open_alone"
     yield sentence(
-        name,
-        subject=subject,
-        recipes=count if subject else count[0].upper() + count[1:],
+        "answer.open",
+        recipes=count[0].upper() + count[1:],
         are=are(len(undecided)),
         names=names_of(undecided, panel),
         bounds=bounds,
     )
 
 
-def _upper_bounds(recipes: Sequence[RecipeResult]) -> list[float]:
-    return [recipe.together.high for recipe in recipes if recipe.together.high is not None]
+_KINDS = {
+    "reading": "misread answers",
+    "meaning": "changed meaning",
+    "serving": "answers of another server",
+}
+_BECAUSE = {"refused": "refuses", "truncated": "is cut off", "unparsed": "cannot be read"}
 
 
-def _not_the_wording(panel: PanelResult) -> Iterator[str]:
-    """The losses that the wording is not shown to cause."""
-    split = {parts.label for parts in panel.parts if parts.split.not_the_wording}
-    lost = [r for r in of_verdict(panel, "degraded") if r.label in split]
-    if lost:
-        losses = "the loss is" if len(lost) == 1 else "the losses are"
-        yield sentence("answer.not_wording", names=names_of(lost, panel), losses=losses)
+def _where_points_went(panel: PanelResult) -> Iterator[str]:
+    """Of the largest loss, and of the largest that something else than the wording explains."""
+    split = {parts.label: parts for parts in panel.parts}
+    lost = sorted(of_verdict(panel, "degraded"), key=lambda recipe: -drop_of(recipe))
+    known = [(recipe, split[recipe.label]) for recipe in lost if recipe.label in split]
+    blamed = [pair for pair in known if pair[1].split.blamed is not None]
+    told = known[:1] + [pair for pair in blamed[:1] if pair is not known[0]]
+    for recipe, parts in told:
+        yield points_went(recipe, parts, panel)
 
 
-def _noise(panel: PanelResult) -> str:
-    floor = panel.noise_floor
+def points_went(recipe: RecipeResult, parts: RecipeParts, panel: PanelResult) -> str:
+    """Where the points of one loss went; never acquitted without a part that is shown."""
+    split = parts.split
+    about = {"points": size(drop_of(recipe)), "name": names_of([recipe], panel)}
+    if _shown(split.wording):
+        state = next((s for s in _BECAUSE if _shown(split.states[s])), None)
+        because = ""
+        if state is not None:
+            part = size(split.states[state].value or 0.0)
+            because = sentence("answer.because", part=part, why=_BECAUSE[state])
+        part = size(split.wording.value or 0.0)
+        return sentence("answer.wording", part=part, because=because, **about)
+    if split.blamed is not None:
+        part = size(getattr(split, split.blamed).low)
+        return sentence("answer.blamed", part=part, kind=_KINDS[split.blamed], **about)
+    return sentence("answer.unexplained", **about)
+
+
+def _shown(estimate: Estimate) -> bool:
+    return estimate.low is not None and estimate.low > 0.0
+
+
+def _noise(panels: Sequence[PanelResult]) -> str:
+    floor = panels[0].noise_floor if len(panels) == 1 else None
     value = None if floor is None else floor.value
     name = {None: "noise_unknown", 0.0: "noise_none"}.get(value, "noise")
-    return sentence(f"answer.{name}", items=noun(panel.items, "item"), share=n.percent(value))
+    items = sum({panel.panel.task: panel.items for panel in panels}.values())
+    return sentence(f"answer.{name}", items=noun(items, "item"), share=n.percent(value))
 
 
 def _evidence(counts: Counts, unread_are: str) -> str:
     """How many requests failed, and how many of the answers were read; what the others count as."""
-    answers, unread = counts.answers, counts.unread
+    answers = counts.answers
     failed = "No request failed"
     if counts.failed:
         failed = f"{noun(counts.failed, 'request')} failed and {left_out(counts.failed)}"
     if not answers:
         return sentence("answer.no_answers", failed=failed)
-    if unread == 0:
+    if counts.unread == 0:
         every = "the one answer was" if answers == 1 else f"all {n.whole(answers)} answers were"
         return sentence("answer.every_read", failed=failed, every=every)
-    rule = left_out(unread)
-    if unread_are != EXCLUDED:
-        rule = f"{'counts' if unread == 1 else 'count'} as {unread_are}"
     return sentence(
         "answer.some_read",
         failed=failed,
-        read=f"{n.whole(answers - unread)} of {noun(answers, 'answer')}",
-        were="was" if answers - unread == 1 else "were",
-        unread=n.whole(unread),
-        rule=rule,
+        evidence=_unusable_of(counts),
+        rule=_rule(counts, unread_are),
     )
+
+
+def _unusable_of(counts: Counts) -> str:
+    """`20 of 900 replies hold no usable answer (4 refused, 16 cut off)`."""
+    replies = noun(counts.answers, "response")
+    hold = "holds" if counts.unread == 1 else "hold"
+    kinds = unusable(counts)
+    return f"{n.whole(counts.unread)} of {replies} {hold} no usable answer ({kinds})"
+
+
+def _rule(counts: Counts, unread_are: str) -> str:
+    if unread_are == EXCLUDED:
+        return left_out(counts.unread)
+    return f"{'counts' if counts.unread == 1 else 'count'} as {unread_are}"
 
 
 def _verdicts_read(counts: Counts) -> Iterator[str]:
@@ -294,36 +351,39 @@ def _verdicts_read(counts: Counts) -> Iterator[str]:
         yield sentence("answer.judge", times=noun(asked, "time"), read=read)
 
 
-def _next_steps(panels: Sequence[PanelResult], counts: Counts, level: float) -> Iterator[str]:
+def _next_steps(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis) -> Iterator[str]:
     """What to do about it: one step, and the items that would narrow what is undecided, or all."""
-    undecided = sum(len(of_verdict(panel, "undecided")) for panel in panels)
-    wanted = _items_for(panels, level)
     more = ""
-    if wanted is not None:
+    if (
+        counts.scored
+        and not counts.mostly_failed
+        and (wanted := _items_for(panels, analysis.level))
+    ):
         width, count = wanted
+        undecided = sum(len(of_verdict(panel, "undecided")) for panel in panels)
         drops = {0: "every drop", 1: "the undecided drop"}.get(undecided, "every undecided drop")
         items = noun(count, "item")
         items += " of each task" if len({panel.panel.task for panel in panels}) > 1 else ""
         more = sentence("answer.next_items", margin=within(width), drops=drops, items=items)
-        if not undecided and all(_holds(panel) for panel in panels):
-            more = sentence("answer.next_holds", margin=within(panels[0].margin), more=more)
-    steps = [part for part in (_step(panels, counts), more) if part]
+    steps = [part for part in (_step(panels, counts, stored=analysis.stored), more) if part]
     if steps:
         yield sentence("answer.next", steps="; ".join(steps))
 
 
-def _step(panels: Sequence[PanelResult], counts: Counts) -> str:
-    if counts.missing:
-        return sentence("answer.next_missing")
-    if counts.unread > MUCH_UNREAD * counts.answers:
+def _step(panels: Sequence[PanelResult], counts: Counts, *, stored: bool) -> str:
+    """The most urgent step; commands only for runs that falter stored."""
+    lost = [(drop_of(r), r.label) for panel in panels for r in of_verdict(panel, "degraded")]
+    if counts.missing or counts.mostly_failed:
+        return sentence("answer.next_missing" if stored else "answer.next_missing_elsewhere")
+    if counts.unreadable > MUCH_UNREAD * counts.answers and stored:
         return sentence("answer.next_unread")
     if all(panel.baseline.value == 0.0 for panel in panels):
-        return sentence("answer.next_none_right")
+        return sentence("answer.next_none_right") if stored else ""
     if all(panel.at_chance for panel in panels):
         return sentence("answer.next_easier")
-    lost = [(drop_of(r), r.label) for panel in panels for r in of_verdict(panel, "degraded")]
-    if lost and any(panel.parts for panel in panels):
-        return sentence("answer.next_lost", recipe=shlex.quote(max(lost)[1]))
+    if lost:
+        recipe = shlex.quote(max(lost)[1])
+        return sentence("answer.next_lost", recipe=recipe) if stored else ""
     if all(panel.baseline.value == 1.0 for panel in panels):
         return sentence("answer.next_harder")
     return ""
@@ -378,53 +438,81 @@ def _planned(panels: Sequence[PanelResult], half_width: float, level: float) -> 
 
 def _kind(panel: PanelResult) -> str:
     if panel.has_no_baseline or not panel.recipes:
-        return "no_drops"
+        return "no drops"
     counts = panel.verdicts
     if counts["degraded"]:
-        return "loses"
+        return "lose"
     if counts["improved"]:
-        return "gains"
-    if panel.baseline.value == 0.0:
-        return "floor"
+        return "gain"
     if moves_on_average(panel):
-        return "moves"
-    return "holds" if counts["equivalent"] == len(panel.recipes) else "open"
+        return "lose" if (panel.micro.value or 0.0) > 0.0 else "gain"
+    return "hold" if counts["equivalent"] == len(panel.recipes) else "open"
 
 
-def _tally(panels: Sequence[PanelResult]) -> str:
-    """`Of 6 panels (3 models on 2 tasks): 4 lose points beyond chance and 2 are undecided.`"""
-    counts = Counter(map(_kind, panels))
-    words = templates()["kinds"]
+def _several(named: Named) -> Iterator[str]:
+    """How many panels move, of all that are tested at once, and which most."""
+    panels = [panel for _, panel in named]
     models = noun(len({panel.panel.model.id for panel in panels}), "model")
     tasks = noun(len({panel.panel.task for panel in panels}), "task")
     every = f"{noun(len(panels), 'panel')} ({models} on {tasks})"
-    if counts["open"] == len(panels):
-        return sentence("panels.none_decided", panels=every)
-    if counts["holds"] == len(panels):
-        return sentence("panels.all_hold", panels=every, hold=words["holds"][1])
-    kinds = [
-        f"{n.whole(counts[kind])} {one_or_more[counts[kind] > 1]}"
-        for kind, one_or_more in words.items()
-        if counts[kind]
-    ]
-    return sentence("panels.kinds", panels=every, kinds=listed(kinds))
+    found = _rejected(panels)
+    for verb in ("lose", "gain"):
+        some = [pair for pair, is_found in zip(named, found, strict=True)
+                if is_found and _kind(pair[1]) == verb]  # fmt: skip
+        some.sort(key=lambda pair: -abs(_extreme(pair[1])[0]))
+        if some:
+            yield sentence(
+                "panels.found",
+                count=n.whole(len(some)),
+                panels=every,
+                verb=verb if len(some) > 1 else f"{verb}s",
+                every=n.whole(len(panels)),
+                names=listed_bounded(
+                    [f"{title} ({size(_extreme(p)[0])} points {_extreme(p)[1]})"
+                     for title, p in some], MOST_PANELS, MOST_PANELS,
+                ),
+            )  # fmt: skip
+    if not any(found):
+        name = "hold" if all(_kind(panel) == "hold" for panel in panels) else "none"
+        yield sentence(
+            f"panels.{name}",
+            panels=every,
+            margin=within(panels[0].margin),
+            all=n.whole(len(panels)),
+        )
 
 
-def _line(title: str, panel: PanelResult, level: float) -> str:
-    """One panel in one sentence."""
-    lost, gained = of_verdict(panel, "degraded"), of_verdict(panel, "improved")
-    if lost:
-        return moved(title, "loses", lost, panel)
-    if gained:
-        return moved(title, "gains", gained, panel)
-    if moves_on_average(panel):
-        return on_average(title, panel, level)
-    every = recipes_counted(len(panel.recipes), panel)
-    return sentence("panels.held", panel=title, margin=within(panel.margin), recipes=every)
+def _rejected(panels: Sequence[PanelResult]) -> list[bool]:
+    """Whether each panel moves, in a test of all of them at once."""
+    return panels_rejected([panel.p_any for panel in panels], level=_level(panels))
 
 
-def _open_everywhere(panels: Sequence[PanelResult]) -> Iterator[str]:
-    """How much is undecided, over all panels, and how large it may still be."""
+def _level(panels: Sequence[PanelResult]) -> float:
+    return panels[0].baseline.level
+
+
+def _extreme(panel: PanelResult) -> tuple[float, str]:
+    """The largest shown change of a panel, and where."""
+    shown = [*of_verdict(panel, "degraded"), *of_verdict(panel, "improved")]
+    if not shown:
+        return panel.micro.value or 0.0, "on average"
+    most = max(shown, key=lambda recipe: abs(drop_of(recipe)))
+    return drop_of(most), f"under {most.everyday or most.name}"
+
+
+def _limits_of_several(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
+    """What only a panel's own test shows, and how much is undecided, over all panels."""
+    found = _rejected(panels)
+    own = sum(not is_found and _kind(panel) in ("lose", "gain")
+              for panel, is_found in zip(panels, found, strict=True))  # fmt: skip
+    if own:
+        yield sentence(
+            "panels.own",
+            count=n.whole(own),
+            verb="does" if own == 1 else "do",
+            chance=f"{(1.0 - level) * found.count(False):.1g}",
+            rest=noun(found.count(False), "panel"),
+        )
     panels = [panel for panel in panels if not panel.has_no_baseline]
     undecided = [recipe for panel in panels for recipe in of_verdict(panel, "undecided")]
     if not undecided:
@@ -433,21 +521,20 @@ def _open_everywhere(panels: Sequence[PanelResult]) -> Iterator[str]:
     drops = f"{n.whole(len(undecided))} of {noun(total, 'drop')}"
     if len(undecided) == total:
         drops = f"All {noun(total, 'drop')}"
-    known = _upper_bounds(undecided)
+    known = [recipe.most for recipe in undecided if recipe.most is not None]
     often = Counter(recipe.everyday or recipe.name for recipe in undecided)
+    whole = known and len(known) == len(undecided)
     yield sentence(
-        "panels.open",
-        drops=drops,
+        "answer.open",
+        recipes=drops,
         are=are(len(undecided)),
         names=listed_bounded([name for name, _ in often.most_common()]),
-        bounds=sentence("panels.still_possible", points=size(max(known))) if known else "",
+        bounds=sentence("answer.still_possible", points=size(max(0.0, *known)))
+        if whole
+        else sentence("answer.without_interval", count=n.whole(len(undecided) - len(known))),
     )
 
 
 def _sum(every: Iterable[Counts]) -> Counts:
     counts = list(every)
     return Counts(**{f.name: sum(getattr(c, f.name) for c in counts) for f in fields(Counts)})
-
-
-def _worst(panel: PanelResult) -> float:
-    return max((drop_of(recipe) for recipe in of_verdict(panel, "degraded")), default=-1.0)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from falter.analysis.figures.answer import points_went
 from falter.analysis.meaning_checks import MEANING_CHECKS
 from falter.analysis.results import Meaning, NotAsked, PanelResult, RecipeParts
+from falter.measures.drop_decomposition import BLAMES
 from falter.records import numbers as n
 from falter.records.figures import (
-    VERDICT_WORDS,
     Breakdown,
     BreakdownRow,
     Column,
@@ -21,89 +22,70 @@ from falter.records.figures import (
 from falter.records.types import Estimate
 
 PARTS = "parts"
-NOT_THE_WORDING = "not-the-wording"
-_NAMES = ("reading", "meaning", "serving", "wording")
-_LOOK = {
-    "reading": "how the answers are read",
-    "meaning": "the prompts that say something else now",
-    "serving": "who served the answers",
+_NAMES = (*BLAMES, "wording")
+_STATES = {
+    "another": "another answer",
+    "unparsed": "unreadable",
+    "truncated": "cut off",
+    "refused": "refused",
 }
 
 
 def parts_figures(panel: PanelResult) -> Iterator[Figure]:
-    """The sentences of the recipes whose drop is not shown to be the wording's, then all parts."""
+    """Of every drop, what may be blamed on the test, and in which state its points ended."""
+    recipes = {recipe.label: recipe for recipe in panel.recipes}
     split = [parts for parts in panel.parts if parts.split.drop.value is not None]
-    split.sort(key=lambda parts: -_value(parts.split.drop))
-    everyday = {recipe.label: recipe.everyday for recipe in panel.recipes}
+    split = sorted(
+        (parts for parts in split if parts.label in recipes),
+        key=lambda parts: -_value(parts.split.drop),
+    )
     if not split:
         return
-    found = [sentence for parts in split for sentence in _not_the_wording(parts)]
-    if found:
-        yield Statement(
-            name=NOT_THE_WORDING, title="Not shown to be the wording", text=tuple(found)
-        )
+    lost = [parts for parts in split if recipes[parts.label].verdict == "degraded"]
     yield Breakdown(
         name=PARTS,
-        title="Of this drop, how much is real?",
-        text=(_conclusion(split), _about(split)),
+        title="Where did the points go?",
+        text=(*(points_went(recipes[p.label], p, panel) for p in lost), _about(split)),
         whole="drop",
         of="recipe",
         parts=_NAMES,
         columns=(
-            *(Column(name=name, unit="count", over="Items corrected") for name in _NAMES[:3]),
+            *(Column(name=name, unit="points", over="Points lost to replies that are")
+              for name in _STATES.values()),
+            *(Column(name=name, unit="count", over="Items corrected") for name in BLAMES),
             Column(name="lost", unit="count", over="Items", about="their answer turned wrong"),
             Column(name="gained", unit="count", over="Items", about="their answer turned right"),
             Column(name="each way when asked again", unit="count", over="Items"),
             Column(name="Churn ratio", unit="coefficient",
                    about="what turns under the recipe for each that turns when asked again"),
         ),
-        rows=tuple(_row(parts, everyday.get(parts.label, "")) for parts in split),
+        rows=tuple(_row(parts, recipes[parts.label].everyday) for parts in split),
+        folded=not lost,
     )  # fmt: skip
-
-
-def _conclusion(split: Sequence[RecipeParts]) -> str:
-    """How many of the clear changes are left when only the wording counts."""
-    doubtful = sum(parts.split.not_the_wording for parts in split)
-    clear = sum(parts.split.leaves_out_zero for parts in split)
-    if not clear:
-        return "No drop leaves out zero by itself, so there is nothing to put down to the wording."
-    if not doubtful and all(p.split.wording_known for p in split if p.split.leaves_out_zero):
-        subject = "The one drop that leaves" if clear == 1 else "Every drop that leaves"
-        return f"{subject} out zero by itself still does when only the wording is counted."
-    if not doubtful:
-        return "How much of the drops that leave out zero is the wording cannot be said for all."
-    changes = "change" if doubtful == 1 else "changes"
-    return f"{n.whole(doubtful)} clear {changes} cannot be put down to the wording alone."
 
 
 def _about(split: Sequence[RecipeParts]) -> str:
     """What the parts are; who read again."""
     reader = split[0].reader
-    reread = (
-        f"when {reader} reads them again, or both sides are left out where it cannot either"
-        if reader
-        else "when both sides of them are left out"
-    )
+    reading = f"right answers that only {reader} finds in them" if reader else "no second reader"
     return (
-        "The drop counts unread answers as wrong and every answer as it was served. Reading is "
-        f"what goes away of cut, unread and badly read answers {reread}; meaning, what goes away "
-        "without the items whose changed prompt fails a check of its meaning; serving, without "
-        "answers of another server or model version than the baseline's. Wording is what is left. "
-        "The parts add up to the drop; the order of the corrections is averaged out."
+        "Replies without a usable answer count as wrong, and every answer as it was served. "
+        f"Reading: {reading}. Meaning: what items whose changed prompt fails a check of its "
+        "meaning add. Serving: what items answered by another server or model version than their "
+        "clean prompt add. Wording: the drop of all other items, with refused and cut off replies."
     )
 
 
 def _row(parts: RecipeParts, everyday: str) -> BreakdownRow:
     split, churn = parts.split, parts.churn
+    states = (split.states[name] for name in _STATES)
     return BreakdownRow(
         label=parts.label,
         everyday=everyday,
         whole=split.drop,
         parts=split.parts,
-        cells=(*split.corrected, churn.lost, churn.gained, churn.again, churn.ratio),
-        lines=tuple(
-            filter(None, (_corrected(parts), _turned(parts), " ".join(_not_the_wording(parts))))
-        ),
+        cells=(*states, *split.corrected, churn.lost, churn.gained, churn.again, churn.ratio),
+        lines=tuple(filter(None, (_corrected(parts), _turned(parts)))),
     )
 
 
@@ -138,21 +120,6 @@ def _turned(parts: RecipeParts) -> str:
     ratio = n.shown(churn.ratio, "coefficient")
     return (
         f"{turned}; asking again by itself turns {again.text} each way. Churn ratio {ratio.text}."
-    )
-
-
-def _not_the_wording(parts: RecipeParts) -> Iterator[str]:
-    """The sentence of a recipe whose drop is clear and whose wording part is not."""
-    split = parts.split
-    if not split.not_the_wording:
-        return
-    largest = max(_LOOK, key=lambda name: abs(_value(getattr(split, name))))
-    kind = "drop" if _value(split.drop) > 0 else "gain"
-    yield (
-        f"The {kind} of {n.shown(split.drop, 'points').text} points under {parts.label} is not "
-        f"shown to come from its wording, which is left with "
-        f"{n.shown(split.wording, 'points').text}: look first at {_LOOK[largest]} "
-        f"({n.shown(getattr(split, largest), 'points').text})."
     )
 
 
@@ -321,19 +288,18 @@ def meaning_losses(meanings: Sequence[Meaning]) -> tuple[Figure, ...]:
 
 
 def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
-    """Every verdict with its numbers, and the largest drop; details, so they are folded."""
+    """What stands behind the verdicts, and the largest drop; details, so they are folded."""
     if panel.has_no_baseline or not panel.recipes:
         return
     worst = "at worst, whatever the missing answers are"
-    every, missing = "All together", "With what is missing"
-    adjusted = "adjusted for all recipes compared here"
-    two_tests = "of two one-sided tests, for all together"
+    missing, two_tests = "With what is missing", "of two one-sided tests, for all together"
     yield grid(
         panel.recipes,
         (Column(name="Recipe"), lambda r: r.name),
-        (Column(name="Verdict"), lambda r: VERDICT_WORDS[r.verdict]),
-        (Column(name="Drop, points", unit="points", over=every), lambda r: r.together),
-        (Column(name="p", unit="p", over=every, about=adjusted), lambda r: r.together.p_value),
+        (
+            Column(name="Largest, points", unit="points", about="drawn towards the others"),
+            lambda r: panel.worst if r is panel.largest else None,
+        ),
         (Column(name="p, equivalence", about=two_tests), lambda r: _equivalence(r.p_equivalent)),
         (
             Column(name="at least", unit="points", over=missing, about=worst),
@@ -343,33 +309,15 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
             Column(name="at most", unit="points", over=missing, about=worst),
             lambda r: r.bounds.high if r.bounds else None,
         ),
-        (Column(name="Why there is no interval"), lambda r: r.why_undecided),
+        (Column(name="Why it is undecided"), lambda r: r.why_undecided),
         name="verdicts",
-        title="Every verdict",
+        title="What stands behind the verdicts",
         text=(
-            "The interval of all together holds for every recipe at once; worse and better "
-            "are those where it leaves out zero.",
+            "The largest of several drops is too large, because it was picked for its size. It is "
+            "drawn towards the mean of all here (James and Stein), as it is likely to be.",
         ),
         folded=True,
     )
-    if panel.worst is not None:
-        row: tuple[Value, ...] = (panel.worst.recipe, panel.worst.drop, panel.worst.observed)
-        yield Grid(
-            name="largest-drop",
-            title="The largest drop",
-            columns=(
-                Column(name="Recipe"),
-                Column(name="As it is likely to be, points", unit="points"),
-                Column(name="As it was seen, points", unit="points"),
-            ),
-            rows=(row,),
-            text=(
-                "The largest of several drops is too large, because it was picked for its size. "
-                "The first number is drawn towards the mean of all (James and Stein); its interval "
-                "allows for the picking.",
-            ),
-            folded=True,
-        )
 
 
 def _equivalence(p: float | None) -> str:

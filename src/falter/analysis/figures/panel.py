@@ -34,6 +34,7 @@ from falter.records.figures import (
 from falter.records.types import Estimate
 
 MOST_REASONS = 20
+ALL = "all recipes"
 NUMBERS, DETAILS = "Key numbers", "More numbers"
 
 PLUGIN_PARTS = {"data": "the item", "pert": "the prompt", "run": "asking again"}
@@ -78,15 +79,12 @@ def overview(analysis: Analysis) -> tuple[Figure, ...]:
             (Column(name="Flip rate, %", unit="percent"), lambda p: p.flip_rate),
             (
                 Column(name="Largest drop, points", unit="points"),
-                lambda p: p.worst.drop if p.worst else None,
+                lambda p: p.largest.together if p.largest else None,
             ),
-            (Column(name="under"), lambda p: p.worst.recipe if p.worst else None),
+            (Column(name="under"), lambda p: p.largest.name if p.largest else None),
             name="overview",
             title="Overview",
             labels=2,
-            text=(
-                "The largest drop is drawn towards the others, because it was picked for its size.",
-            ),
         ),
     )
 
@@ -185,17 +183,17 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
             kind="member",
             everyday=recipe.everyday,
             change=changes.get((panel.panel.task, recipe.label), ()),
-            estimate=recipe.drop,
-            together=recipe.together,
+            estimate=recipe.together,
+            own=(recipe.drop.low, recipe.drop.high),
             verdict=recipe.verdict,
-            cells=(recipe.together.p_value, recipe.changed, recipe.lost, recipe.gained),
+            cells=(recipe.together.p_value, recipe.together.items, recipe.lost, recipe.gained),
         )
         for recipe in ranked
     ]
     averages = [group for group in panel.groups if 1 < len(group.recipes) < len(panel.recipes)]
     averages.sort(key=lambda group: -_size(group.drop))
     rows += [_forest_row(f"mean of {group.group}", "group", group.drop) for group in averages]
-    rows.append(_forest_row("all recipes", "total", panel.micro))
+    rows.append(_forest_row(ALL, "total", panel.micro))
     if len(panel.groups) > 1:
         rows.append(_forest_row("mean of groups", "total", panel.macro))
     yield Forest(
@@ -207,7 +205,11 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
         scale="drops",
         columns=(
             Column(name="p", unit="p", about="adjusted for all recipes compared here"),
-            Column(name="Changed", unit="count", about="items whose prompt really changed"),
+            Column(
+                name="Pairs",
+                unit="count",
+                about="items whose prompt changed and whose two answers were scored",
+            ),
             Column(name="Lost", unit="count", about="items whose answer turned wrong"),
             Column(name="Gained", unit="count", about="items whose answer turned right"),
         ),
@@ -216,16 +218,12 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
 
 
 def _forest_row(label: str, kind: Literal["group", "total"], drop: Estimate | None) -> ForestRow:
-    """An average. It is one number and no member of the family, so its own interval decides."""
-    return ForestRow(label=label, kind=kind, estimate=drop, verdict=_sign(drop))
-
-
-def _sign(drop: Estimate | None) -> Verdict | None:
-    if drop is None:
-        return None
-    if drop.low is not None and drop.low > 0.0:
-        return "degraded"
-    return "improved" if drop.high is not None and drop.high < 0.0 else "undecided"
+    """An average. That over all recipes is a member of their family, and its interval decides."""
+    verdict: Verdict | None = None
+    if label == ALL and drop is not None:
+        lost, gained = (drop.low or 0.0) > 0.0, (drop.high or 0.0) < 0.0
+        verdict = "degraded" if lost else "improved" if gained else "undecided"
+    return ForestRow(label=label, kind=kind, estimate=drop, verdict=verdict)
 
 
 def _accuracies(panel: PanelResult) -> Iterator[Figure]:
@@ -373,10 +371,11 @@ def _recipes(panel: PanelResult) -> Iterator[Figure]:
         Column(name="Group"),
         Column(name="Accuracy, %", unit="percent", about="over the items that the recipe changed"),
         Column(name="Accuracy of read answers, %", unit="percent"),
-        Column(name="changed items", unit="points", over="Drop", about="the headline"),
-        Column(name="read answers", unit="points", over="Drop",
+        Column(name="changed items", unit="points", over="Drop of this recipe alone",
+               about="with its interval were it the only one asked about"),
+        Column(name="read answers", unit="points", over="Drop of this recipe alone",
                about="unparsed, cut off and refused answers left out"),
-        Column(name="all items", unit="points", over="Drop",
+        Column(name="all items", unit="points", over="Drop of this recipe alone",
                about="unchanged items carry the baseline's outcome"),
         Column(name="Flip rate, %", unit="percent", about="answers that turn, either way"),
         Column(name="lost", unit="count", over="Items", about="their answer turned wrong"),

@@ -21,6 +21,7 @@ from falter.protocols.brittlebench.accuracies import (
 from falter.protocols.brittlebench.arms import quality_task
 from falter.protocols.brittlebench.judged_quality import quality_figures
 from falter.protocols.brittlebench.parts import PRESETS, notes_of, parts_of
+from falter.protocols.brittlebench.published import published_figures
 from falter.protocols.brittlebench.reasoning import reasoning_figures
 from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
 from falter.protocols.tables import (
@@ -47,6 +48,7 @@ class Brittlebench(Protocol):
     name = "brittlebench"
     summary = "how much of a score's variance comes from the wording"
     presets = tuple(PRESETS)
+    has_published_tables = True
     headline = ("answer", "drops", "brittleness-models", "rankings-changed", "chain-of-thought")
 
     def parts(self, settings: UserSettings) -> tuple[Part, ...]:
@@ -58,6 +60,11 @@ class Brittlebench(Protocol):
     def notes(self, preset: str) -> tuple[str, ...]:
         return notes_of(preset)
 
+    def published(self, results: Sequence[PartResult]) -> tuple[Figure, ...]:
+        """The paper's accuracies as drops beside the run's."""
+        by_name = {result.part.name: result for result in results}
+        return chapter("The paper's tables", published_figures(_ways(by_name)))
+
     def figures(
         self, results: Sequence[PartResult], ratings: Agreement | None
     ) -> tuple[Figure, ...]:
@@ -67,7 +74,7 @@ class Brittlebench(Protocol):
             return ()
         level, seed = results[0].analysis.level, results[0].analysis.seed
         strict = results[0].analysis.unparsed == "wrong"
-        ways = [WayOfAsking(_how(by_name[name]), by_name[name]) for name in MAIN if name in by_name]
+        ways = _ways(by_name)
         asked = [(way.how, way.result.analysis) for way in ways]
         doses: list[Figure] = []
         if intensity := by_name.get("intensity"):
@@ -117,6 +124,11 @@ def _appendix(
     shown += [by_name[name] for name in ("maths", "code") if name in by_name]
     meanings = [m for result in shown for m in result.analysis.meaning]
     return [*scoring_figures(ways, level), *meaning_grid(meanings), *rating_figures(ratings)]
+
+
+def _ways(by_name: Mapping[str, PartResult]) -> list[WayOfAsking]:
+    """The parts with all fourteen perturbations."""
+    return [WayOfAsking(_how(by_name[name]), by_name[name]) for name in MAIN if name in by_name]
 
 
 def _how(result: PartResult) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from falter.analysis.cells import model_names
 from falter.analysis.figures.across import brittleness_bars
-from falter.analysis.table import Table
+from falter.analysis.table import CHANGED, SAME_PROMPT, Table
 from falter.measures.averages import mean_over_tasks
 from falter.measures.doses import ComposedPair, IntensityCurve, composition, intensity_curve
 from falter.measures.drops import accuracy, accuracy_drop
@@ -233,9 +233,24 @@ def dose_figures(
         return ()
     tasks = ", ".join(dict.fromkeys(t.panel.task for t in result.tables))
     return (
-        Curves(curves=tuple(curves), **declared("intensity", tasks=tasks)),
+        Curves(
+            curves=tuple(curves),
+            **declared("intensity", text=_shared_prompts(result.tables), tasks=tasks),
+        ),
         Grid(rows=tuple(rows), **declared("intensity-summary")),
     )
+
+
+def _shared_prompts(tables: Sequence[Table]) -> list[str]:
+    """Return a sentence on prompts that several conditions of an item make; none without any."""
+    same = sum(int((table.status == SAME_PROMPT).sum()) for table in tables)
+    made = sum(int(np.isin(table.status, (CHANGED, SAME_PROMPT)).sum()) for table in tables)
+    if not same:
+        return []
+    return [
+        f"{same:,} of {made:,} prompts are those of another condition of the same item: each was "
+        "asked once, and its answer counts in both conditions."
+    ]
 
 
 def _steps(tables: Sequence[Table]) -> list[str]:
@@ -320,8 +335,8 @@ def pair_figures(result: PartResult, level: float, *, strict: bool) -> tuple[Fig
             name: accuracy_drop(values[:, 0], values[:, n], level=level)
             for name, n in singles.items()
         }
-        figures += _maps(composed, alone, about, tail)
-        figures.append(_order(composed, about, tail))
+        figures += _maps(composed, alone, about, tail, _shared_prompts([table]))
+        figures.append(_order(composed, about, tail, table))
     return tuple(figures)
 
 
@@ -338,7 +353,11 @@ def _columns(table: Table) -> tuple[dict[str, int], dict[tuple[str, str], int]]:
 
 
 def _maps(
-    composed: tuple[ComposedPair, ...], alone: dict[str, Estimate], about: str, tail: str
+    composed: tuple[ComposedPair, ...],
+    alone: dict[str, Estimate],
+    about: str,
+    tail: str,
+    text: Sequence[str],
 ) -> list[Figure]:
     """The drop after each pair and its interaction; `alone` are the drops of the diagonal."""
     by_pair = {(pair.first, pair.second): pair for pair in composed}
@@ -358,7 +377,7 @@ def _maps(
             rows=tuple(alone),
             columns=tuple(alone),
             cells=cells["drop"],
-            **declared("pairs", tail=tail, about=about),
+            **declared("pairs", text=text, tail=tail, about=about),
         ),
         HeatMap(
             rows=tuple(alone),
@@ -369,13 +388,22 @@ def _maps(
     ]
 
 
-def _order(composed: tuple[ComposedPair, ...], about: str, tail: str) -> Grid:
+def _order(composed: tuple[ComposedPair, ...], about: str, tail: str, table: Table) -> Grid:
+    """Return the drops of both orders, and the items for which both make the same prompt."""
     by_pair = {(pair.first, pair.second): pair for pair in composed}
     names = list(dict.fromkeys(pair.first for pair in composed))
     pairs = list(combinations(names, 2))
     adjusted = holm([by_pair[pair].asymmetry.p_value for pair in pairs])
     rows: list[tuple[Value, ...]] = [
-        (a, b, by_pair[a, b].drop, by_pair[b, a].drop, by_pair[a, b].asymmetry, p)
+        (
+            a,
+            b,
+            by_pair[a, b].drop,
+            by_pair[b, a].drop,
+            by_pair[a, b].asymmetry,
+            p,
+            table.merged.get((f"{b}+{a}", f"{a}+{b}"), 0),
+        )
         for (a, b), p in zip(pairs, adjusted, strict=True)
     ]
     return Grid(rows=tuple(rows), **declared("pairs-order", tail=tail, about=about))

@@ -29,8 +29,8 @@ OPTIONS = (
     "elimination",
 )
 REASONED = ("typos", "drop_stop_words", "space_sequences")
-TYPO_DOSES = (1, 2, 4, 8, 16)
-PAD_DOSES = (1, 2, 4, 8, 16, 32)
+DOSES = (1, 3, 5, 10, 15, 20)
+"""Those of the paper's public code."""
 COMPARED = ("zero-shot", "maths", "code")
 THOUGHT = "chain_of_thought"
 
@@ -78,8 +78,8 @@ PRESETS: Mapping[str, Preset] = {
         reasoning=tuple((name, "choices") for name in _EXAMS),
         demonstrations=5,
         pairs=(*WORDS, *AUGMENTATION, *PADDING),
-        pads=PAD_DOSES,
-        typos=TYPO_DOSES,
+        pads=DOSES,
+        typos=DOSES,
         limits={},
     ),
 }  # fmt: skip
@@ -241,8 +241,9 @@ _PAPER = (
     "summed over tasks and then divided, counts of typos and padding for the curves, MMLU for the "
     "pairs, typos, dropped stop words and runs of spaces for the chain of thought.",
     "Our choice where the paper does not say: {shots} demonstrations, drawn with the seed and the "
-    "same for every item; doses {typos} for typos and {pads} for padding; the strength of each "
-    "perturbation as on its documentation page; pairs of {pairs} perturbations; options shown "
+    "same for every item; doses {typos} for typos and {pads} for padding (the paper preset's are "
+    "those of its public code); the strength of each perturbation as on its documentation page; "
+    "pairs of {pairs} perturbations; options shown "
     "under letters for the options table, and answered with a letter for the chain of thought.",
     "Unlike the paper: drops are over the items that a perturbation really changed; answers that "
     "cannot be read are counted in both arms instead of left out of both; every number has an "

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from falter.analysis.sentences import noun
 from falter.measures.consistency import (
     OutputConsistency,
     Steadiness,
@@ -47,7 +48,8 @@ from falter.stats.factorial import Anova
 declared = figures_of("consistency")
 Floats = NDArray[np.float64]
 PAPER = "as in the paper"
-PAPERS_SCORERS = ("exact_word", "exact_letter")
+PAPERS_SCORERS = "exact_"
+"""What the names of scorers begin with that compare the whole reply, as the paper does."""
 MIN_POINTS = 3
 """Fewest model–data set pairs through which a line is drawn."""
 
@@ -110,16 +112,6 @@ class Measured:
     @property
     def index(self) -> Estimate | None:
         return None if self.steadiness is None else self.steadiness.index
-
-    @cached_property
-    def same_items(self) -> Floats:
-        """1 for an item with the same answer everywhere, 0 for another, NaN for missing cells."""
-        panel = self.panel
-        if panel.outputs is None:
-            return np.full(len(panel.scores), np.nan)
-        first = panel.outputs[:, :1]
-        same = (panel.outputs >= 0).all(axis=1) & (panel.outputs == first).all(axis=1)
-        return np.where(panel.missing.any(axis=1), np.nan, same.astype(float))
 
 
 def measured_panels(panels: Sequence[GridPanel], level: float) -> list[Measured]:
@@ -201,7 +193,7 @@ def _curve(m: Measured) -> Curve:
 
 def _of_paper(found: Sequence[Measured]) -> list[Measured]:
     """The panels read as the paper reads; those of the last scorer where there are none."""
-    read = [m for m in found if set(m.panel.scorers) & set(PAPERS_SCORERS)]
+    read = [m for m in found if any(s.startswith(PAPERS_SCORERS) for s in m.panel.scorers)]
     last = {m.panel.labels[:2]: m for m in found}
     return read or list(last.values())
 
@@ -229,7 +221,7 @@ def paper_figures(found: Sequence[Measured], level: float) -> Iterator[Figure]:
 def _regression(found: Sequence[Measured], level: float) -> Iterator[Figure]:
     """The scatter with its line and luck, and a line for each way of reading."""
     ways = {PAPER: _of_paper(found)}
-    own = [m for m in found if not set(m.panel.scorers) <= set(PAPERS_SCORERS)]
+    own = [m for m in found if not all(s.startswith(PAPERS_SCORERS) for s in m.panel.scorers)]
     if own != ways[PAPER]:
         ways["as falter reads"] = own
     rows: list[tuple[Value, ...]] = []
@@ -237,7 +229,11 @@ def _regression(found: Sequence[Measured], level: float) -> Iterator[Figure]:
     for way, measured in ways.items():
         points = [m for m in measured if m.panel.outputs is not None]
         if len(points) >= MIN_POINTS:
-            line = lines[way] = _line(points, level)
+            line = lines[way] = robustness_regression(
+                [m.capability.value for m in points],
+                [None if m.same is None else m.same.strict.value for m in points],
+                level=level,
+            )
             rows.append((way, len(points), line.slope, line.intercept, line.r_squared))
     if not rows:
         yield Statement(**declared("no-regression", fewest=MIN_POINTS))
@@ -245,18 +241,6 @@ def _regression(found: Sequence[Measured], level: float) -> Iterator[Figure]:
     way, line = next(iter(lines.items()))
     yield Curves(curves=tuple(_scatter(ways[way], line)), **declared("scatter", way=way))
     yield Grid(rows=tuple(rows), **declared("regression"))
-
-
-def _line(points: Sequence[Measured], level: float) -> RobustnessRegression:
-    performance = [m.panel.scores.mean(axis=1) for m in points]
-    line = robustness_regression(performance, [m.same_items for m in points], level=level)
-    return replace(
-        line,
-        **{
-            part: replace(getattr(line, part), signature="")
-            for part in ("slope", "intercept", "r_squared")
-        },
-    )
 
 
 LUCK_STEPS = 20
@@ -470,12 +454,14 @@ def _pair_sentences(readings: Sequence[Measured]) -> Iterator[str]:
         return
     text = (
         f"Asked in {width} ways, {model} gives the same answer to "
-        f"{n.shown(m.same.strict, 'percent').with_unit(' %')} of {items} items of {task}"
+        f"{n.shown(m.same.strict, 'percent').with_unit(' %')} of {noun(items, 'item')} of {task}"
     )
     if m.same.correct is not None and m.same.wrong is not None:
         right, wrong = n.percent(m.same.correct.value), n.percent(m.same.wrong.value)
         text += f" ({right} % right, {wrong} % wrong)"
-    text += f"; it is right {n.percent(m.capability.value)} of 100 times."
+    if m.capability.value is not None:
+        text += f"; it is right {n.percent(m.capability.value)} of 100 times"
+    text += "."
     index = m.index
     if index is None or index.value is None:
         reason = index.method.removeprefix("none: ") if index else "scores are graded"

@@ -27,7 +27,8 @@ from falter.tasks.task import Task
 _PAPER = (
     "From the paper: four tasks, five categories and the baseline asked twice, a judge that rates "
     "pairs of replies 1 to 3, measures of quality below 3, content delta, quality delta and their "
-    "product, temperature 0, formats against plain text.",
+    "product, temperature 0 with a fixed seed, formats against plain text; in the preset paper "
+    "five runs and replies of up to 6,000 tokens, 12,000 where a model thinks first.",
     f"Our choice where the paper is silent, or our own: data and prompts; rubrics of our own "
     f"(version {VERSION}); replies that are the same to the letter are rated 3 unasked; a verdict "
     "that cannot be read is asked for once more; without a judge a ROUGE-L of "
@@ -71,6 +72,7 @@ class Enterprise(Protocol):
     presets = tuple(PRESETS)
     has_published_tables = True
     takes_judges = True
+    takes_rubrics = True
     headline = ("answer", "robustness", "formats", "difficulty")
 
     def parts(self, settings: UserSettings) -> tuple[Part, ...]:

@@ -12,10 +12,21 @@ from falter.measures.enterprise import (
     run_summary,
 )
 from falter.protocols.enterprise.pairs import Pair, Reply
-from falter.protocols.enterprise.parts import BASELINE, CROSSLINGUAL, kind_of
+from falter.protocols.enterprise.parts import BASELINE, CROSSLINGUAL, POSITIONAL, kind_of
 from falter.protocols.enterprise.scores import ALIKE, TOLERANCE, Scores
 from falter.protocols.tables import figures_of
-from falter.records.figures import Column, Curve, Curves, Figure, Grid, HeatMap, Statement, Value
+from falter.records.figures import (
+    Column,
+    Curve,
+    Curves,
+    Figure,
+    Grid,
+    HeatMap,
+    Statement,
+    Strip,
+    Strips,
+    Value,
+)
 from falter.records.types import Estimate, EstimateStatus
 
 declared = figures_of("enterprise")
@@ -202,7 +213,19 @@ def run_figures(scores: Scores) -> list[Figure]:
         Column(name=kind, unit="percent", over=name) for name in names for kind in ("mean", "SD")
     )
     text = [f"{'; '.join(flagged)}: left out of the mean of categories."] if flagged else []
-    return [Grid(rows=tuple(rows), **declared("runs", columns, text, runs=len(scores.runs)))]
+    table = Grid(rows=tuple(rows), **declared("runs", columns, text, runs=len(scores.runs)))
+    return [table, *_positional(scores)]
+
+
+def _positional(scores: Scores) -> Iterator[Figure]:
+    """A dot for each run's robustness under positional perturbations, as the paper's Figure 2."""
+    strips: list[Strip] = []
+    for model in scores.models:
+        values = [run.get(POSITIONAL) for run in _per_run(scores, model)]
+        dots = [(f"run {n}", value) for n, value in enumerate(values, 1) if value is not None]
+        strips.append(Strip(label=model, kind="one run", values=tuple(dots)))
+    if any(strip.values for strip in strips):
+        yield Strips(strips=tuple(strips), **declared("positional"))
 
 
 def size_figures(scores: Scores) -> list[Figure]:
@@ -217,7 +240,7 @@ def size_figures(scores: Scores) -> list[Figure]:
         curves.append(Curve(label=model, points=((billions, estimate),)))
     if len(curves) < 2:
         return []
-    return [Curves(curves=tuple(curves), **declared("size"))]
+    return [Curves(curves=tuple(curves), true_scale=True, **declared("size"))]
 
 
 # Samples of replies, side by side

@@ -19,10 +19,10 @@ from falter.protocols.enterprise.parts import (
     name_of,
 )
 from falter.protocols.judging import AGAIN as BRIEFLY
-from falter.protocols.judging import OUTPUT, QUALITY, SIMILARITY, VERSION, quoted
+from falter.protocols.judging import OUTPUT, RUBRICS, VERSION, quoted
 from falter.protocols.protocol import Part, PartResult, ScoredCell
 from falter.records.errors import TaskError
-from falter.records.ids import digest
+from falter.records.ids import digest, short
 from falter.records.types import Item, Prompt, Recipe
 from falter.scorers.answer_parts import answer_parts
 from falter.scorers.rating import RATINGS
@@ -76,7 +76,7 @@ class Pair:
 
     @property
     def unread(self) -> bool:
-        """Return True if a reply is not in the form asked for; of formats, only the new one counts."""
+        """Return True if a reply is not in its form; of formats, only the new one counts."""
         if self.reference is None or self.candidate is None:
             return False
         read = self.category == FORMAT or self.reference.parts is not None
@@ -216,8 +216,8 @@ def judged_task(part: Part, results: Mapping[str, PartResult]) -> Task:
         return _task(part.name, items, BRIEFLY, "every verdict could be read")
     pairs = pairs_in(main_results(results))
     if part.name == COMPARING:
-        return _task(part.name, _comparisons(pairs), OUTPUT, "no two replies differ")
-    items = _quality(pairs, ratings_of(results, COMPARING))
+        return _task(part.name, _comparisons(pairs, part.rubrics), OUTPUT, "no two replies differ")
+    items = _quality(pairs, ratings_of(results, COMPARING), part.rubrics)
     return _task(part.name, items, OUTPUT, "no pair of replies that a judge rates is below 3")
 
 
@@ -241,7 +241,7 @@ def _task(name: str, items: Iterable[Item], output: str, nothing: str) -> Task:
     )
 
 
-def _comparisons(pairs: Iterable[Pair]) -> Iterable[Item]:
+def _comparisons(pairs: Iterable[Pair], rubrics: Mapping[str, str]) -> Iterable[Item]:
     for pair in pairs:
         if pair.missing or pair.unread or pair.same:
             continue
@@ -251,10 +251,12 @@ def _comparisons(pairs: Iterable[Pair]) -> Iterable[Item]:
             for reply in (pair.reference, pair.candidate)
         )
         shown = f"The first reply:\n{first}\n\nThe second reply:\n{second}\n"
-        yield _item(COMPARING, pair.key, SIMILARITY, shown)
+        yield _item(COMPARING, pair.key, rubrics["similarity"], shown)
 
 
-def _quality(pairs: Iterable[Pair], similarity: Mapping[str, float]) -> Iterable[Item]:
+def _quality(
+    pairs: Iterable[Pair], similarity: Mapping[str, float], rubrics: Mapping[str, str]
+) -> Iterable[Item]:
     for pair in pairs:
         if pair.missing or pair.unread or pair.same or similarity.get(pair.key, SAME) >= SAME:
             continue
@@ -262,7 +264,7 @@ def _quality(pairs: Iterable[Pair], similarity: Mapping[str, float]) -> Iterable
         for measure in kind_of(pair.task).judged:
             for reply in (pair.reference, pair.candidate):
                 yield _item(
-                    RATING, pair.rating_key(measure, reply), QUALITY[measure], _rated(pair, reply)
+                    RATING, pair.rating_key(measure, reply), rubrics[measure], _rated(pair, reply)
                 )
 
 
@@ -284,6 +286,18 @@ def _unread(result: PartResult, judges: Sequence[str] = ()) -> Iterable[Item]:
             continue
         if answered.score is not None and answered.score.outcome in _UNREADABLE:
             yield answered.cell.variant.item
+
+
+def own_rubrics(results: Mapping[str, PartResult]) -> str:
+    """Return the hash of the rubrics that are the user's own; empty for the bundled ones alone."""
+    texts = {
+        answered.cell.variant.item.fields["rubric"]
+        for stage in (COMPARING, RATING)
+        if stage in results
+        for answered in results[stage].cells()
+    }
+    own = sorted(texts - set(RUBRICS.values()))
+    return short(digest("rubrics", own)) if own else ""
 
 
 def judges_of(results: Mapping[str, PartResult], stage: str) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from falter.protocols.judging import RUBRICS
 from falter.protocols.protocol import Part, UserSettings
 from falter.records.types import Recipe
 
@@ -54,7 +55,7 @@ ANSWER = Kind(
     ("faithfulness", "completeness", "relevance", "citations", "conciseness"),
     ("facts", "sources", "grounded"),
 )
-# ROUGE-L compares with a gold whose length depends on the language: the same slot left out moves it.
+# ROUGE-L depends on the length of the gold in its language: the same slot left out moves it.
 SLOTS = Kind("slots", (), ("entity_f1",), ("rouge_l",))
 OTHER = Kind("reply", ("faithfulness", "completeness"), ("grounded", "covered"))
 _KINDS = {
@@ -97,7 +98,9 @@ def languages_of(recipe: Recipe) -> tuple[str, str]:
 class Preset:
     """Recipes, items of a task in each part, languages, and how often everything is asked.
 
-    A cross-lingual pair is the language of the input and that of the answer.
+    A cross-lingual pair is the language of the input and that of the answer. `max_tokens` are the
+    limits on a reply, of models that answer at once and where one thinks first; None for the
+    tasks' own.
     """
 
     recipes: tuple[str, ...]
@@ -106,7 +109,11 @@ class Preset:
     multilingual: tuple[str, ...]
     crosslingual: tuple[tuple[str, str], ...]
     runs: int
+    max_tokens: tuple[int, int] | None = None
 
+
+SEED = 1
+"""Sent where a server takes a seed; the paper fixes one and does not print it."""
 
 PRESETS: Mapping[str, Preset] = {
     "quick": Preset(
@@ -124,6 +131,7 @@ PRESETS: Mapping[str, Preset] = {
         multilingual=LANGUAGES,
         crosslingual=tuple(product(ALL, ALL)),
         runs=5,
+        max_tokens=(6_000, 12_000),
     ),
 }
 
@@ -132,17 +140,24 @@ def parts_of(settings: UserSettings) -> Iterator[Part]:
     """The parts in the order in which they run, then those of a judge."""
     preset = PRESETS[settings.preset]
     runs = settings.repeats or preset.runs
+    # At another temperature one seed would make all repeats the same.
+    sampling: dict[str, Any] = {} if settings.sampling.get("temperature") else {"seed": SEED}
+    if preset.max_tokens is not None:
+        sampling["max_tokens"] = preset.max_tokens[settings.reasons]
+    sampling |= settings.sampling
     recipes = ["identity", *preset.recipes]
-    yield _part("main", "Wording, position and format", TASKS, recipes, preset.items, runs)
+    yield _part(
+        "main", "Wording, position and format", TASKS, recipes, preset.items, runs, sampling
+    )
     recipes = [f"translate:to={language}" for language in preset.multilingual]
     recipes += [
         f"crosslingual:input={shown},answer={wanted}" for shown, wanted in preset.crosslingual
     ]
     tasks = [f"{name}:it,translated" for name in TASKS]
-    yield _part("languages", "Languages", tasks, recipes, preset.translated, runs)
+    yield _part("languages", "Languages", tasks, recipes, preset.translated, runs, sampling)
     if settings.judge:
         alone = settings.parts and "main" not in settings.parts and "languages" in settings.parts
-        yield from _judging("languages" if alone else "main")
+        yield from _judging("languages" if alone else "main", settings.rubrics)
 
 
 def _part(
@@ -152,14 +167,16 @@ def _part(
     recipes: Sequence[str],
     limit: int | None,
     runs: int,
+    sampling: Mapping[str, Any],
 ) -> Part:
     experiment: dict[str, Any] = {"recipes": list(recipes), "tasks": list(tasks), "repeats": runs}
+    experiment["sampling"] = dict(sampling)
     if limit is not None:
         experiment["limit"] = limit
     return Part(name=name, title=title, experiment=experiment, takes=("open",), needs=("text",))
 
 
-def _judging(first: str) -> Iterator[Part]:
+def _judging(first: str, rubrics: Mapping[str, str]) -> Iterator[Part]:
     """Each stage, and those of its verdicts that could not be read asked for once more.
 
     They judge every part that was run; `first` is one of these.
@@ -172,4 +189,6 @@ def _judging(first: str) -> Iterator[Part]:
         (RATING + AGAIN, RATING, f"The quality of replies that differ: {again}"),
     ):
         experiment = {"scorer": "rating_of_three", "repeats": 1}
-        yield Part(name=name, title=title, experiment=experiment, judges=judges)
+        yield Part(
+            name=name, title=title, experiment=experiment, judges=judges, rubrics=rubrics or RUBRICS
+        )

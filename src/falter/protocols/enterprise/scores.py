@@ -16,6 +16,7 @@ from falter.protocols.enterprise.pairs import (
     Reply,
     judges_of,
     main_results,
+    own_rubrics,
     pairs_in,
     ratings_of,
     unread_of,
@@ -163,6 +164,7 @@ class Ratings:
     unread: frozenset[str] = frozenset()
     quality: Mapping[str, float] = field(default_factory=dict)
     judges: tuple[str, ...] = ()
+    own_rubrics: str = ""
 
     @classmethod
     def of(cls, results: Mapping[str, PartResult]) -> Ratings:
@@ -172,6 +174,7 @@ class Ratings:
             unread=frozenset(unread_of(results, COMPARING)),
             quality=ratings_of(results, RATING),
             judges=tuple(judges_of(results, COMPARING)),
+            own_rubrics=own_rubrics(results),
         )
 
     def of_pair(self, pair: Pair) -> float | None:
@@ -225,7 +228,8 @@ class Ratings:
                 if count == 2
                 else (f"median of {count} judges")
             )
-            return f"{who}, rubrics {VERSION}"
+            own = f", own rubrics {self.own_rubrics}" if self.own_rubrics else ""
+            return f"{who}, rubrics {VERSION}{own}"
         return f"ROUGE-L of the parts, the same from {ALIKE:g}; measures by rule, ±{TOLERANCE:g}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -287,12 +288,13 @@ def _likenesses(scores: Scores) -> Iterator[Figure]:
                 continue
             about = {"model": model, "category": name}
             cells: list[Value] = [
-                _mean(scores, [measure(pair) for pair in pairs], **about)
+                _mean(scores, pairs, [measure(pair) for pair in pairs], **about)
                 for measure in (likeness, aligned_likeness)
             ]
             similar = _cosines(pairs) if cosines else None
             cosines = similar is not None
-            cells.append(None if similar is None else _mean(scores, similar, **about))
+            for found in similar or (None, None):
+                cells.append(None if found is None else _mean(scores, pairs, found, **about))
             rows.append((model, title_of(name), len(pairs), *cells))
     if rows:
         text = "Means over pairs in one language. JSON-aware: part by part, where both were read."
@@ -303,27 +305,42 @@ def _likenesses(scores: Scores) -> Iterator[Figure]:
         )
 
 
-def _mean(scores: Scores, values: Sequence[float | None], **group: str) -> Estimate:
-    numbers = [value for value in values if value is not None]
-    mean = sum(numbers) / len(numbers) if numbers else None
-    estimate = Estimate(
-        measure="likeness",
-        value=mean,
-        status="ok" if numbers else "insufficient_data",
-        items=len(numbers),
-        excluded=len(values) - len(numbers),
-    )
-    return scores.signed(estimate, **group)
+def _mean(
+    scores: Scores, pairs: Sequence[Pair], values: Sequence[float | None], **group: str
+) -> Estimate:
+    """The mean over pairs; those of an item belong together."""
+    numbers = [np.nan if value is None else value for value in values]
+    items = [f"{pair.task} {pair.item}" for pair in pairs]
+    estimate = accuracy(numbers, clusters=items, level=scores.level)
+    return scores.signed(replace(estimate, measure="likeness"), **group)
 
 
-def _cosines(pairs: Sequence[Pair]) -> list[float | None] | None:
-    """MiniLM's cosines; None without the encoder."""
-    first = [pair.candidate.shown for pair in pairs if pair.candidate is not None]
-    second = [pair.reference.shown for pair in pairs if pair.reference is not None]
+def _cosines(pairs: Sequence[Pair]) -> tuple[list[float | None], list[float | None]] | None:
+    """MiniLM's cosines of the replies, and their means over parts; None without the encoder.
+
+    A part that one reply lacks is 0; there is no mean where a reply could not be read.
+    """
+    replies = [(p.candidate, p.reference) for p in pairs if p.candidate and p.reference]
+    parts = [
+        (n, key, a.parts[key], b.parts[key])
+        for n, (a, b) in enumerate(replies)
+        if a.parts is not None and b.parts is not None
+        for key in a.parts.keys() & b.parts.keys()
+    ]
+    first = [*(a.shown for a, _ in replies), *(text for *_, text, _ in parts)]
+    second = [*(b.shown for _, b in replies), *(text for *_, text in parts)]
     try:
-        return semantic_similarities(first, second)
+        cosines = semantic_similarities(first, second)
     except FalterError:
         return None
+    sums = dict.fromkeys(range(len(replies)), 0.0)
+    for (n, *_), cosine in zip(parts, cosines[len(replies) :], strict=True):
+        sums[n] += cosine or 0.0
+    aligned = [
+        sums[n] / len(a.parts.keys() | b.parts.keys()) if a.parts and b.parts else None
+        for n, (a, b) in enumerate(replies)
+    ]
+    return cosines[: len(replies)], aligned
 
 
 def _judge(scores: Scores) -> Iterator[Figure]:

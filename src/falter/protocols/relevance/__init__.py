@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from falter.measures.relevance import MIN_DIFFERING
 from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
+from falter.protocols.relevance.charts import chart_figures
 from falter.protocols.relevance.human import CRITERIA, human_sheet, read_human_sheets
 from falter.protocols.relevance.judged import judged_figures, judged_task
 from falter.protocols.relevance.parts import GREEDY, PRESETS, SAMPLED, notes_of, parts_of
@@ -17,14 +19,19 @@ from falter.protocols.relevance.summaries import (
 )
 from falter.protocols.tables import APPENDIX, chapter, counts_grid, findings, grid_named
 from falter.records import numbers as n
-from falter.records.figures import Figure
+from falter.records.figures import Figure, Value
 from falter.records.types import Estimate
 from falter.rewrites.agreement import Agreement
+from falter.stats.multiplicity import holm
 from falter.tasks.task import Task
 
 __all__ = ["CRITERIA", "RelevanceProtocol", "human_sheet", "read_human_sheets"]
 
 MOST_ROWS = 6
+MUCH_UNUSABLE = 0.1
+"""The share of unusable rewrites above which the page says so first."""
+MODERATE = 50
+"""Articles below which a loss of 40 % in three of five articles is mostly missed (power .56)."""
 AT_ZERO = ", at temperature 0"
 
 
@@ -35,7 +42,8 @@ class RelevanceProtocol(Protocol):
     name = "relevance"
     summary = "whether a summary survives when the sentences that matter are reworded"
     presets = tuple(PRESETS)
-    headline = ("answer", "relative-change", "source-shift")
+    headline = ("answer", "relative-change", "controls", "source-shift")
+    takes_recipes = True
 
     def parts(self, settings: UserSettings) -> tuple[Part, ...]:
         return tuple(parts_of(settings))
@@ -62,8 +70,9 @@ class RelevanceProtocol(Protocol):
             return ()
         judging = [result for result in results if result.part.judges is not None]
         rewrites = rewrite_figures(parts[0], parts[0].analysis.level)
+        level = parts[0].analysis.level
         return (
-            findings(_sentences(figures), [*parts, *judging]),
+            findings(_sentences([*figures, *rewrites], level), [*parts, *judging]),
             *figures,
             *chapter(APPENDIX, [*rewrites, counts_grid(parts)], folded=True),
         )
@@ -74,15 +83,18 @@ def _chapters_of(
 ) -> Iterator[tuple[str, Sequence[Figure]]]:
     level, seed = result.analysis.level, result.analysis.seed
     scores = scores_of(result)
-    yield "What rewording does", change_figures(scores, level, seed)
+    changes, *controls = change_figures(scores, level)
+    charts = chart_figures(result, scores, changes, level)
+    yield "What rewording does", (changes, *controls, *charts)
     yield "Where summaries come from", tuple(source_figures(result, level, seed))
     ratings = [f for part in judged for f in judged_figures(result, part, scores, level)]
     yield "How good the summaries are", ratings
 
 
-def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
-    """Relevant against irrelevant sentences; then the first measure under every rewording."""
-    yield from _against_control(figures)
+def _sentences(figures: Sequence[Figure], level: float) -> Iterator[str]:
+    """What could not be reworded; relevant against irrelevant sentences; then every rewording."""
+    yield from _unusable(figures)
+    yield from _against_control(figures, 1.0 - level)
     grid = grid_named(figures, "relative-change")
     rows = grid.rows if grid is not None else ()
     several = len({row[:2] for row in rows}) > 1
@@ -91,52 +103,64 @@ def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
         change = row[8]
         if isinstance(change, Estimate) and change.value is not None:
             of = f" of {model} on {task}" if several else ""
-            shown = n.shown(change, "percent")
+            shown = n.shown(change, "percent").with_unit(" %")
+            yield f"{_begun(arm)}: {measure}{of} changes by {shown} over {articles} articles."
+
+
+def _unusable(figures: Sequence[Figure]) -> Iterator[str]:
+    """Rewriters of which more than one rewrite in ten cannot be used."""
+    grid = grid_named(figures, "rewriters")
+    for row in grid.rows if grid is not None else ():
+        author, (asked, usable, identical, broken) = row[0], map(_int, row[1:5])
+        if asked - usable > MUCH_UNUSABLE * asked:
             yield (
-                f"{_begun(arm)}: {measure}{of} changes by {shown.value} % over "
-                f"{articles} articles; {_sure(change, shown.interval)}."
+                f"{asked - usable} of {asked} rewrites by {author} cannot be used ({identical} "
+                f"came back identical, {broken} refused, cut or broken): their articles are left "
+                "out of both sides."
             )
 
 
-def _against_control(figures: Sequence[Figure]) -> Iterator[str]:
+def _against_control(figures: Sequence[Figure], alpha: float) -> Iterator[str]:
     """The protocol's question, answered for the first measure of each model and data set."""
     grid = grid_named(figures, "controls")
     rows = grid.rows if grid is not None else ()
-    several = len({row[:2] for row in rows}) > 1
-    for row in rows:
-        model, task, measure, arm, other, articles, net = row
-        if row[2:5] != rows[0][2:5] or not isinstance(net, Estimate) or net.value is None:
+    asked = [row for row in rows if row[2:5] == rows[0][2:5]]
+    several = f", Holm's p over {len(asked)}" if len(asked) > 1 else ""
+    adjusted = holm([row[8] if isinstance(row[8], float) else None for row in asked])
+    for row, p in zip(asked, adjusted, strict=True):
+        model, task, measure, arm, other, articles, differ, net, _ = row
+        if not isinstance(net, Estimate) or net.value is None:
             continue
         of = f" of {model} on {task}" if several else ""
-        shown = n.shown(net, "percent")
+        shown = n.shown(net, "gain").with_unit(" points")
         yield (
-            f"With {arm} reworded, {measure}{of} moves by {shown.value} % of its mean against the "
-            f"same {articles} articles with {other} reworded; {_beyond(net, shown.interval)}."
+            f"With {arm} reworded, {measure}{of} differs by {shown} from the same {articles} "
+            f"articles with {other} reworded: "
+            f"{_claim(net.value, p, _int(differ), _int(articles), alpha)}{several}."
         )
 
 
-def _beyond(net: Estimate, interval: str) -> str:
-    """What the interval of relevant less irrelevant sentences says, in words."""
-    if net.low is None or net.high is None:
-        return _sure(net, interval)
-    if net.high < 0.0:
-        return f"its interval {interval} lies below zero, so it matters which sentences change"
-    if net.low > 0.0:
-        return f"its interval {interval} lies above zero, so these sentences are no loss"
-    return f"its interval {interval} holds zero, so it is not shown that it matters which ones"
+def _claim(value: float, p: float | None, differ: int, articles: int, alpha: float) -> str:
+    """What the test by sign flips says, in words; nothing from too few articles."""
+    if p is None:
+        few = f"only {differ} of them differ" if differ < MIN_DIFFERING else "too few clusters"
+        return f"{few}, so nothing is claimed"
+    shown = f"p {n.p_value(p)}" if p < 0.001 else f"p = {n.p_value(p)}"
+    if p <= alpha:
+        what = "these sentences cost more" if value < 0.0 else "these sentences cost less"
+        return f"it matters which sentences change, {what} ({shown})"
+    few = ", too few articles to show a moderate effect" if articles < MODERATE else ""
+    return f"undecided ({shown}){few}"
+
+
+def _int(value: Value) -> int:
+    """A count in a table, 0 where there is none."""
+    return value if isinstance(value, int) else 0
 
 
 def _begun(text: object) -> str:
     """The text with a capital, to begin a sentence."""
     return str(text)[:1].upper() + str(text)[1:]
-
-
-def _sure(change: Estimate, interval: str) -> str:
-    """What the interval of a change says, in words."""
-    if change.low is None or change.high is None:
-        return "no article's score changed" if change.value == 0.0 else "no interval"
-    clear = change.low > 0.0 or change.high < 0.0
-    return f"its interval {interval} {'leaves out' if clear else 'holds'} zero"
 
 
 protocols.register("relevance", RelevanceProtocol())

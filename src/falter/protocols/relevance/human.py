@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from falter.records.errors import UsageError
 from falter.records.ids import digest, short, step_seed
 from falter.records.rng import Rng
 from falter.rewrites.sheet import Faults, read_rating, sheet_rows, sheet_text
+from falter.stats.agreement import krippendorff_alpha
 
 CRITERIA: Mapping[str, tuple[int, int]] = {
     "faithfulness": (0, 1),
@@ -25,6 +26,13 @@ CRITERIA: Mapping[str, tuple[int, int]] = {
 ONE = "a sheet is of one rater, who rates each summary once"
 OF_ANOTHER = "read it with the run, the articles and the seed that it was made with"
 COLUMNS = ("row", "article", "summary", *CRITERIA)
+INSTRUCTIONS = "instructions"
+HOW_TO_RATE = (
+    "Read the article, then rate its three summaries, which are below each other in an order that "
+    "says nothing. Faithful: nothing in it contradicts the article or is not in it (1), else 0. "
+    "Coherent: it reads as one text (1 poor to 5 very good). Relevant: it has what matters most "
+    "(1 to 5). Leave a cell empty where you cannot tell. Do not change the first column."
+)
 ARMS = (EXPECTED, ORIGINAL, "relevant sentences")
 MOST = 30
 
@@ -41,18 +49,28 @@ class _Row:
 
 
 def human_sheet(result: PartResult, *, articles: int = MOST, seed: int = 0) -> str:
-    """CSV with three summaries of each article, in an order that says nothing.
+    """CSV with three summaries of each article together, in an order that says nothing.
 
     The expected one, that of the original and that of the article with relevant sentences reworded,
-    of articles that have all three; `articles` of them for each model and data set. Raters fill in
-    faithfulness (0 or 1), coherence and relevance (1 to 5); a copy for each rater.
+    of articles that have all three; `articles` of them for each model and data set. The first row
+    tells raters to fill in faithfulness (0 or 1), coherence and relevance (1 to 5); a copy each.
     """
     rows = list(_rows(result, articles, seed))
     if not rows:
         raise UsageError("No article has a summary both as it stood and reworded, so none is rated")
-    order = Rng(step_seed(seed, "human sheet", 1, 0, result.run.id, 0)).order(len(rows))
-    shown = ((row.name, row.article, row.summary) for row in map(rows.__getitem__, order))
-    return sheet_text(COLUMNS, ((*texts, "", "", "") for texts in shown))
+    rng = Rng(step_seed(seed, "human sheet", 1, 0, result.run.id, 0))
+    by_article: dict[tuple[str, str, str], list[_Row]] = {}
+    for row in rows:
+        by_article.setdefault(row.item, []).append(row)
+    every = list(by_article.values())
+    shown = (
+        (row.name, row.article, row.summary, *[""] * len(CRITERIA))
+        for article in map(every.__getitem__, rng.order(len(every)))
+        for row in map(article.__getitem__, rng.order(len(article)))
+    )
+    scales = (f"{low} or {high}" if high == 1 else f"{low} to {high}"
+              for low, high in CRITERIA.values())  # fmt: skip
+    return sheet_text(COLUMNS, ((INSTRUCTIONS, HOW_TO_RATE, "", *scales), *shown))
 
 
 def read_human_sheets(
@@ -70,13 +88,15 @@ def read_human_sheets(
     rated.
     """
     rows = {row.name: row for row in _rows(result, articles, seed)}
-    given: dict[tuple[str, str], list[float]] = {}
+    given: dict[tuple[str, str], dict[str, float]] = {}
     for file, text in sheets.items():
         rated: set[str] = set()
         faults = Faults(file)
         for place, line in sheet_rows(text, file, ("row", *CRITERIA)):
             with faults.at(place):
                 name = line["row"]
+                if name == INSTRUCTIONS:
+                    continue
                 if name in rated:
                     raise UsageError(f"row '{name}' stands there twice", hint=ONE)
                 rated.add(name)
@@ -85,16 +105,20 @@ def read_human_sheets(
                 for criterion, scale in CRITERIA.items():
                     value = read_rating(criterion, line[criterion], *scale)
                     if value is not None:
-                        given.setdefault((name, criterion), []).append(value)
+                        given.setdefault((name, criterion), {})[file] = value
         faults.refuse()
     panels = dict.fromkeys(row.item[:2] for row in rows.values())
-    return {panel: _evaluation(panel, list(rows.values()), given, level) for panel in panels}
+    return {
+        panel: _evaluation(panel, list(rows.values()), given, list(sheets), level)
+        for panel in panels
+    }
 
 
 def _evaluation(
     panel: tuple[str, str],
     rows: list[_Row],
-    given: Mapping[tuple[str, str], list[float]],
+    given: Mapping[tuple[str, str], Mapping[str, float]],
+    raters: Sequence[str],
     level: float,
 ) -> HumanEvaluation:
     mine = [row for row in rows if row.item[:2] == panel]
@@ -105,9 +129,18 @@ def _evaluation(
     for row in mine:
         for criterion in CRITERIA:
             if (row.name, criterion) in given:
-                mean = float(np.mean(given[row.name, criterion]))
+                mean = float(np.mean(list(given[row.name, criterion].values())))
                 ratings[row.arm][criterion][items.index(row.item)] = mean
-    return human_evaluation(ratings, level=level)
+    found = human_evaluation(ratings, scales=CRITERIA, level=level)
+    if len(raters) < 2:
+        return found
+    agreement = {}
+    for criterion in CRITERIA:
+        said = [given.get((row.name, criterion), {}) for row in mine]
+        table = [[of.get(rater, np.nan) for rater in raters] for of in said]
+        if any(of for of in said):
+            agreement[criterion] = krippendorff_alpha(table, level=level)
+    return replace(found, agreement=agreement)
 
 
 def _rows(result: PartResult, articles: int, seed: int) -> Iterator[_Row]:

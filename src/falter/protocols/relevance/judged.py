@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from falter.measures.relevance import geval_score, human_evaluation
+from falter.measures.relevance import best_tally, geval_score, human_evaluation
 from falter.protocols.judging import quoted, rubric
 from falter.protocols.protocol import Part, PartResult
 from falter.protocols.relevance.parts import BERTSCORE, ENTAILMENT, LIKELIHOOD_RATING, RATING
@@ -183,10 +183,13 @@ def _rating_grid(panels: Sequence[_Judged], text: Sequence[str], level: float) -
 def _rows(panels: Sequence[_Judged], level: float) -> Iterator[tuple[Value, ...]]:
     for panel in panels:
         original = panel.arms.get(ORIGINAL)
+        tally = best_tally({arm: {"judge": values} for arm, values in panel.arms.items()})
         for arm, values in panel.arms.items():
-            change = None if arm == ORIGINAL else _difference(panel, arm, values, original, level)
-            mean = _mean(values, panel, arm, level)
-            yield panel.model, panel.task, arm, mean.items, mean, change
+            change = None
+            if arm != ORIGINAL:
+                change = _difference(panel, arm, values, original, level, 4.0)
+            mean = _mean(values, panel, arm, level, (1.0, 5.0))
+            yield panel.model, panel.task, arm, mean.items, mean, change, tally[arm]
 
 
 def _entailment_grid(
@@ -198,15 +201,15 @@ def _entailment_grid(
         f1 = bertscores.get((panel.model, panel.task))
         combined = _combined(panel, f1)
         for arm, values in panel.arms.items():
-            mean = _mean(values, panel, arm, level)
+            mean = _mean(values, panel, arm, level, (-1.0, 1.0))
             change = menli = menli_change = None
             if arm != ORIGINAL:
-                change = _difference(panel, arm, values, panel.arms.get(ORIGINAL), level)
+                change = _difference(panel, arm, values, panel.arms.get(ORIGINAL), level, 2.0)
             if arm in combined:
-                menli = _mean(combined[arm], panel, arm, level)
+                menli = _mean(combined[arm], panel, arm, level, (-1.0, 1.0))
                 if arm != ORIGINAL:
                     menli_change = _difference(
-                        panel, arm, combined[arm], combined.get(ORIGINAL), level
+                        panel, arm, combined[arm], combined.get(ORIGINAL), level, 2.0
                     )
             rows.append(
                 (panel.model, panel.task, arm, mean.items, mean, change, menli, menli_change)
@@ -229,20 +232,26 @@ def _combined(panel: _Judged, scores: Scores | None) -> dict[str, Floats]:
     return combined
 
 
-def _mean(values: Floats, panel: _Judged, arm: str, level: float) -> Estimate:
-    """A mean with Student's t, also where all numbers happen to be 0 and 1."""
-    mean = human_evaluation({arm: {"judge": values}}, level=level).means[arm]["judge"]
-    return _signed(replace(mean, measure="judged_mean"), panel, arm)
+def _mean(
+    values: Floats, panel: _Judged, arm: str, level: float, scale: tuple[float, float]
+) -> Estimate:
+    """A mean rating, whose interval stays on the scale."""
+    found = human_evaluation({arm: {"judge": values}}, scales={"judge": scale}, level=level)
+    return _signed(replace(found.means[arm]["judge"], measure="judged_mean"), panel, arm)
 
 
 def _difference(
-    panel: _Judged, arm: str, values: Floats, original: Floats | None, level: float
+    panel: _Judged, arm: str, values: Floats, original: Floats | None, level: float, width: float
 ) -> Estimate | None:
-    """Values less those of the original, over the articles that have both."""
+    """Values less those of the original, over the articles that have both; t, cut to the scale."""
     if original is None:
         return None
-    gain = replace(_mean(values - original, panel, arm, level), measure="judged_difference")
-    return replace(gain, estimand="mean difference to the original's, items like these")
+    found = human_evaluation({arm: {"judge": values - original}}, level=level).means[arm]["judge"]
+    low, high = (None if end is None else min(width, max(-width, end))
+                 for end in (found.low, found.high))  # fmt: skip
+    gain = replace(found, measure="judged_difference", low=low, high=high)
+    gain = replace(gain, estimand="mean difference to the original's, items like these")
+    return _signed(gain, panel, arm)
 
 
 def _signed(estimate: Estimate, panel: _Judged, arm: str) -> Estimate:

@@ -81,7 +81,7 @@ def _summaries(
         title=title,
         experiment={
             "tasks": list(preset.tasks),
-            "recipes": list(RECIPES),
+            "recipes": list(_recipes(settings)),
             "scorer": list(MEASURES) if settings.scorer is None else settings.scorer,
             **({} if limit is None else {"limit": limit}),
             **sampling,
@@ -90,6 +90,19 @@ def _summaries(
         needs=("text",),
         insists=True,
     )
+
+
+def _recipes(settings: UserSettings) -> Iterator[Any]:
+    """The paper's arms, or the user's, applied to articles; and the same article again."""
+    if not settings.recipes:
+        yield from RECIPES
+        return
+    for recipe in settings.recipes:
+        if isinstance(recipe, str) and recipe.startswith("paraphrase_") and "scope=" not in recipe:
+            recipe += f"{',' if ':' in recipe else ':'}scope={'|'.join(_WHERE['scope'])}"
+        yield recipe
+    if "identity" not in settings.recipes:
+        yield "identity"
 
 
 def _judges(source: str, *, scores: bool) -> Iterator[Part]:
@@ -118,6 +131,11 @@ def notes_of(preset: str) -> tuple[str, ...]:
         "Our choice: the words of the prompt; of a summary that is too long its first sentences "
         "(the paper draws some at random).",
     ]
+    if preset == "paper":
+        notes.append(
+            "Our choice: 4,214 stories of Reddit, as many as the paper tests on, drawn by the hash "
+            "of their text; the paper does not say which."
+        )
     if SAMPLED in PRESETS[preset].limits:
         notes.append(
             f"Our choice: temperature {TEMPERATURE} and {DRAWS} draws; the paper says only that it "

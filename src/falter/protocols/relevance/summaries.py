@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,13 +13,20 @@ from numpy.typing import NDArray
 
 from falter.analysis.cells import model_names
 from falter.analysis.table import STATUSES
-from falter.measures.drops import accuracy, net_relative_change, relative_change
-from falter.measures.relevance import PositionShift, position_shift
+from falter.measures.averages import mean_score
+from falter.measures.drops import accuracy
+from falter.measures.relevance import (
+    PositionDistribution,
+    PositionShift,
+    arm_difference,
+    position_shift,
+    score_change,
+)
 from falter.protocols.protocol import PartResult
 from falter.protocols.relevance.parts import MEASURES
 from falter.protocols.tables import figures_of
 from falter.records.errors import FalterError
-from falter.records.figures import Column, Figure, Grid, Value
+from falter.records.figures import Curve, Curves, Figure, Forest, ForestRow, Grid, Value
 from falter.records.interfaces import Case
 from falter.records.types import Estimate, Recipe, Variant
 from falter.scorers.judging import allowed_sentences, summary_sentences
@@ -34,7 +42,8 @@ ORIGINAL, AGAIN, EXPECTED = "original", "same article again", "expected summary"
 class Summary:
     """One reply: which model wrote it, about which article as it stood in the prompt.
 
-    `sentences` are those that count. `key` is the request's.
+    `sentences` are those that count, of the `written` ones as many as were `wanted`. `key` is the
+    request's.
     """
 
     model: str
@@ -44,6 +53,8 @@ class Summary:
     repeat: int
     key: str
     sentences: tuple[str, ...]
+    written: int
+    wanted: int
 
     @property
     def item(self) -> str:
@@ -86,8 +97,9 @@ def _arm_of(recipe: Recipe) -> str:
     which = step.name.removeprefix("paraphrase_")
     if which not in ("relevant", "irrelevant") or len(recipe.steps) > 1:
         return recipe.label
-    top = int(step.params.get("top", 1))
-    return f"{which} sentences" + (f", top {top}" if top > 1 else "")
+    top, method = int(step.params.get("top", 1)), step.params.get("method", "tfidf")
+    how = f", top {top}" if top > 1 else ""
+    return f"{which} sentences{how}" + (f", by {method}" if method != "tfidf" else "")
 
 
 def arms_of(result: PartResult) -> tuple[str, ...]:
@@ -137,8 +149,8 @@ def summaries_of(result: PartResult) -> Iterator[Summary]:
             continue
         seen.add(place)
         case = Case(variant=variant, response=cell.response)
-        kept = summary_sentences(cell.response.text or "")[: allowed_sentences(case)]
-        if kept:
+        written, wanted = summary_sentences(cell.response.text or ""), allowed_sentences(case)
+        if written:
             yield Summary(
                 model=model,
                 task=task,
@@ -146,7 +158,9 @@ def summaries_of(result: PartResult) -> Iterator[Summary]:
                 arm=_arm_of(recipe),
                 repeat=repeat,
                 key=cell.key,
-                sentences=tuple(kept),
+                sentences=tuple(written[:wanted]),
+                written=len(written),
+                wanted=wanted,
             )
 
 
@@ -199,33 +213,52 @@ def place_in_original(place: int, changes: Sequence[Change]) -> int:
     return place + shift
 
 
-def source_figures(result: PartResult, level: float, seed: int) -> tuple[Figure, ...]:
+def source_figures(result: PartResult, level: float, seed: int) -> Iterator[Figure]:
     """Where summaries come from, and how far that moves; the first draw of each."""
     by_panel: dict[tuple[str, str], dict[str, dict[str, Summary]]] = {}
     for summary in summaries_of(result):
         if summary.repeat == 0:
             arms = by_panel.setdefault((summary.model, summary.task), {})
             arms.setdefault(summary.arm, {})[summary.item] = summary
-    shares: list[tuple[Value, ...]] = []
-    shifts: list[tuple[Value, ...]] = []
+    curves: list[Curve] = []
+    moved: list[ForestRow] = []
+    rows: list[tuple[Value, ...]] = []
     for (model, task), arms in by_panel.items():
         originals = arms.get(ORIGINAL, {})
         for arm, shift in _shifts(originals, arms, level, seed):
+            facet = f"{model} · {task}"
             if arm == EXPECTED:
-                shares.append((model, task, EXPECTED, *_shares(shift, after=True)))
-                shares.append((model, task, ORIGINAL, *_shares(shift, after=False)))
-            else:
-                shares.append((model, task, arm, *_shares(shift, after=True)))
+                curves.append(_positions(ORIGINAL, shift.before, facet))
+            curves.append(_positions(arm, shift.after, facet))
             group = {"model": model, "task": task, "arm": arm}
             numbers = (shift.tv, shift.jsd, shift.wasserstein, shift.changed, shift.jaccard)
-            tv, jsd, wasserstein, changed, jaccard = (_signed(n, group) for n in numbers)
-            shifts.append(
+            tv, jsd, wasserstein, changed, jaccard = (
+                replace(estimate, group={**estimate.group, **group}) for estimate in numbers
+            )
+            label = f"{arm} · {facet}" if len(by_panel) > 1 else arm
+            moved.append(ForestRow(label=label, kind="member", estimate=changed))
+            rows.append(
                 (
                     model, task, arm, shift.tv.items, tv, shift.tv.p_value, jsd, wasserstein,
                     changed, jaccard,
                 )
             )  # fmt: skip
-    return (_shift_grid(shifts), _share_grid(shares)) if shifts else ()
+    if rows:
+        yield Curves(curves=tuple(curves), **declared("source-positions"))
+        yield Forest(rows=tuple(moved), **declared("source-changes"))
+        yield Grid(rows=tuple(rows), **declared("source-shift"))
+
+
+def _positions(arm: str, side: PositionDistribution, facet: str) -> Curve:
+    """The share of summary sentences from every tenth of the article."""
+    points = tuple(
+        (
+            100.0 * (at + 0.5) / BINS,
+            Estimate(measure="source_position", value=share, method="none: a share of sentences"),
+        )
+        for at, share in enumerate(side.shares or ())
+    )
+    return Curve(label=arm, points=points, facet=facet)
 
 
 def _shifts(
@@ -282,111 +315,68 @@ def _sentences(text: str) -> list[str]:
     return [text[start:end] for start, end in sentences(text)]
 
 
-def _shares(shift: PositionShift, *, after: bool) -> list[Value]:
-    side = shift.after if after else shift.before
-    return [side.articles, side.excluded, *(side.shares or (None,) * BINS)]
-
-
-def _signed(estimate: Estimate, group: dict[str, str]) -> Estimate:
-    return replace(estimate, group={**estimate.group, **group})
-
-
-def _shift_grid(rows: list[tuple[Value, ...]]) -> Grid:
-    return Grid(rows=tuple(rows), **declared("source-shift"))
-
-
-def _share_grid(rows: list[tuple[Value, ...]]) -> Grid:
-    tenths = [f"{10 * n}–{10 * (n + 1)} %" for n in range(BINS)]
-    return Grid(
-        rows=tuple(rows),
-        **declared(
-            "source-positions",
-            columns=(
-                Column(name=tenth, unit="percent", over="Position in the article")
-                for tenth in tenths
-            ),
-        ),
-    )
-
-
 # Changes of the scores, beside the controls
 
 
-RELEVANT, IRRELEVANT, TOP = (
-    "relevant sentences",
-    "irrelevant sentences",
-    "relevant sentences, top 3",
-)
-COMPARED = ((RELEVANT, IRRELEVANT), (TOP, RELEVANT))
-PANEL = (Column(name="Model"), Column(name="Data set"), Column(name="Measure"))
+RELEVANT, IRRELEVANT = "relevant sentences", "irrelevant sentences"
 
 
-def change_figures(panels: Sequence[Scores], level: float, seed: int) -> tuple[Figure, ...]:
+def change_figures(panels: Sequence[Scores], level: float) -> tuple[Grid, ...]:
     """The change of every corpus mean, and what the controls leave of it."""
-    return _changes(panels, level, seed), *_controls(panels, level, seed)
+    rows = tuple(row for panel in panels for row in _changes(panel, level))
+    controls = tuple(row for panel in panels for row in _controls(panel, level))
+    changes = Grid(rows=rows, **declared("relative-change"))
+    return (changes, Grid(rows=controls, **declared("controls"))) if controls else (changes,)
 
 
-def _changes(panels: Sequence[Scores], level: float, seed: int) -> Grid:
-    rows: list[tuple[Value, ...]] = []
-    for panel in panels:
-        old, again = panel.values[:, 0], panel.of(AGAIN)
-        for place, arm in enumerate(panel.arms):
-            if arm == ORIGINAL:
-                continue
-            new = panel.values[:, place]
-            both = ~np.isnan(old) & ~np.isnan(new)
-            net = None
-            if again is not None and arm != AGAIN:
-                net = _net(panel, old, new, again, level, seed)
-            rows.append(
-                (
-                    *_names(panel),
-                    arm,
-                    int(both.sum()),
-                    panel.left_out[place],
-                    panel.signed(_mean(panel, old, both, level)),
-                    panel.signed(_mean(panel, new, both, level)),
-                    _change(panel, old, new, level, seed),
-                    net,
-                )
-            )
-    return Grid(rows=tuple(rows), **declared("relative-change"))
+def _changes(panel: Scores, level: float) -> Iterator[tuple[Value, ...]]:
+    old, again = panel.values[:, 0], panel.of(AGAIN)
+    for place, arm in enumerate(panel.arms):
+        if arm == ORIGINAL:
+            continue
+        new = panel.values[:, place]
+        both = ~np.isnan(old) & ~np.isnan(new)
+        net = None
+        if again is not None and arm != AGAIN:
+            net = arm_difference(new, again, clusters=panel.clusters, level=level).difference
+        means = (
+            mean_score(np.where(both, x, np.nan)[:, None], clusters=panel.clusters, level=level)
+            for x in (old, new)
+        )
+        yield (
+            *_names(panel),
+            arm,
+            int(both.sum()),
+            panel.left_out[place],
+            *(panel.signed(mean) for mean in means),
+            panel.signed(score_change(old, new, clusters=panel.clusters, level=level)),
+            net and panel.signed(net),
+        )
 
 
-def _controls(panels: Sequence[Scores], level: float, seed: int) -> tuple[Grid, ...]:
+def _controls(panel: Scores, level: float) -> Iterator[tuple[Value, ...]]:
     """Relevant against irrelevant sentences, and three against one, over the same articles."""
-    rows: list[tuple[Value, ...]] = []
-    for panel in panels:
-        old = panel.values[:, 0]
-        for one, other in COMPARED:
-            first, second = panel.of(one), panel.of(other)
-            if first is None or second is None:
-                continue
-            net = _net(panel, old, first, second, level, seed)
-            rows.append((*_names(panel), one, other, net.items, net))
-    if not rows:
-        return ()
-    return (Grid(rows=tuple(rows), **declared("controls")),)
+    for one, other in _compared(panel.arms):
+        first, second = panel.of(one), panel.of(other)
+        if first is not None and second is not None:
+            found = arm_difference(first, second, clusters=panel.clusters, level=level)
+            net = panel.signed(found.difference)
+            yield (*_names(panel), one, other, net.items, found.differ, net, net.p_value)
+
+
+def _compared(arms: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each way of choosing relevant sentences, with its own control, or with fewer sentences."""
+    for arm in arms:
+        if arm.startswith("relevant"):
+            control, fewer = f"ir{arm}", re.sub(", top [0-9]+", "", arm)
+            if control in arms:
+                yield arm, control
+            elif fewer != arm and fewer in arms:
+                yield arm, fewer
 
 
 def _names(panel: Scores) -> tuple[str, str, str]:
     return panel.model, panel.task, MEASURES.get(panel.measure, panel.measure)
-
-
-def _mean(panel: Scores, values: Floats, both: np.ndarray, level: float) -> Estimate:
-    return accuracy(np.where(both, values, np.nan), clusters=panel.clusters, level=level)
-
-
-def _change(panel: Scores, old: Floats, new: Floats, level: float, seed: int) -> Estimate:
-    return panel.signed(relative_change(old, new, clusters=panel.clusters, level=level, seed=seed))
-
-
-def _net(
-    panel: Scores, old: Floats, new: Floats, other: Floats, level: float, seed: int
-) -> Estimate:
-    return panel.signed(
-        net_relative_change(old, new, other, clusters=panel.clusters, level=level, seed=seed)
-    )
 
 
 # Rewrites: do they say the same, and what did the rewriter not manage?

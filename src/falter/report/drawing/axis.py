@@ -125,8 +125,8 @@ def scales_of(figures: Sequence[Figure]) -> dict[str, Scale]:
     estimates: dict[str, list[Estimate]] = {}
     for figure in figures:
         if isinstance(figure, Forest):
-            drawn = [e for row in figure.rows for e in (row.estimate, row.together)]
-            estimates.setdefault(figure.scale, []).extend(e for e in drawn if e is not None)
+            drawn = [row.estimate for row in figure.rows if row.estimate is not None]
+            estimates.setdefault(figure.scale, []).extend(drawn)
     return {name: _scale(of_figure) for name, of_figure in estimates.items()}
 
 

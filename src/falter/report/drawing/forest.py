@@ -5,6 +5,8 @@ Places are percentages of the column, so the drawing stretches and its text does
 
 from __future__ import annotations
 
+from typing import Any
+
 from falter.records import numbers as n
 from falter.records.figures import Column, Forest, ForestRow, Value, Verdict
 from falter.records.types import Estimate
@@ -13,7 +15,6 @@ from falter.report.drawing.examples import change_marked
 from falter.report.drawing.tables import empty_note
 from falter.report.escape import Html
 from falter.report.markup import cell, dash, head, label, number, tag
-from falter.report.tables import TOGETHER
 from falter.report.words import provenance
 
 _DIAMOND = "M0 -6.5L6.5 0L0 6.5L-6.5 0Z"
@@ -51,8 +52,6 @@ def _head(figure: Forest, scale: Scale) -> Html:
             head(label(figure.of[:1].upper() + figure.of[1:], 40)),
             head(_axis(scale, figure), class_="plot", aria_label=f"{measured[:80]}, drawn"),
             head(measured, tag("span", interval, class_="ci"), class_="r"),
-            *([head("All together", class_="r wide", title=TOGETHER)]
-              if figure.has_families else []),
             *[head(label(column.name, 60), class_="r wide", title=column.about or None)
               for column in figure.columns],
         ),
@@ -66,9 +65,7 @@ def _row(row: ForestRow, figure: Forest, scale: Scale) -> Html:
     if row.estimate is not None:
         value = cell(number(row.estimate, figure.unit), class_=f"r {_class(row)}")
     cells = row.cells or (None,) * len(figure.columns)
-    together = n.shown(row.together, figure.unit).interval if row.together is not None else ""
-    more_cells = [cell(together, class_="r wide ci")] if figure.has_families else []
-    more_cells += [
+    more_cells = [
         cell(_content(content, column, row.estimate), class_="r wide")
         for content, column in zip(cells, figure.columns, strict=True)
     ]
@@ -116,8 +113,7 @@ def _picture(row: ForestRow, figure: Forest, scale: Scale) -> Html:
         tag("title", f"{about}\n{provenance(estimate)}"),
         tag("rect", width="100%", height="100%", fill="transparent"),
         *ground,
-        *_whisker(row.together, scale, "thin"),
-        *_whisker(estimate, scale, "whisker"),
+        *_whisker(estimate, scale),
         _mark(row, scale.at(estimate.value)),
         role="img",
         aria_label=about,
@@ -125,12 +121,13 @@ def _picture(row: ForestRow, figure: Forest, scale: Scale) -> Html:
     )
 
 
-def _whisker(estimate: Estimate | None, scale: Scale, kind: str) -> list[Html]:
+def _whisker(estimate: Estimate, scale: Scale) -> list[Html]:
     """The line of an interval, with an arrow where it leaves the picture."""
-    if estimate is None or estimate.low is None or estimate.high is None:
+    if estimate.low is None or estimate.high is None:
         return []
     ends = scale.at(estimate.low), scale.at(estimate.high)
-    shapes = [tag("line", x1=_share(ends[0]), x2=_share(ends[1]), y1="50%", y2="50%", class_=kind)]
+    line: dict[str, Any] = {"x1": _share(ends[0]), "x2": _share(ends[1])}
+    shapes = [tag("line", **line, y1="50%", y2="50%", class_="whisker")]
     for value, end, side in ((estimate.low, ends[0], "left"), (estimate.high, ends[1], "right")):
         if scale.beyond(value):
             shapes.append(_placed(end, tag("path", d=_ARROWS[side], class_="arrow")))
@@ -174,7 +171,6 @@ def _legend(figure: Forest) -> Html:
     bar = tag("line", x1=1, x2=25, y1=8, y2=8, class_="whisker")
     diamond = tag("svg", tag("path", d=_DIAMOND, class_="dot"), x=13, y=8, class_="at")
     line = tag("line", x1=13, x2=13, y1=0, y2=16, class_="average")
-    thin = tag("line", x1=1, x2=25, y1=8, y2=8, class_="thin")
     verdicts = {row.verdict for row in figure.rows if row.kind == "member"}
     kinds = {row.kind for row in figure.rows if row.estimate is not None}
     keys = [
@@ -183,8 +179,6 @@ def _legend(figure: Forest) -> Html:
         *([(bar + dot, "same", "the same within the margin")]
           if "equivalent" in verdicts else []),
         *([(bar + dot, "open", "undecided")] if "undecided" in verdicts else []),
-        *([(thin, "open", "interval, all together")]
-          if figure.has_families else []),
         *([(diamond, "open", "average of several")] if kinds - {"member"} else []),
         *([(line, "open", "average of all")] if "total" in kinds else []),
     ]  # fmt: skip

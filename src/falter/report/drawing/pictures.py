@@ -37,9 +37,9 @@ LEFT, PLOT, RIGHT = 250, 330, 260
 ROW, HEAD = 28, 56
 _WIDTH = LEFT + PLOT + RIGHT
 _LONGEST = 38
-_COLOURS = {"degraded": "#b9500f", "improved": "#2b6fb3", "equivalent": "#16827c"}
+_COLOURS = {"degraded": "#b3261e", "improved": "#22754a", "equivalent": "#0a62a9"}
 _OPEN = "#55636f"
-_PARTS = ("#8a6d00", "#a3316f", "#6b5b4b", "#2b6fb3", "#16827c", "#66717d")
+_PARTS = ("#8a6d00", "#a3316f", "#6b5b4b", "#7a5ba8", "#16827c", "#66717d")
 _PANE = 220
 """The height of one small chart of curves."""
 _CELL = 84
@@ -94,7 +94,6 @@ def _forest_row(row: ForestRow, at: int, figure: Forest, scale: Scale) -> Html:
     shapes = [_name(row.everyday or row.label, y)]
     estimate = row.estimate
     if estimate is not None and estimate.value is not None:
-        shapes += _line(row.together, y, scale, colour, 1)
         shapes += _line(estimate, y, scale, colour, 3)
         shapes.append(tag("circle", cx=_x(scale.at(estimate.value)), cy=y, r=5, fill=colour))
     if estimate is not None:
@@ -102,8 +101,8 @@ def _forest_row(row: ForestRow, at: int, figure: Forest, scale: Scale) -> Html:
     return tag("g", *shapes)
 
 
-def _line(estimate: Estimate | None, y: int, scale: Scale, colour: str, width: int) -> list[Html]:
-    if estimate is None or estimate.low is None or estimate.high is None:
+def _line(estimate: Estimate, y: int, scale: Scale, colour: str, width: int) -> list[Html]:
+    if estimate.low is None or estimate.high is None:
         return []
     x1, x2 = _x(scale.at(estimate.low)), _x(scale.at(estimate.high))
     return [tag("line", x1=x1, x2=x2, y1=y, y2=y, stroke=colour, stroke_width=width)]

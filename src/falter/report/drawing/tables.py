@@ -171,35 +171,19 @@ _MANY = 9
 
 
 class Shades:
-    """Values to a few shades, all readable in light and dark mode."""
+    """Values to a few shades of one hue, all readable in light and dark mode."""
+
+    key = ("z", *(f"n{step}" for step in range(1, STEPS + 1)))
 
     def __init__(self, values: Sequence[float], unit: Unit) -> None:
         self.unit = unit
         self.diverging = unit == "points" or any(v < 0 for v in values)
-        if self.diverging:
-            self.high = max((abs(v) for v in values), default=0.0) or 0.01
-            self.low = -self.high
-        else:
-            self.low, self.high = min(values, default=0.0), max(values, default=0.0)
+        self.low, self.high = min(values, default=0.0), max(values, default=0.0)
 
     def name(self, value: float) -> str:
-        """`z` at zero, `w1` to `w6` above, `b1` to `b6` below; else from `z` up to `n6`."""
-        if not self.diverging:
-            span = self.high - self.low
-            return self._shade("n", round(STEPS * (value - self.low) / span) if span else STEPS)
-        side = "w" if value > 0 else "b"
-        return self._shade(side, round(STEPS * abs(value) / self.high))
-
-    def _shade(self, side: str, step: int) -> str:
-        return f"{side}{min(step, STEPS)}" if step > 0 else "z"
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """All shades from the lowest value to the highest."""
-        if not self.diverging:
-            return ("z", *(f"n{step}" for step in range(1, STEPS + 1)))
-        better = [f"b{step}" for step in range(STEPS, 0, -1)]
-        return (*better, "z", *(f"w{step}" for step in range(1, STEPS + 1)))
+        """From `z` at the lowest value up to `n6` at the highest."""
+        span = self.high - self.low
+        return self.key[round(STEPS * (value - self.low) / span) if span else STEPS]
 
 
 def shades_of(figure: HeatMap) -> Shades:
@@ -264,12 +248,11 @@ def _cell(cell: Estimate | None, down: str, across: str, shades: Shades) -> Html
 
 
 def _key(shades: Shades) -> Html:
-    """The colours with the ends of their scale, for points also in words."""
+    """The shades with the ends of their scale."""
     low, high = (n.as_text(value, shades.unit) for value in (shades.low, shades.high))
-    words = ("better ", " worse") if shades.unit == "points" else ("", "")
     swatches = [tag("span", class_=f"h-{name}") for name in shades.key]
     ramp = tag("span", *swatches, class_="ramp", aria_hidden="true")
-    parts = [tag("span", f"{words[0]}{low} ", ramp, f" {high}{words[1]}", class_="scale")]
+    parts = [tag("span", f"{low} ", ramp, f" {high}", class_="scale")]
     clear = tag("b", "bold") + Html(": its interval excludes zero") if shades.diverging else ""
     parts += [tag("span", Html(clear))] if clear else []
     return tag("p", *parts, class_="key")

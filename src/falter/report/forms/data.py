@@ -16,7 +16,7 @@ from falter.report.escape import spreadsheet_cell, unhide
 from falter.report.marks import marked
 from falter.report.tables import COLUMNS, Row, figure_rows
 
-_NUMBERS = ("x", "value", "low", "high", "level", "p_value", "design_effect")
+_NUMBERS = ("x", "value", "low", "high", "own_low", "own_high", "level", "p_value", "design_effect")
 _COUNTS = ("items", "conditions", "excluded", "clusters", "seed")
 
 

@@ -303,7 +303,7 @@ def _heat(figure: HeatMap, rows: range, places: range) -> str:
             shade = shades.name(cell.value) if cell.value is not None and number.interval else ""
             interval = words(number.interval) or r"\strut"
             colour = rf"\cellcolor{{heat{shade}}}" if shade else ""
-            ink = r"\color{white}" if shade in ("w5", "w6", "b5", "b6", "n5", "n6") else ""
+            ink = r"\color{white}" if shade in ("n5", "n6") else ""
             cells.append(rf"{colour}{{{ink}\faltercell{{{text}}}{{{interval}}}}}")
         body.append(" & ".join((latex(figure.rows[row], _LABEL), *cells)) + r" \\")
     shape = f"L{{{0.175 * _LABEL / 2 + 0.2:.1f}cm}}" + "c" * len(places)
@@ -319,10 +319,9 @@ def _slim(name: str) -> str:
 def _key(figure: HeatMap) -> str:
     shades = shades_of(figure)
     low, high = (words(n.as_text(value, figure.unit)) for value in (shades.low, shades.high))
-    before, after = ("better ", " worse") if figure.unit == "points" else ("", "")
     boxes = "".join(rf"\textcolor{{heat{name}}}{{\rule{{9pt}}{{7pt}}}}" for name in shades.key)
     bold = r"\quad \textbf{bold}: its interval excludes zero" if shades.diverging else ""
-    return rf"{{\footnotesize {before}{low} {boxes} {high}{after}{bold}}}"
+    return rf"{{\footnotesize {low} {boxes} {high}{bold}}}"
 
 
 _TOP = r"""% Compiles by itself: pdflatex FILE.tex
@@ -335,14 +334,8 @@ _TOP = r"""% Compiles by itself: pdflatex FILE.tex
 \setlength{\textheight}{25cm}\setlength{\topmargin}{-1.6cm}
 \setlength{\parindent}{0pt}\setlength{\parskip}{5pt plus 1pt}
 \setlength{\emergencystretch}{3em}\raggedbottom
-\definecolor{worse}{HTML}{B5450B}\definecolor{better}{HTML}{0A62A9}
+\definecolor{worse}{HTML}{B3261E}\definecolor{better}{HTML}{22754A}
 \definecolor{heatz}{HTML}{F1F3F5}
-\definecolor{heatw1}{HTML}{FDE6D3}\definecolor{heatw2}{HTML}{FBCDA8}
-\definecolor{heatw3}{HTML}{F5AD77}\definecolor{heatw4}{HTML}{E58A4A}
-\definecolor{heatw5}{HTML}{B9500F}\definecolor{heatw6}{HTML}{8C3403}
-\definecolor{heatb1}{HTML}{DCEAF7}\definecolor{heatb2}{HTML}{B9D5EF}
-\definecolor{heatb3}{HTML}{8FBAE3}\definecolor{heatb4}{HTML}{629DD2}
-\definecolor{heatb5}{HTML}{2B6FB3}\definecolor{heatb6}{HTML}{0B4A84}
 \definecolor{heatn1}{HTML}{E6EAEE}\definecolor{heatn2}{HTML}{CDD5DD}
 \definecolor{heatn3}{HTML}{AAB6C2}\definecolor{heatn4}{HTML}{8291A0}
 \definecolor{heatn5}{HTML}{55636F}\definecolor{heatn6}{HTML}{333F4A}

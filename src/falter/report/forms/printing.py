@@ -81,7 +81,7 @@ Row = list[tuple[str, str]]
 PROSE = 100
 
 _ASCII = str.maketrans(
-    dict(zip("–−─━│┼┿●○◎◆◇◂▸⟨⟩×·’", "---=|++*o@#%<><>x|'", strict=True))
+    dict(zip("–−─━│┿●○◎◆◇◂▸⟨⟩×·’", "---=|+*o@#%<><>x|'", strict=True))
     | {"±": "+-", "…": "...", "⏎": "\\n", "⇥": "\\t"}
 )
 

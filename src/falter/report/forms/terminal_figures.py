@@ -34,7 +34,7 @@ from falter.report.words import colour, excludes_zero, heading
 INDENT = "  "
 LEAST, MOST = 24, 40
 STRIP, WIDE_STRIP, WIDE = 13, 21, 100
-_VERDICT_COLOURS = {"degraded": "bold red", "improved": "bold blue"}
+_VERDICT_COLOURS = {"degraded": "bold red", "improved": "bold green"}
 
 
 def forest_rows(figure: Forest, scale: Scale, out: Printer) -> list[Row]:
@@ -80,8 +80,7 @@ def _name(row: ForestRow) -> str:
 def strip(row: ForestRow, scale: Scale, size: int) -> str:
     """A small picture: `│` is zero, `━` the interval, `●` the estimate; `◆` for averages.
 
-    `─` is the interval that holds for all rows at once. A hollow `○` or `◇` means undecided, `◎`
-    the same within the margin.
+    A hollow `○` or `◇` means undecided, `◎` the same within the margin.
     """
     estimate = row.estimate
     if estimate is None:
@@ -92,15 +91,12 @@ def strip(row: ForestRow, scale: Scale, size: int) -> str:
 
     cells = [" "] * size
     zero = place(0.0)
-    for interval, drawn in ((row.together, "─"), (estimate, "━")):
-        if interval is None or interval.value is None:
-            continue
-        if interval.low is not None and interval.high is not None:
-            first, last = place(interval.low), place(interval.high)
-            cells[first : last + 1] = drawn * (last + 1 - first)
-            cells[0] = "◂" if scale.beyond(interval.low) else cells[0]
-            cells[-1] = "▸" if scale.beyond(interval.high) else cells[-1]
-    cells[zero] = {"─": "┼", "━": "┿"}.get(cells[zero], "│")
+    if estimate.value is not None and estimate.low is not None and estimate.high is not None:
+        first, last = place(estimate.low), place(estimate.high)
+        cells[first : last + 1] = "━" * (last + 1 - first)
+        cells[0] = "◂" if scale.beyond(estimate.low) else cells[0]
+        cells[-1] = "▸" if scale.beyond(estimate.high) else cells[-1]
+    cells[zero] = "┿" if cells[zero] == "━" else "│"
     if estimate.value is not None:
         full, hollow = ("●", "○") if row.kind == "member" else ("◆", "◇")
         mark = full if row.verdict in _VERDICT_COLOURS else hollow
@@ -218,7 +214,7 @@ def _laid(at: int, grid: Grid, out: Printer, most: int) -> _Laid:
     return _Laid(over, tuple(head), tuple(cells), tuple(styles), left, least)
 
 
-_CELL_COLOURS = {"worse": "bold red", "better": "bold blue", "": ""}
+_CELL_COLOURS = {"worse": "bold red", "better": "bold green", "": ""}
 
 
 def _grid_table(top: str, labels: Sequence[str], room: int, part: Sequence[_Laid]) -> list[Row]:

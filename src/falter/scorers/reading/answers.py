@@ -1,34 +1,276 @@
-"""The short free answer that a reply gives."""
+"""The short free answer that a reply gives: "The capital of France is **Paris**." says Paris."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from falter.scorers.reading._cleaning import answer_part, plain
-from falter.scorers.reading.phrases import declines
+from falter.records.lazy_regex import late_regex
+from falter.scorers.reading.cleaning import Cleaned, clean, is_cut
+from falter.scorers.reading.fields import objects
+from falter.scorers.reading.labels import folded
+from falter.scorers.reading.phrases import Row, all_stop_words, refusal_at, tag_text
 from falter.scorers.reading.reading import Reading
+from falter.text.words import sentences
 
-_MARKED = re.compile(
-    r"(?:^|\b)(?:(?:the|my)\s+)?(?:final |correct )?answer\W{0,4}(?:is\b\W{0,4}|:\W{0,4})([^\n]+)",
+MAX_WORDS = 12  # of an answer
+_ALONE = 6  # words of a reply that is its own answer, without a verb of its own
+_QUESTION_END = 1_000
+_EDGES = " \t\r\n\"'“”‘’«»„`*_.,;:!。、()[]"
+_MARK = re.compile(r"a(?:[ (][wdvae]){0,6}?(?:[ ,][ij](?:[ ][sd](?=[ ,:]))?|[:>-])")
+_DOUBT = frozenset("nhfrokq")
+_CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x")
+_REASON = late_regex(
+    r",? (?:because|since|which|who|where|while|whereas|although|though|as (?:it|the|this"
+    r"|they)|so that|but|due to"
+    r"|according to|weil|denn|da (?:es|der|die)|welche[rs]?|car|parce que|puisque|qui|porque"
+    r"|ya que|que|perché"
+    r"|poiché|want|omdat|pois|already|known for|known as|followed by|rather than|not)\b.*"
+    r"|[,;(–—] ?.*|\s-\s.*",
+    re.IGNORECASE | re.DOTALL,
+)
+_POLITE = late_regex(
+    r"\A(?:sure|certainly|of course|okay|ok|absolutely|great question|good question|gerne?"
+    r"|natürlich|bien sûr|claro"
+    r"|certo)[^\w\n]*?[,!.:](?:\s+here(?:'s| is)[^\n:]{0,40}:)?\s+",
     re.IGNORECASE,
 )
-_BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*")
-_EDGES = " \t\r\n\"'“”‘’`*_."
-_SHORT = 60
+_LEAD = late_regex(
+    r"\A(?:(?:it|this|that|he|she|they)"
+    r"(?:'s| is| was| are| were)|(?:i|we) (?:think|believe|would say)(?: it(?:'s| is| was))?"
+    r"|i'd say|es ist|das ist"
+    r"|c'est|es|è|é|het is|dat is|これは|それは)\s+",
+    re.IGNORECASE,
+)
+_BY = late_regex(
+    r"(?<=\s)(?:by|von|durch|par|por|da|dal|door|pelo|pela)\s+(?:the |der |den |le |la |el |il )?",
+    re.IGNORECASE,
+)
+_PASSIVE = late_regex(
+    r"\b(?:was|were|is|are|been|wurden?|worden|fue|fueron|est|sont|été|è|stat[oa]|foi|werd|werden)\b",
+    re.IGNORECASE,
+)
+_VERB_FIRST = late_regex(r"\A[a-zà-ÿ]+\s(?:in|at|on|for|from|to|as|im|am|en|à|nel|op)\s(?:the )?")
+_TIME = late_regex(
+    r"\s(?:in|on|at|around|im|am|en|le|nel|op|em|during|between)\s.*", re.IGNORECASE | re.DOTALL
+)
+_WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
+_VALUE_KEYS = late_regex(
+    r"answer|result|response|antwort|réponse|respuesta|risposta|antwoord|resposta|final", re.I
+)
 
 
 def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading[str]:
-    """Return the short answer that a reply states, or the one span that it prints in bold."""
-    text = answer_part(reply) or ""
-    if not text:
-        return Reading(reason="the reply holds no answer behind its thoughts")
-    if declines(text):
+    """Return the short answer that a reply states, or that its sentence gives to the question."""
+    cleaned = clean(reply)
+    if cleaned.reason:
+        return Reading(reason=cleaned.reason)
+    found = _set_off(cleaned)
+    if found is not None:
+        return found
+    cleaned.text = _POLITE.sub("", cleaned.text)
+    row = tag_text(cleaned.text, (), question)
+    marked = list(_marked(row))
+    if marked:
+        return _agreed(row, marked)
+    if not cleaned.is_whole:
+        return Reading(reason="the reply is too long, and its end marks no answer")
+    if refusal_at(row) is not None:
         return Reading(reason="the reply declines to answer")
-    if marked := list(_MARKED.finditer(plain(text))):
-        return Reading(answer=marked[-1][1].strip(_EDGES), tier="stated")
-    if len(text) <= _SHORT and "\n" not in text:
-        return Reading(answer=plain(text).strip(_EDGES), tier="stated")
-    bold = {span.strip(_EDGES) for span in _BOLD.findall(text)}
-    if len(bold) == 1:
-        return Reading(answer=bold.pop(), tier="stated")
-    return Reading(reason="the reply does not settle on one short answer")
+    if "p" in row.tags[1::2] or row.tags[-1] == "?":
+        return Reading(reason="the reply leaves the answer open")
+    asked = _stems(question[-_QUESTION_END:])
+    if (alone := _alone(row, cleaned, asked)) is not None:
+        return Reading(answer=alone, tier="stated")
+    if (bold := _bold(cleaned, asked)) is not None:
+        return Reading(answer=bold, tier="stated")
+    if cut or is_cut(cleaned.text):
+        return Reading(reason="the reply was cut off before it marked an answer")
+    if _CORRECTED.search(row.tags):
+        return Reading(reason="the reply corrects itself")
+    told = _told(cleaned.text, asked)
+    if told is None:
+        return Reading(reason="the reply does not settle on one short answer")
+    return Reading(answer=told, tier="inferred")
+
+
+def _trimmed(text: str) -> str:
+    text = text.strip().strip(_EDGES if not re.fullmatch(r"\W+", text.strip()) else " ")
+    return " ".join(text.split())
+
+
+def _short(text: str) -> str | None:
+    """Return a trimmed answer; None for one that is empty or too long."""
+    text = _trimmed(text)
+    return text if text and len(text.split()) <= MAX_WORDS and len(text) <= 200 else None
+
+
+def _set_off(cleaned: Cleaned) -> Reading[str] | None:
+    """Return the answer in a tag, in a box or under an object's key."""
+    for parts in (cleaned.tagged, cleaned.boxed):
+        known = {folded(part): part for part in map(_trimmed, parts) if part}
+        if len(known) == 1:
+            return Reading(answer=next(iter(known.values())), tier="stated")
+        if known:
+            return Reading(reason="two different answers are marked")
+    if "{" not in cleaned.raw or not (found := objects(cleaned.raw)):
+        return None
+    values = {k: v for k, v in found[-1].items() if isinstance(v, (str, int, float))}
+    named = {k: v for k, v in values.items() if _VALUE_KEYS.search(k)}
+    for some in (named, values):
+        if len(some) == 1 and (some is named or len(found[-1]) == 1):
+            return Reading(answer=_trimmed(str(next(iter(some.values())))), tier="stated")
+    return Reading(reason="no single value of the object is an answer")
+
+
+def _marked(row: Row) -> Iterator[tuple[int, str]]:
+    """Yield the answers behind marks, each with its place: "The answer is Paris."."""
+    bounds = list(sentences(row.text))
+    for first, last in row.sentences():
+        part = row.part(first, last)
+        if part[-1] == "?" or "a" not in part[1::2]:
+            continue
+        mark = next(iter(_MARK.finditer(part)), None)
+        if mark is None or not _DOUBT.isdisjoint(part[: mark.start()][1::2]):
+            continue
+        start = row.spans[first + (mark.end() - 2) // 2][1]
+        colon = mark[0][-1] in ":>-"
+        if colon and row.tags[2 * (first + mark.start() // 2)] not in "\n.>" and "i" not in mark[0]:
+            words = row.text[: row.spans[first + mark.start() // 2][0]].rpartition("\n")[2]
+            if len(words.split()) > 4:
+                continue
+        end = next((e for s, e in bounds if s <= start < e), len(row.text))
+        if colon:
+            rest = row.text[start:].lstrip(" \t:*=→⇒>-—–\n")
+            text = rest.partition("\n")[0]
+            inside = [text[s:e] for s, e in sentences(text)[:1]]
+            text = inside[0] if inside else text
+        else:
+            text = row.text[start:end].lstrip(" \t:*").partition("\n")[0]
+        if set(part[mark.end() :][:3]) & set("nro"):
+            continue
+        answer = _short(text) or _short(_REASON.sub("", text))
+        if answer is not None and not text.strip().lower().startswith(("that ", "not ")):
+            tail = _short(_REASON.sub("", answer)) if not colon or "," in answer[12:] else answer
+            yield start, tail or answer
+
+
+def _agreed(row: Row, marked: list[tuple[int, str]]) -> Reading[str]:
+    """Return the one answer of all marks, or the last where it replaces the others."""
+    at, last = marked[-1]
+    behind = tag_text(row.text[at:]).tags
+    if _CORRECTED.search(behind):
+        return Reading(reason="the reply takes its answer back")
+    if len({folded(answer) for _, answer in marked}) == 1:
+        return Reading(answer=last, tier="stated")
+    if "final" in row.text[max(0, at - 30) : at].lower():
+        return Reading(answer=last, tier="stated")
+    between = tag_text(row.text[marked[-2][0] : at]).tags
+    if _CORRECTED.search(between):
+        return Reading(answer=last, tier="inferred")
+    return Reading(reason="two different answers are marked")
+
+
+def _stems(text: str) -> frozenset[str]:
+    known = all_stop_words()
+    return frozenset(w[:5] for w in _words(text) if w not in known)
+
+
+def _words(text: str) -> list[str]:
+    return [folded(w) for w in _WORD.findall(text)]
+
+
+def _alone(row: Row, cleaned: Cleaned, asked: frozenset[str]) -> str | None:
+    """Return a reply of one short line, or its first line, that is an answer and no sentence."""
+    line, _, rest = cleaned.text.partition("\n")
+    line = line.strip()
+    first = [line[s:e] for s, e in sentences(line)[:1]]
+    if first and (rest.strip() or len(first[0]) < len(line)):
+        if len(_words(first[0])) > 4:
+            return None
+        line = first[0]
+    body = _LEAD.sub("", line)
+    words = _words(body)
+    tags = tag_text(body).tags[1::2]
+    if not words and body.strip():
+        return body.strip() if len(body.strip()) <= 12 else None
+    if len(words) > _ALONE or set(tags) & set("nhoxpzj") or line.endswith(("?", ":")):
+        return None
+    stems = {w[:5] for w in words}
+    verb = "i" in tags or (len(words) > 3 and stems & asked)
+    if verb or (stems & asked and len(stems & asked) * 2 >= len(stems) and len(words) > 1):
+        return None
+    return _short(re.sub(r"\s\([^()]*\)\W*\Z", "", body))
+
+
+def _bold(cleaned: Cleaned, asked: frozenset[str]) -> str | None:
+    """Return the only short span in bold type that does more than repeat the question."""
+    spans = {folded(_trimmed(span)): _trimmed(span) for span in cleaned.bold}
+    if len(spans) != 1:
+        return None
+    span = next(iter(spans.values()))
+    stems = _stems(span)
+    repeats = len(stems & asked)
+    if cleaned.bold[0].rstrip().endswith(":") or len(span.split()) > 6 or repeats * 2 > len(stems):
+        return None
+    return _short(span)
+
+
+def _told(text: str, asked: frozenset[str]) -> str | None:
+    """Return what the sentence that repeats most of the question adds to it."""
+    if not asked:
+        return None
+    best, share = "", 0.0
+    for start, end in sentences(text)[:6]:
+        sentence = text[start:end]
+        found = len(_stems(sentence) & asked) / len(asked)
+        if found > share and not sentence.endswith("?"):
+            best, share = sentence, found
+    if share < 0.3:
+        return None
+    tags = tag_text(best).tags[1::2]
+    if set(tags) & set("nhofpj"):
+        return None
+    return _added(best, asked)
+
+
+def _added(sentence: str, asked: frozenset[str]) -> str | None:
+    """Return the words of a sentence beside its copula that are not those of the question."""
+    known = all_stop_words()
+    row = tag_text(sentence)
+    copulas = [n for n, tag in enumerate(row.tags[1::2]) if tag in "i"]
+    by = next((m for m in _BY.finditer(sentence) if _PASSIVE.search(sentence, 0, m.start())), None)
+    if by and _stems(sentence[: by.start()]) & asked and not copulas[1:]:
+        agent = _TIME.sub("", _REASON.sub("", sentence[by.end() :]))
+        if agent[:1].isupper():  # "von Goethe geschrieben"
+            agent = re.sub(r"(?:\s[a-zß-ÿ]+)+\W*\Z", "", agent)
+        return _short(agent)
+    for n in copulas:
+        before, after = sentence[: row.spans[n][0]], sentence[row.spans[n][1] :]
+        told, said = _stems(before), _stems(after)
+        repeated = said & asked and not said - asked
+        if len(told & asked) * 2 >= len(asked) and not repeated and _WORD.search(after):
+            return _short(_VERB_FIRST.sub("", _REASON.sub("", after).strip()))
+        if (
+            told
+            and not told & asked
+            and len(said & asked) * 2 >= min(len(asked), len(said))
+            and said & asked
+        ):
+            head = _LEAD.sub("", before)
+            return _short(head.rpartition(",")[2] if "," in head else head)
+    runs: list[tuple[int, int]] = []
+    for match in _WORD.finditer(sentence):
+        word = folded(match[0])
+        if word in known:
+            continue
+        if word[:5] in asked:
+            runs.append((-1, -1))
+        elif runs and runs[-1][0] >= 0:
+            runs[-1] = (runs[-1][0], match.end())
+        else:
+            runs.append(match.span())
+    new = [run for run in runs if run[0] >= 0]
+    if len(new) != 1:
+        return None
+    return _short(_VERB_FIRST.sub("", _REASON.sub("", sentence[slice(*new[0])])))

@@ -1,19 +1,208 @@
-"""The JSON object in a reply."""
+"""The JSON object in a reply, repaired where that is unambiguous."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, NamedTuple
 
-from falter.scorers.reading._cleaning import answer_part
-from falter.scorers.reading._wrapped import objects
+import orjson
+
+from falter.records.lazy_regex import late_regex
+from falter.scorers.reading.cleaning import LONGEST, answer_part
 from falter.scorers.reading.reading import Reading
+
+MAX_DEPTH = 50
+MAX_ATTEMPTS = 20  # objects of a text that are begun
+MAX_QUOTES = 100  # inside one text of an object
+_NAMES: dict[str, Any] = {
+    "true": True, "True": True, "false": False, "False": False,
+    "null": None, "None": None, "undefined": None, "NaN": None,
+}  # fmt: skip
+_SPACE = late_regex(r"(?:\s|//[^\n]*|/\*[^*]*\*/|#[^\n]*)*")
+_BARE = late_regex(r"[^\s,:{}\[\]\"']+(?:[ \t]+[^\s,:{}\[\]\"']+)*")
+_CLOSES = late_regex(r"\s*(?:[,:}\]=]|//|/\*|#|\Z)")
+_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "”": "”"}
+_MAX_DIGITS = 400  # of a number
+
+
+class _Broken(Exception):
+    """The text is no object, however leniently it is read."""
+
+
+class _Lenient:
+    """A reader of one object that forgives quotes, commas, comments and names of other languages.
+
+    `at` is behind what was read. An object that ends with the text behind a whole value is closed,
+    and `whole` is False then; one that ends inside a value, or behind a number, is broken.
+    """
+
+    def __init__(self, text: str, at: int) -> None:
+        self.text, self.at, self.whole = text, at, True
+
+    def space(self) -> str:
+        match = _SPACE.match(self.text, self.at)
+        self.at = match.end() if match else self.at
+        return self.text[self.at : self.at + 1]
+
+    def value(self, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise _Broken
+        head = self.space()
+        if head == "{":
+            return self.object(depth)
+        if head == "[":
+            return self.array(depth)
+        return self.string() if head in _QUOTES else self.bare()
+
+    def object(self, depth: int = 0) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        self.at += 1
+        while (head := self.space()) != "}":
+            if head == ",":
+                self.at += 1
+                continue
+            key = self.string() if head and head in _QUOTES else self.word()
+            if self.space() not in (":", "="):
+                raise _Broken
+            self.at += 1
+            value = self.value(depth + 1)
+            if key in found and found[key] != value:
+                raise _Broken
+            found[key] = value
+            if (head := self.space()) not in (",", "}"):
+                if head or not isinstance(value, (str, list, dict)) or self.text[-1:].isalnum():
+                    raise _Broken
+                self.whole = False
+                return found
+        self.at += 1
+        return found
+
+    def array(self, depth: int) -> list[Any]:
+        found: list[Any] = []
+        self.at += 1
+        while (head := self.space()) != "]":
+            if head == ",":
+                self.at += 1
+                continue
+            found.append(self.value(depth + 1))
+            if self.space() not in (",", "]"):
+                raise _Broken
+        self.at += 1
+        return found
+
+    def string(self) -> str:
+        """Read a text in quotes; a quote inside it that closes nothing belongs to it."""
+        closing, start = _QUOTES[self.text[self.at]], self.at + 1
+        at = start
+        for _ in range(MAX_QUOTES):
+            if (at := self.text.find(closing, at)) < 0:
+                break
+            slashes = 0
+            while at - slashes > start and self.text[at - slashes - 1] == "\\":
+                slashes += 1
+            if slashes % 2 == 0 and _CLOSES.match(self.text, at + 1):
+                self.at = at + 1
+                return _unescaped(self.text[start:at])
+            at += 1
+        raise _Broken
+
+    def word(self) -> str:
+        match = _BARE.match(self.text, self.at)
+        if match is None:
+            raise _Broken
+        self.at = match.end()
+        return match[0]
+
+    def bare(self) -> Any:
+        word = self.word()
+        if word in _NAMES:
+            return _NAMES[word]
+        if len(word) <= _MAX_DIGITS:
+            try:
+                return orjson.loads(word.lstrip("+"))
+            except ValueError:
+                pass
+        return word
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    inner = text.replace("\\'", "'").replace('\\"', '"').replace('"', '\\"').replace("\n", "\\n")
+    try:
+        return str(orjson.loads(f'"{inner}"'))
+    except ValueError:
+        return text
+
+
+class Found(NamedTuple):
+    """An object of a text, where it begins and ends, and whether it was closed."""
+
+    value: dict[str, Any]
+    start: int
+    end: int
+    whole: bool
+
+
+def objects(text: str) -> list[dict[str, Any]]:
+    """Return the JSON objects of a text in order, those inside others left out."""
+    return [found.value for found in _located(text)]
+
+
+def _located(text: str) -> list[Found]:
+    found = list[Found]()
+    at = attempts = 0
+    while attempts < MAX_ATTEMPTS and (at := text.find("{", at)) >= 0:
+        attempts += 1
+        reader = _Lenient(text, at)
+        try:
+            value = reader.object()
+        except _Broken:
+            at += 1
+            while text[at : at + 1] == "{":  # one attempt for a whole run of brackets
+                at += 1
+            continue
+        found.append(Found(value, at, reader.at, reader.whole))
+        at = reader.at
+    return found
+
+
+_REPLACED = late_regex(
+    r"\b(?:wait|correct(?:ion|ed)|actually|sorry|instead|final|updated|revised|should be"
+    r"|i mean|rather"
+    r"|korrigiert|korrektur|corrig|corretto|gecorrigeerd)\b|訂正",
+    re.IGNORECASE,
+)
+_PLACEHOLDER = late_regex(
+    r"\s*(?:<[^<>]*>|\.{2,}|…|\[[^\[\]]*\]|string|number|integer|boolean|your .*)\s*", re.I
+)
 
 
 def read_fields(reply: str) -> Reading[dict[str, Any]]:
-    """Return the JSON object of a reply, repaired where that is unambiguous."""
-    found = [one for one in objects(answer_part(reply) or "") if one.whole]
+    """Return the JSON object of a reply, repaired where that is unambiguous.
+
+    Of several objects that differ the last counts if words between them replace the others.
+    """
+    text, is_whole, reason = answer_part(reply)
+    if reason:
+        return Reading(reason=reason)
+    if not is_whole and reply.lstrip()[:1] == "{":
+        return Reading(reason=f"the object is longer than {LONGEST:,} characters")
+    if text.startswith('"{'):  # an object inside a JSON string
+        text = _unescaped(text.strip('"'))
+    found = [one for one in _located(text) if one.value and not _is_template(one.value)]
     if not found:
-        return Reading(reason="the reply holds no JSON object")
-    if any(one.value != found[0].value for one in found):
-        return Reading(reason="the reply holds several JSON objects that differ")
-    return Reading(answer=found[0].value, tier="stated")
+        return Reading(reason="the reply holds no JSON object with values")
+    last = found[-1]
+    if any(one.value != last.value for one in found):
+        if not _REPLACED.search(text[found[-2].end : last.start][-300:]):
+            return Reading(reason="the reply holds several JSON objects that differ")
+        return Reading(answer=last.value, tier="inferred")
+    return Reading(answer=last.value, tier="stated" if last.whole else "inferred")
+
+
+def _is_template(value: dict[str, Any]) -> bool:
+    """Return True if an object describes a form, and fills nothing in."""
+    if "properties" in value or "$schema" in value:
+        return True
+    return all(isinstance(v, str) and _PLACEHOLDER.fullmatch(v) for v in value.values())

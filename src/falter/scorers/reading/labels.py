@@ -2,26 +2,375 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
+from functools import cache, lru_cache
 
-from falter.scorers.reading import _labels, _yes_no
-from falter.scorers.reading.phrases import tier_of
+from falter.records.lazy_regex import late_regex
+from falter.scorers.reading.candidates import (
+    NO_CANDIDATE,
+    Finder,
+    Span,
+    content_words,
+    settle,
+)
+from falter.scorers.reading.cleaning import Cleaned, clean, is_cut
+from falter.scorers.reading.fields import objects
+from falter.scorers.reading.phrases import (
+    LANGUAGES,
+    all_stop_words,
+    phrases,
+    refusal_at,
+    tag_text,
+)
 from falter.scorers.reading.reading import Reading
+
+MOST = 200  # labels of one set
+_WORD = re.compile(
+    r"(?:(?<![^\W_])[-−])?\d+(?:[.,]\d+)*|[^\W\d_\u3040-\u9fff]+(?:\+\+|#)?|[\u3040-\u9fff]"
+)
+_INSIDE = frozenset(" \t\n_/-'\"’,;.()&:*")
+_MAX_GAP = 5  # characters between two words of a label
+_AND = frozenset(["and", "und", "et", "y", "e", "en"])
+_ENDINGS = ("ment", "ness", "tion", "ion", "ing", "ly", "ed", "os", "as", "o", "a", "e", "d", "s")
+_FORMS_WORDS = " s es d ed ly al ally ing er e n en r o a os as ness tion ion ment able ive"
+_FORMS = frozenset(_FORMS_WORDS.split(" "))
+_SHORT = 3  # letters of a label that counts only in its own case
+_STEM = 4  # first letters by which inflected labels are looked up
+_NEGATED = ("in", "un", "im", "ir", "dis", "non")
+
+
+def folded(text: str) -> str:
+    """Return a text in lower case without accents, character by character."""
+    low = text.lower()
+    if low.isascii() and len(low) == len(text):
+        return low
+    return "".join(map(_folded_character, text))
+
+
+@lru_cache(maxsize=4096)
+def _folded_character(char: str) -> str:
+    base = unicodedata.normalize("NFD", char.lower())[:1]
+    return base if len(base) == 1 and base < "\u3040" else char
+
+
+def _label_words(label: str) -> tuple[str, ...]:
+    words = _WORD.findall(folded(label))
+    return tuple(w for n, w in enumerate(words) if n == 0 or w not in _AND)
+
+
+class _Index:
+    """Labels by their first words, and single words by their first letters."""
+
+    def __init__(self, labels: tuple[str, ...]) -> None:
+        self.labels = labels
+        self.by_word: dict[str, list[tuple[tuple[str, ...], int]]] = {}
+        self.by_stem: dict[str, list[tuple[str, str, int]]] = {}
+        self.symbols: list[tuple[str, int]] = []
+        names = [folded(label) for label in labels]
+        self.names = {name.strip(" .\"'`*"): n for n, name in enumerate(names)}
+        for n, label in enumerate(labels):
+            words = _label_words(label)
+            if not words or any(c in "<>{}[]=^|\\" for c in label):
+                self.symbols.append((label, n))
+                continue
+            self._add(words, n)
+            if len(words) > 1 and words[0].isalpha() and len(label) <= 30:
+                self._add(("".join(words),), n)
+            if len(words) == 1 and words[0].isalpha() and len(words[0]) > _SHORT:
+                stem = _stem(words[0])
+                if not any(other != words[0] and other.startswith(stem) for other in names):
+                    self.by_stem.setdefault(stem[:_STEM], []).append((stem, words[0], n))
+                if len(labels) == 2:
+                    for prefix in _NEGATED:
+                        if prefix + words[0] not in names:
+                            self._add((prefix + words[0],), 1 - n)
+        for found in self.by_word.values():
+            found.sort(key=lambda entry: -len(entry[0]))
+
+    def _add(self, words: tuple[str, ...], n: int) -> None:
+        self.by_word.setdefault(words[0], []).append((words[1:], n))
+
+    def find(self, text: str) -> list[Span]:
+        """Return the labels of a text: where each begins and ends, and its number."""
+        low = folded(text)
+        if len(text) < 200 and (n := self.names.get(low.strip(" .\"'`*"))) is not None:
+            return [(0, len(text), n)]
+        words = [(m.start(), m.end(), m[0]) for m in _WORD.finditer(low)]
+        found, at = list[Span](), 0
+        while at < len(words):
+            count, who = self._match(low, words, at)
+            if count and self._is_cased(text, words[at][0], words[at + count - 1][1], who):
+                found.append((words[at][0], words[at + count - 1][1], who))
+            at += max(1, count)
+        if self.symbols:
+            found = self._with_symbols(text, found)
+        return found
+
+    def _with_symbols(self, text: str, found: list[Span]) -> list[Span]:
+        """Return the labels that are formulas or signs too, the longest first."""
+        taken = list[Span]()
+        for label, n in sorted(self.symbols, key=lambda entry: -len(entry[0])):
+            start = text.find(label)
+            while start >= 0 and len(taken) < MOST:
+                end = start + len(label)
+                beside = (
+                    text[max(0, start - 1) : start] + label[:1],
+                    label[-1:] + text[end : end + 1],
+                )
+                joined = any(len(pair) == 2 and pair.isalnum() for pair in beside)
+                if not joined and not any(s < end and start < e for s, e, _ in taken):
+                    taken.append((start, end, n))
+                start = text.find(label, end)
+        free = [f for f in found if not any(s < f[1] and f[0] < e for s, e, _ in taken)]
+        return sorted([*taken, *free])
+
+    def _match(self, low: str, words: list[tuple[int, int, str]], at: int) -> tuple[int, int]:
+        """Return how many words the longest label that begins at a word has, and its number."""
+        word = words[at][2]
+        for rest, n in self.by_word.get(word, ()):
+            end = at
+            for wanted in rest:
+                end += 1
+                if end < len(words) and words[end][2] in _AND:
+                    end += 1
+                if end >= len(words) or words[end][2] != wanted:
+                    break
+                gap = low[words[end - 1][1] : words[end][0]]
+                if len(gap) > _MAX_GAP or not _INSIDE.issuperset(gap):
+                    break
+            else:
+                return end - at + 1, n
+        for stem, _, n in self.by_stem.get(word[:_STEM], ()):
+            if word.startswith(stem) and word[len(stem) :] in _FORMS:
+                return 1, n
+        return 0, -1
+
+    def _is_cased(self, text: str, start: int, end: int, who: int) -> bool:
+        """Return False for a short name in another case inside a text: "go" is not Go."""
+        label = self.labels[who]
+        if len(label) > _SHORT or label == label.lower() or len(text) <= 20:
+            return True
+        return text[start:end] == label
+
+
+def _stem(word: str) -> str:
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= (_STEM + (len(ending) > 2)):
+            return word[: -len(ending)]
+    return word
+
+
+@lru_cache(maxsize=256)
+def _index(labels: tuple[str, ...]) -> _Index:
+    return _Index(labels)
+
+
+def label_finder(labels: Sequence[str]) -> Finder:
+    """Return a finder of labels in any case, with other separators, accents and endings."""
+    return _index(tuple(labels)).find
 
 
 def read_label(
     reply: str, labels: Sequence[str], question: str = "", *, cut: bool = False
 ) -> Reading[str]:
     """Return the label that a reply settles on, as it is written in `labels`."""
-    found = _labels.read_label(reply, labels, question)
-    if found is None:
-        return Reading(reason="the reply does not settle on one label")
-    return Reading(answer=found, tier=tier_of(reply))
+    if not labels or len(labels) > MOST:
+        return Reading(reason=f"a label cannot be read among {len(labels)}")
+    cleaned = clean(reply, keeps_tags=any("<" in label for label in labels))
+    if cleaned.reason:
+        return Reading(reason=cleaned.reason)
+    found = settle(cleaned, label_finder(labels), len(labels), question)
+    if found.answer is None:
+        return Reading(reason=found.reason)
+    if found.tier == "inferred" and (cut or is_cut(cleaned.text)):
+        return Reading(reason="the reply was cut off before it marked an answer")
+    return Reading(answer=labels[found.answer], tier=found.tier)
+
+
+# Yes or no.
+
+
+YES, NO = 0, 1
+_STRONG_WORDS = (
+    "yes no ja nein oui non sí sì sim não nee nope yep yeah はい いいえ si nao incorrect"
+)
+_STRONG = frozenset(_STRONG_WORDS.split())
+"""Words that answer even where the sentence goes on: "No it is not"."""
+_OPENS = late_regex(
+    r"(?:\A|[\n.!?:;→>—–|。、：…☀-➿\U0001f300-\U0001faff]|\b(?:so|is|be|say|thus|hence|therefore|answer|donc"
+    r"|also|daher|dus|logo|quindi|luego|portanto|lautet|ist|est|es|è|é|but|and|probably|afraid|think"
+    r"|believe|guess|leider|unfortunately|simply|clear|dat|que|che|a|resounding|definite),?)"
+    r"[\s\"'*_“«„(\[-]*\Z|,[ ]\Z",
+    re.IGNORECASE,
+)
+_STOPS = late_regex(r"[\s\"'*_”»)\]]*(?:\Z|[.,!;:\n—–|。、」}…=]|-\W)", re.IGNORECASE)
+_GOES_ON = late_regex(
+    r"[ ](?:it|they|he|she|that|this|there|you|we|i|the|not|er|sie|es|il|elle|lui|hij|ze|ele"
+    r"|ela)\b",
+    re.IGNORECASE,
+)
+_IDLE = late_regex(
+    r"[,.!]?\s*(?:i (?:know|understand|see|could|will|get|realise|realize)|let['’ ]|problem|worries"
+    r"|matter|doubt|what\b|happy|thank|you['’]re (?:right|welcome)|here|or no\b|and no\b"
+    r"|ich (?:weiß"
+    r"|verstehe)|je (?:sais|comprends)|i['’]d (?:be|love|like)|i['’]ll|i can (?:help|do)|we need to"
+    r"|the question|good question|that['’]s (?:a|an|one|what)\b|this is a (?:good|great)"
+    r"|interesting)",
+    re.IGNORECASE,
+)
+_BOTH = late_regex(
+    r"\b(?:yes and no|yes or no|ja und nein|jein|oui et non|sí y no|sì e no|ja en nee|sim e não)\b"
+    r"|はいでもいいえでも|^\W*(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não"
+    r"|it (?:does|is|can|will|has)"
+    r"|they (?:do|are|can|will)|you (?:can|may))\b[ ,—–-]*(?:(?:but|aber|mais|pero|ma|maar|mas) )?"
+    r"(?:(?:only|nur|seulement|uniquement|sólo|solo|alleen|apenas|só) )?"
+    r"(?:if(?! (?:you (?:ask|look|read|want)|i|we|memory)\b)|unless|provided|as long as|assuming"
+    r"|subject to|wenn(?! man)|falls|sofern|si|se|als|mits|à condition|siempre que|purché"
+    r"|desde que)\b"
+    r"|^\W*(?:yes|ja|oui|sí|sì|sim)\b[ ,—–-]*(?:but |aber |mais |pero |ma |maar |mas )?(?:only|nur"
+    r"|seulement|uniquement|sólo|solo|alleen|apenas|só) (?:with|under|in|mit|unter|bei|avec"
+    r"|sous|con"
+    r"|bajo|met|onder|com|sob)\b",
+    re.IGNORECASE,
+)
+
+
+@cache
+def _spoken() -> _Index:
+    """Return the words that say yes or no by themselves, in all languages."""
+    index = _Index(())
+    for language in LANGUAGES:
+        for n, name in enumerate(("yes", "no")):
+            for phrase in phrases(language, name):
+                words = tuple(_WORD.findall(folded(phrase)))
+                if all(known[0] != words[1:] for known in index.by_word.get(words[0], ())):
+                    index.by_word.setdefault(words[0], []).append((words[1:], n))
+    for found in index.by_word.values():
+        found.sort(key=lambda entry: -len(entry[0]))
+    index.labels = ("yes", "no")
+    return index
+
+
+def _find_yes_no(text: str) -> list[Span]:
+    """Return the words that say yes or no where they stand as an answer does."""
+    found, asides = list[Span](), list[Span]()
+    for start, end, who in _spoken().find(text):
+        before, word = text[max(0, start - 80) : start], text[start:end].lower()
+        if not _OPENS.search(before[-30:]) or _IDLE.match(text, end):
+            continue
+        inside = before.endswith(", ")
+        if inside and (word not in _STRONG or _GRANTS.match(text, end)):
+            continue
+        if _STOPS.match(text, end) or (word in _STRONG and _GOES_ON.match(text, end)):
+            own = _OWN_ANSWER.search(before) and not text[end : end + 2].strip(" .*|")
+            (asides if own else found).append((start, end, who))
+    return sorted([*found, *asides]) if len(asides) < 2 else found
+
+
+_GRANTS = late_regex(r",? (?:but|aber|mais|pero|ma|maar|mas)\b", re.IGNORECASE)
+_OWN_ANSWER = late_regex(
+    r"\?[\s*_]*\Z|^(?![\W_]*(?:so|thus|therefore|hence|answer|final|overall|result|verdict|conclusion"
+    r"|short|in short)\b)[^\n]*\w[^\n]*[:.)|–—-][\s*_]*\Z",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What stands before a yes or no that answers a question of the reply's own, or a row of it."""
 
 
 def read_yes_no(reply: str, question: str = "", *, cut: bool = False) -> Reading[str]:
-    """Return "yes" or "no" as a reply says it."""
-    found = _yes_no.read_yes_no(reply, question)
-    if found is None:
-        return Reading(reason="the reply says neither yes nor no")
-    return Reading(answer=found, tier=tier_of(reply))
+    """Return "yes" or "no" as a reply says it, also by stating what the question asks."""
+    cleaned = clean(reply)
+    if cleaned.reason:
+        return Reading(reason=cleaned.reason)
+    if _BOTH.search(cleaned.text[:500]):
+        return Reading(reason="the reply says yes under a condition, or both")
+    found = settle(cleaned, _find_yes_no, 0, question, opens=True)
+    if found.answer is None:
+        found = _by_flag(cleaned, question) or found
+    if found.answer is None and question and found.reason == NO_CANDIDATE:
+        found = _restated(cleaned.text, question)
+    if found.answer is None:
+        return Reading(reason=found.reason)
+    if found.tier == "inferred" and (cut or is_cut(cleaned.text)):
+        return Reading(reason="the reply was cut off before it marked an answer")
+    return Reading(answer=("yes", "no")[found.answer], tier=found.tier)
+
+
+_REVERSED = late_regex(r"^(?:no|not|un|in|im|is_?not|missing|without|lacks|error)|n't", re.I)
+
+
+def _by_flag(cleaned: Cleaned, question: str) -> Reading[int] | None:
+    """Return the only truth value of the last object, or the only one that the question names."""
+    found = objects(cleaned.raw) if "{" in cleaned.raw else []
+    flags = {str(k): v for k, v in found[-1].items() if isinstance(v, bool)} if found else {}
+    if len(flags) > 1:
+        asked = content_words(question)
+        flags = {k: v for k, v in flags.items() if content_words(k.replace("_", " ")) & asked}
+    if len(flags) != 1 or _REVERSED.search(next(iter(flags))):
+        return None
+    return Reading(answer=YES if next(iter(flags.values())) else NO, tier="stated")
+
+
+_PRONOUN = late_regex(
+    r"[\W_]*(?:\w+,? )?(?:it|they|he|she|this|that|you|there|er|sie|es|il|elle|ça|ello|hij|het"
+    r"|ele|ela)\b",
+    re.IGNORECASE,
+)
+
+
+def _restated(text: str, question: str) -> Reading[int]:
+    """Return yes for a sentence with all words of the question in their order, no if it denies.
+
+    A pronoun may stand for the first of the words in a sentence that draws a conclusion.
+    """
+    unread: Reading[int] = Reading(reason="the reply says neither yes nor no")
+    asked = _last_question(question)
+    wanted = _stems(asked)
+    row = tag_text(text, (), question)
+    if len(wanted) < 2 or refusal_at(row) is not None or "p" in row.tags or "x" in row.tags:
+        return unread
+    known: int | None = None
+    denied = tag_text(asked).tags.count("n")
+    for start, end in row.sentences():
+        part = row.part(start, end)
+        if part[-1] == "?" or set(part[1::2]) & {"h", "f", "o", "j", "u"}:
+            continue
+        sentence = text[row.spans[start][0] : row.spans[end - 1][1]]
+        said = [_positive(word, wanted) for word in _stems(sentence, keep=True)]
+        flips = sum(flip for _, flip in said)
+        led = end == len(row.spans) and _PRONOUN.match(sentence)
+        most = len(wanted) // 2 if led else 0
+        if not any(_in_order(wanted[k:], [word for word, _ in said]) for k in range(most + 1)):
+            continue
+        who = YES if (part.count("n") + part.count("r") + flips - denied) % 2 == 0 else NO
+        if known not in (None, who):
+            return Reading(reason="the reply says the question's words both ways")
+        known = who
+    return unread if known is None else Reading(answer=known, tier="inferred")
+
+
+def _last_question(question: str) -> str:
+    """Return the last sentence of a question that asks; all of it if none does."""
+    asking = re.findall(r"[^.?!\n]*\?", question[-2000:])
+    return asking[-1] if asking else question[-300:]
+
+
+def _stems(text: str, *, keep: bool = False) -> list[str]:
+    """Return the stems of a text's words but the commonest; with `keep`, whole words."""
+    known = all_stop_words()
+    words = (w for w in re.findall(r"[^\W_]{2,}", folded(text)) if w not in known)
+    return [w if keep else w[:5] for w in words]
+
+
+def _positive(word: str, wanted: Sequence[str]) -> tuple[str, bool]:
+    """Return the stem of a word, and whether it denies one that is wanted: "invalid"."""
+    for prefix in _NEGATED:
+        if word.startswith(prefix) and word[len(prefix) :][:5] in wanted:
+            return word[len(prefix) :][:5], True
+    return word[:5], False
+
+
+def _in_order(wanted: Sequence[str], said: Sequence[str]) -> bool:
+    rest = iter(said)
+    return all(word in rest for word in wanted)

@@ -1,12 +1,140 @@
-"""The option of a multiple-choice question that a reply settles on."""
+"""The option of a multiple-choice question that a reply settles on: by letter, text or place."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import cache, lru_cache
 
-from falter.scorers.reading import _letters
-from falter.scorers.reading.phrases import tier_of
+from falter.records.lazy_regex import late_regex
+from falter.scorers.reading.candidates import Finder, Span, settle
+from falter.scorers.reading.cleaning import clean, is_cut
+from falter.scorers.reading.labels import MOST, label_finder
+from falter.scorers.reading.phrases import LANGUAGES, words_of
 from falter.scorers.reading.reading import Reading
+
+_COUNTED = late_regex(
+    r"(?:\b(?:vitamine?s?|plan|points?|team|section|group|class|type|grade|hepatitis|set|box|room"
+    r"|line|figure|fig\.|table|appendix|step|part|level|constant|variable|angle|side|triangle|matrix"
+    r"|event|person|player|company|city|town|train|gate|platform|block|building|exhibit|model|version"
+    r"|series|chapter|drive|key|size|cup|site|node|server|zone|area|unit|factory|process|task"
+    r"|sample|substance|liquid|product|country|graph|curve|circle|vertex|program|language"
+    r"|written in"
+    r"|punkt|gruppe|klasse|typ|groupe|classe|grupo|clase|gruppo|tipo|groep|klas|mr\.?|mrs\.?|ms\.?"
+    r"|dr\.?)|[\d°=+*/^<≤≥]|(?<![=-])>|\b[A-Z]\.)\s?\Z",
+    re.IGNORECASE,
+)
+"""What counts with letters of its own, or computes with them: plan B, x = B."""
+_COMPUTES = late_regex(
+    r"\s?(?:=(?!>)|[+*/^<>°²≤≥]|\\|_)|\s(?:major|minor|sharp|flat|code|compiler)\b"
+)
+_NAMES_LETTER = late_regex(
+    r"(?:\b(?:is|was|be|option|answer|choice|letter|choose|chose|pick|picked|select|selected|say"
+    r"|with|it's|ist|antwort|option|lautet|wähle|nehme|réponse|est|lettre|choisis|opción|respuesta"
+    r"|es|letra|elijo|risposta|è|opzione|lettera|scelgo|antwoord|optie|kies|resposta|é|opção|escolho"
+    r"|alternativa)|[:=→>（(は])\s?[\"'“«(\[*]?\Z",
+    re.IGNORECASE,
+)
+_SMALL_FOLLOWS = late_regex(r"['’]?\s?[a-zà-ÿ]|\s[A-Z]\.")
+
+
+@lru_cache(maxsize=64)
+def _letter_pattern(letters: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str, int]]:
+    numbers: dict[str, int] = {}
+    for n, letter in enumerate(letters):
+        for form in (letter, letter.lower(), letter.upper()):
+            numbers.setdefault(form.strip(" ()[].:"), n)
+    inner = "|".join(sorted(map(re.escape, numbers), key=len, reverse=True))
+    return re.compile(
+        rf"(?<![^\W\u3040-\u9fff])(?<![&/'’-])({inner})(?![^\W\u3040-\u9fff])"
+    ), numbers
+
+
+def _letters(text: str, letters: tuple[str, ...]) -> list[Span]:
+    """Return the letters of a text that name an option."""
+    pattern, numbers = _letter_pattern(letters)
+    whole = sum(map(str.isalnum, text[:20])) == 1 and len(text) < 20
+    return [
+        (match.start(), match.end(), numbers[match[0]])
+        for match in pattern.finditer(text)
+        if whole or _names_option(text, match, match[0] in letters)
+    ]
+
+
+def _names_option(text: str, match: re.Match[str], as_written: bool) -> bool:
+    """Return True if a letter stands as one names an option, and is no word and no variable."""
+    start, end = match.span()
+    before, after = text[max(0, start - 24) : start], text[end : end + 10]
+    closed = after[:1] in (")", "]") and after[:1] != ""
+    if closed and before[-1:] in ("(", "[") and not before[-2:-1].isalnum():
+        return True
+    at_line = not before.rpartition("\n")[2].strip(" \t*-#>\"'(“")
+    if at_line and after[:1] in (".", ":", ")", "]"):
+        return True
+    if (before[-1:] == "(" and after.strip()) or (
+        after[:1] == "(" and after[1:2] != "" and before[-1:] == "\\"
+    ):
+        return False  # a function's variable, or more than the letter in the brackets
+    named = _NAMES_LETTER.search(before) is not None
+    if not as_written:
+        return named and not _SMALL_FOLLOWS.match(after) and not _COMPUTES.match(after)
+    if after[:1] in ("'", "’", "-", "/", "&") or _COMPUTES.match(after):
+        return False
+    if _COUNTED.search(before) and not named:
+        return False
+    if match[0] in ("A", "I") or match[0].isdigit():
+        return named or closed or not (_SMALL_FOLLOWS.match(after) or match[0].isdigit())
+    return True
+
+
+@cache
+def _places() -> tuple[re.Pattern[str], dict[str, int]]:
+    """Return the expression for "the second option", and the place of each ordinal."""
+    places: dict[str, int] = {}
+    for language in LANGUAGES:
+        lists = words_of(language)
+        for n, forms in enumerate(lists.get("ordinals", "").split(",")):
+            places |= dict.fromkeys((form.strip() for form in forms.split("|")), n)
+        places |= dict.fromkeys((form.strip() for form in lists.get("last", "").split(",")), -1)
+    ordinal = "|".join(sorted(map(re.escape, places), key=len, reverse=True))
+    noun = (
+        r"(?:option|choice|answer|one|alternative|antwort|möglichkeit|aussage|statement|réponse"
+        r"|proposition|opción|respuesta|opzione|risposta|optie|antwoord|opção|resposta|の?選択肢)"
+    )
+    return re.compile(
+        rf"(?<!\w)(?:(?P<one>{ordinal})\s?{noun}\b|(?:option|choice|answer|opción|opzione|réponse)"
+        rf" (?:number )?(?P<two>{ordinal})\b"
+        rf"|(?:the|die|der|das|la|le|el|il|de|het|a|o) (?P<three>{ordinal})(?=[.!]?\s*\Z))",
+        re.IGNORECASE,
+    ), places  # fmt: skip
+
+
+def _by_place(text: str, count: int) -> list[Span]:
+    """Return the options that a text names by their places."""
+    pattern, places = _places()
+    found = []
+    for match in pattern.finditer(text):
+        place = places[(match["one"] or match["two"] or match["three"]).lower()]
+        if place < count:
+            found.append((match.start(), match.end(), place % count))
+    return found
+
+
+def option_finder(letters: Sequence[str], texts: Sequence[str]) -> Finder:
+    """Return a finder of options by letter, text and place; texts come before letters in them."""
+    named = tuple(letters)
+    by_text = label_finder(texts)
+
+    def find(text: str) -> list[Span]:
+        taken = by_text(text)
+        for spans in (_letters(text, named) if named else [], _by_place(text, len(texts))):
+            ends = sorted(taken)
+            for span in spans:
+                if not any(start < span[1] and span[0] < end for start, end, _ in ends):
+                    taken.append(span)
+        return sorted(taken)
+
+    return find
 
 
 def read_letter(
@@ -18,7 +146,12 @@ def read_letter(
     cut: bool = False,
 ) -> Reading[int]:
     """Return the index of the option that a reply names by letter, text or place."""
-    found = _letters.read_letter(reply, letters, texts, question)
-    if found is None:
-        return Reading(reason="the reply does not settle on one option")
-    return Reading(answer=found, tier=tier_of(reply))
+    if not texts or (letters and len(letters) != len(texts)) or len(texts) > MOST:
+        return Reading(reason="the options cannot be told apart")
+    cleaned = clean(reply, keeps_tags=any("<" in text for text in texts))
+    if cleaned.reason:
+        return Reading(reason=cleaned.reason)
+    found = settle(cleaned, option_finder(letters, texts), len(texts), question)
+    if found.tier == "inferred" and (cut or is_cut(cleaned.text)):
+        return Reading(reason="the reply was cut off before it marked an answer")
+    return found

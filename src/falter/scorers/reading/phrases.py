@@ -1,23 +1,273 @@
-"""Words and phrases that readers look for: refusals, and marks of an answer."""
+"""Words and phrases that say how an answer is meant, found in one pass over a text.
+
+The phrases stand in `data/`, one YAML file a language. A text becomes a row of items: candidates,
+phrases and other words. Each has a one-letter tag, and so has the gap before it, so that readers
+look for an answer with short expressions over tags instead of long ones over words.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 
-from falter.records.types import Tier
-from falter.scorers.reading import _refusals
+from falter.records.lazy_regex import late_regex
 
-MARK = re.compile(
-    r"####|\\boxed|(?:answer|judgement|judgment|verdict)\W{0,4}(?:is\b|:)", re.IGNORECASE
-)
-_SHORT = 60
+LANGUAGES = ("en", "de", "fr", "es", "it", "nl", "pt", "ja")
+TAGS = {
+    "answer": "a", "is": "i", "so": "s", "filler": "d", "right": "v", "wrong": "r", "not": "n",
+    "or": "o", "if": "f", "but": "b", "correction": "x", "soft": "h", "open": "p", "choose": "m",
+    "check": "k", "would": "j", "and": "e", "refuse": "z", "sure": "u",
+}  # fmt: skip
+"""The tag of each kind of phrase; a candidate is `c`, any other word `w`."""
+WILD = "..."
+_REACH = 8  # words that "..." may stand for
+
+Phrase = tuple[tuple[str, ...], str]
+Trie = Mapping[str, tuple[Phrase, ...]]
+
+_CJK = "\u3040-\u30ff\u3400-\u9fff"
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+HAS_CJK = re.compile(f"[{_CJK}]")
+_HEAD_WORDS = 100  # words that tell a language
+
+
+@cache
+def words_of(language: str) -> dict[str, str]:
+    """Return the bundled lists of a language by name, each as it is written."""
+    import yaml
+
+    file = files("falter.scorers.reading").joinpath("data", f"{language}.yaml")
+    lists: dict[str, str] = yaml.load(file.read_text("utf-8"), Loader=yaml.BaseLoader)
+    return lists
+
+
+def phrases(language: str, name: str) -> list[str]:
+    """Return the phrases of one list of a language."""
+    return [part.strip() for part in words_of(language).get(name, "").split(",") if part.strip()]
+
+
+@cache
+def stop_words(language: str) -> frozenset[str]:
+    """Return the commonest words of a language."""
+    return frozenset(words_of(language).get("stop", "").split())
+
+
+@cache
+def all_stop_words() -> Mapping[str, tuple[str, ...]]:
+    """Return the commonest words of all languages, each with the languages that have it."""
+    found: dict[str, tuple[str, ...]] = {}
+    for language in LANGUAGES:
+        for word in stop_words(language):
+            found[word] = (*found.get(word, ()), language)
+    return found
+
+
+def language_of(words: Iterable[str]) -> str:
+    """Return the language with most of its commonest words among `words`; English if none has."""
+    counts = dict.fromkeys(LANGUAGES, 0)
+    known = all_stop_words()
+    for word in words:
+        for language in known.get(word, ()):
+            counts[language] += 1
+    return max(LANGUAGES, key=counts.__getitem__)
+
+
+@cache
+def _trie(main: str) -> Trie:
+    """Return the phrases by first word, longest first: those of `main`, then all other languages'.
+
+    A word that `main` uses otherwise keeps its meaning there: "also" in English, "no" in Italian.
+    """
+    found: dict[str, dict[tuple[str, ...], str]] = {}
+    known = stop_words(main)
+    for language in (main, *(name for name in LANGUAGES if name != main)):
+        for name, tag in TAGS.items():
+            for phrase in phrases(language, name):
+                words = tuple(phrase.split())
+                if language == main or (words[0] not in known or len(words) > 2):
+                    found.setdefault(words[0], {}).setdefault(words[1:], tag)
+    return {
+        first: tuple(sorted(rest.items(), key=lambda pair: -len(pair[0])))
+        for first, rest in found.items()
+    }
+
+
+@cache
+def _japanese() -> re.Pattern[str]:
+    """Return the expression for words of a text with Japanese: phrases, else single characters."""
+    known = {p for name in TAGS for p in phrases("ja", name)}
+    longest = sorted(known, key=len, reverse=True)
+    latin = rf"[^\W_{_CJK}]+(?:'[^\W_{_CJK}]+)*"
+    return re.compile("|".join([*map(re.escape, longest), latin, f"[{_CJK}]"]))
+
+
+@dataclass(slots=True)
+class Row:
+    """A text as items. `tags` alternates gap and item, and ends with the gap behind the last.
+
+    Gaps: a line break, ".", "?", ":", ">" (an arrow), ",", "(", "-", or a space.
+    """
+
+    text: str
+    tags: str = ""
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    values: list[int] = field(default_factory=list)
+
+    def sentences(self) -> list[tuple[int, int]]:
+        """Return the first and last-plus-one item of each sentence or line."""
+        gaps = self.tags[2::2]
+        found, start = [], 0
+        for n, gap in enumerate(gaps, 1):
+            if gap in "\n.?>":
+                found.append((start, n))
+                start = n
+        if start < len(gaps):
+            found.append((start, len(gaps)))
+        return found
+
+    def part(self, start: int, end: int) -> str:
+        """Return the tags of some items with the gaps around them."""
+        return self.tags[2 * start : 2 * end + 1]
+
+
+_QUOTES = str.maketrans("’‘ʼİ", "'''I")
+_gaps: dict[str, str] = {}
+_MAX_KNOWN_GAPS = 2_000
+
+
+def _gap(text: str) -> str:
+    """Return the tag of what stands between two items."""
+    if (known := _gaps.get(text)) is not None:
+        return known
+    if len(_gaps) > _MAX_KNOWN_GAPS:
+        _gaps.clear()
+    short = text if len(text) <= 40 else text[:20] + text[-20:]
+    tag = " "
+    for signs, name in (
+        ("?？", "?"), ("→⇒➡∴👉", ">"), (":：=≈", ":"), ("\n", "\n"), (".!;。！；…", "."),
+        (",、，|", ","), ("(（)）[{", "("), ("–—", "-"),
+    ):  # fmt: skip
+        if any(sign in short for sign in signs):
+            tag = name
+            break
+    if "=>" in short or "->" in short:
+        tag = ">"
+    elif tag == " " and " - " in short:
+        tag = "-"
+    if len(text) <= 40:
+        _gaps[text] = tag
+    return tag
+
+
+_INSIDE = frozenset(" \t-_'\"*/,.")
+
+
+def tag_text(text: str, candidates: Sequence[tuple[int, int, int]] = (), hint: str = "") -> Row:
+    """Return a text as a row of items; `candidates` are spans, each with its number, in order.
+
+    `hint` is further text in the same language, such as the question.
+    """
+    low = text.lower().translate(_QUOTES)
+    if len(low) != len(text):  # a letter that is two in lower case
+        low = "".join(c.lower() if len(c.lower()) == 1 else c for c in text).translate(_QUOTES)
+    cjk = HAS_CJK.search(low) is not None
+    matches = [(m.start(), m.end(), m[0]) for m in (_japanese() if cjk else _WORD).finditer(low)]
+    if cjk:
+        main = "ja"
+    else:
+        head = [word for _, _, word in matches[:_HEAD_WORDS]]
+        main = language_of([*head, *_WORD.findall(hint[-300:].lower())] if len(head) < 5 else head)
+    return _Tagger(low, matches, _trie(main)).row(text, candidates)
+
+
+class _Tagger:
+    """The words of a text, joined to phrases."""
+
+    def __init__(self, low: str, words: list[tuple[int, int, str]], trie: Trie) -> None:
+        self.low, self.words, self.trie = low, words, trie
+
+    def row(self, text: str, candidates: Sequence[tuple[int, int, int]]) -> Row:
+        row, tags, low = Row(text), list[str](), self.low
+        words, at, last = self.words, 0, 0
+        stops = [*candidates, (len(low) + 1, len(low) + 1, -1)]
+        for start, end, value in stops:
+            while at < len(words) and words[at][0] < start:
+                begin, finish, word = words[at]
+                if finish > start:  # a candidate inside a word
+                    at += 1
+                    continue
+                count, tag = self._phrase(at, start) if word in self.trie else (1, "w")
+                finish = words[at + count - 1][1]
+                tags += (_gap(low[last:begin]) if last or begin else " ", tag)
+                row.spans.append((begin, finish))
+                row.values.append(-1)
+                at, last = at + count, finish
+            if value < 0:
+                break
+            tags += (_gap(low[last:start]), "c")
+            row.spans.append((start, end))
+            row.values.append(value)
+            last = end
+            while at < len(words) and words[at][0] < end:
+                at += 1
+        row.tags = "\n" + "".join(tags)[1:] + (_gap(low[last:]).replace(" ", "\n"))
+        return row
+
+    def _phrase(self, at: int, limit: int) -> tuple[int, str]:
+        """Return how many words the longest phrase that begins at a word has, and its tag."""
+        words = self.words
+        for rest, tag in self.trie[words[at][2]]:
+            if WILD in rest:
+                if self._is_wild(at, rest):
+                    return 1, tag
+                continue
+            if at + len(rest) >= len(words):
+                continue
+            n = at
+            for word in rest:
+                n += 1
+                if words[n][2] != word or not _INSIDE.issuperset(
+                    self.low[words[n - 1][1] : words[n][0]]
+                ):
+                    break
+            else:
+                if words[n][1] <= limit:
+                    return len(rest) + 1, tag
+        return 1, "w"
+
+    def _is_wild(self, at: int, rest: tuple[str, ...]) -> bool:
+        """Return True if a phrase with "..." stands here, all of it in one sentence."""
+        first, last = rest[: rest.index(WILD)], rest[rest.index(WILD) + 1 :]
+        words = self.words
+        if tuple(w for _, _, w in words[at + 1 : at + 1 + len(first)]) != first:
+            return False
+        begin = at + 1 + len(first)
+        for n in range(begin, min(len(words), begin + _REACH + 1)):
+            if _gap(self.low[words[n - 1][1] : words[n][0]]) in "\n.?":
+                return False
+            if tuple(w for _, _, w in words[n : n + len(last)]) == last:
+                return True
+        return False
+
+
+_DECLINE_BUT = late_regex(r"(?:but|however|aber|mais|pero|ma|maar|mas),? (?:i can\b(?!'t| ?not| only)|here|ich kann|je peux|puedo|posso|ik kan)")  # fmt: skip  # noqa: E501
+MAX_LENGTH = 20_000  # characters that are looked at for a refusal
+
+
+def refusal_at(row: Row) -> int | None:
+    """Return the item at which the last refusal of a row begins; None if it refuses nothing."""
+    at = row.tags.rfind("z")
+    while at >= 0:
+        end = row.spans[at // 2][1]
+        if not _DECLINE_BUT.search(row.text[end : end + 160].lower()):
+            return at // 2
+        at = row.tags.rfind("z", 0, at)
+    return None
 
 
 def declines(text: str) -> bool:
     """Return True if a text refuses, asks back, or says that the answer is not known."""
-    return _refusals.declines(text)
-
-
-def tier_of(reply: str) -> Tier:
-    """Return the tier of an answer that was found: stated in a short or marked reply."""
-    return "stated" if len(reply.strip()) <= _SHORT or MARK.search(reply) else "inferred"
+    return refusal_at(tag_text(text[:MAX_LENGTH])) is not None

@@ -4,7 +4,7 @@ import { CODES, KINDS, beside, ordered, picked, summary } from "./table.js";
 import { Data } from "./data.js";
 import { readPlace, span, token, writePlace } from "./place.js";
 import { Heat, Legend, outcomeClass } from "./heat.js";
-import { Item } from "./item.js";
+import { Item, openMark } from "./item.js";
 import { number, oneLine } from "./text.js";
 
 const ROW = 30; // pixels of a line of the list
@@ -26,6 +26,7 @@ function App() {
   const [version, setVersion] = useState(0);
   const [texts, setTexts] = useState({});
   const [notes, setNotes] = useState([]);
+  const [marks, setMarks] = useState([]);
   const [help, setHelp] = useState(false);
   const [, setSize] = useState("");
   const [hover, setHover] = useState(null);
@@ -54,7 +55,8 @@ function App() {
   async function load() {
     try {
       setRecord(await data.panels());
-      setNotes(await data.notes());
+      setNotes(await data.kept("notes"));
+      setMarks(await data.kept("marks"));
     } catch (error) {
       setFault(String(error.message ?? error));
     }
@@ -191,6 +193,7 @@ function App() {
       "?": () => setHelp(!help),
       s: () => go({ sort: SORTS[(SORTS.findIndex(([name]) => name === sort) + 1) % (other ? 4 : 3)][0] }),
       n: () => document.getElementById("note")?.focus(),
+      m: openMark,
       c: () => go({ against: following(record.panels.length, at, against), sort: "differing" }),
       Escape: escape,
       Enter: () => !open && (row >= 0 ? go({ open: "1" }, true) : next(1)),
@@ -216,14 +219,26 @@ function App() {
   const info = panel.info;
   const noteOf = (key) =>
     notes.find((n) => n.item === key && n.run === info.run && n.model === info.model && n.task === info.task)?.note ?? "";
-  async function keep(own, key, text) {
-    await data.putNote(at, own, text).catch((error) => setFault(String(error.message ?? error)));
-    setNotes(await data.notes());
+  const { run, model, task } = info;
+  const failed = (error) => setFault(String(error.message ?? error));
+  async function keep(own, item, note) {
+    const about = { run, model, task, item };
+    const key = JSON.stringify(Object.values(about));
+    await data.keep("notes", { panel: at, row: own, note }, key, note && { ...about, note }).catch(failed);
+    setNotes(await data.kept("notes"));
+  }
+  async function mark(own, item, cells, reading) {
+    for (const { key, column } of cells) {
+      const { recipe, draw, repeat } = info.columns[column];
+      const about = { run, model, task, item, recipe, draw, repeat, key, reading };
+      await data.keep("marks", { panel: at, row: own, column, reading }, key, reading !== "" && about).catch(failed);
+    }
+    setMarks(await data.kept("marks"));
   }
 
   const ready = texts.own && texts.key.startsWith(`${at}:${row}:`);
   return html`
-    <${Head} record=${record} at=${at} against=${against} notes=${notes} go=${go} onHelp=${() => setHelp(!help)} />
+    <${Head} record=${record} at=${at} against=${against} said=${[["note", notes], ["mark", marks.filter((m) => m.run === run)]]} go=${go} onHelp=${() => setHelp(!help)} />
     ${help && html`<${Help} onClose=${() => setHelp(false)} />`}
     <main class=${open ? "open" : ""}>
       <section class="map" aria-label="Map of items and conditions">
@@ -257,6 +272,8 @@ function App() {
               }}
               note=${noteOf(place.item)}
               onNote=${(text) => keep(row, place.item, text)}
+              marks=${new Map(marks.map((m) => [m.key, m]))}
+              onMark=${(cells, reading) => mark(row, place.item, cells, reading)}
               onColumn=${(there) => go({ condition: panel.names[there] })}
               onClose=${() => go({ open: "" }, true)}
             />`
@@ -291,7 +308,7 @@ function titleOf(info, panels) {
   return more.length ? `${name} (${more.join(", ")})` : name;
 }
 
-function Head({ record, at, against, notes, go, onHelp }) {
+function Head({ record, at, against, said, go, onHelp }) {
   const options = record.panels.map((info, n) => [n, titleOf(info, record.panels)]);
   return html`<header class="head">
     <h1>falter <span class="muted">${oneLine(record.title, 60)}</span></h1>
@@ -302,8 +319,11 @@ function Head({ record, at, against, notes, go, onHelp }) {
       options=${[["", "nothing"], ...options.filter(([n]) => n !== at)]}
       onChange=${(value) => go({ against: value, sort: value === "" ? "flips" : "differing" }, true)} />`}
     <span class="space"></span>
-    ${notes.length > 0 &&
-    html`<button onClick=${() => exportNotes(notes)}>Export ${number(notes.length)} ${notes.length === 1 ? "note" : "notes"}</button>`}
+    ${said.map(
+      ([kind, rows]) =>
+        rows.length > 0 &&
+        html`<button onClick=${() => exportRows(rows, `falter-${kind}s.jsonl`)}>Export ${number(rows.length)} ${kind}${rows.length === 1 ? "" : "s"}</button>`,
+    )}
     <button onClick=${onHelp} title="Keys (?)" aria-label="Keys">?</button>
   </header>`;
 }
@@ -448,6 +468,7 @@ function Help({ onClose }) {
     ["s", "another order"],
     ["c", "put another model or run beside"],
     ["n", "write a note on the item"],
+    ["m", "mark the reply as misread"],
     ["Esc", "back; then clear what was chosen"],
     ["?", "these keys"],
   ];
@@ -457,11 +478,11 @@ function Help({ onClose }) {
   </div>`;
 }
 
-function exportNotes(notes) {
-  const lines = notes.map((note) => JSON.stringify(note) + "\n");
+function exportRows(rows, name) {
+  const lines = rows.map((row) => JSON.stringify(row) + "\n");
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob(lines, { type: "application/jsonl" }));
-  link.download = "falter-notes.jsonl";
+  link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }

@@ -11,6 +11,7 @@ export class Data {
   constructor(token) {
     this.token = token;
     this.pieces = new Map();
+    this.own = {};
   }
 
   async panels() {
@@ -96,36 +97,34 @@ export class Data {
     }
   }
 
-  async notes() {
-    if (live) return this.json("api/notes");
-    return Object.values(JSON.parse(this.stored() ?? "{}"));
+  // What a reader says: `notes` on items, `marks` on replies.
+  async kept(kind) {
+    if (live) return this.json(`api/${kind}`);
+    return Object.values(JSON.parse(this.stored(kind) ?? "{}"));
   }
 
-  async putNote(panel, row, text) {
+  // `sent` is for the server; without one, `row` stays in the browser under `key`, null takes it back.
+  async keep(kind, sent, key, row) {
     if (live) {
-      await this.ask("api/notes", { method: "PUT", body: JSON.stringify({ panel, row, note: text }) });
+      await this.ask(`api/${kind}`, { method: "PUT", body: JSON.stringify(sent) });
       return;
     }
-    const info = this.record.panels[panel];
-    const notes = JSON.parse(this.stored() ?? "{}");
-    const item = info.items[row];
-    const key = JSON.stringify([info.run, info.model, info.task, item]);
-    const { run, model, task } = info;
-    if (text) notes[key] = { run, model, task, item, note: text, at: Date.now() / 1000 };
-    else delete notes[key];
+    const rows = JSON.parse(this.stored(kind) ?? "{}");
+    if (row) rows[key] = { ...row, at: Date.now() / 1000 };
+    else delete rows[key];
+    this.own[kind] = JSON.stringify(rows);
     try {
-      localStorage.setItem("falter-notes", JSON.stringify(notes));
+      localStorage.setItem(`falter-${kind}`, this.own[kind]);
     } catch {
-      // a browser that stores nothing: the note lives as long as the page
+      // a browser that stores nothing: what was said lives as long as the page
     }
-    this.own = JSON.stringify(notes);
   }
 
-  stored() {
+  stored(kind) {
     try {
-      return localStorage.getItem("falter-notes") ?? this.own;
+      return localStorage.getItem(`falter-${kind}`) ?? this.own[kind];
     } catch {
-      return this.own;
+      return this.own[kind];
     }
   }
 }

@@ -4,7 +4,7 @@ import { CODES } from "./table.js";
 import { Edits, Text, number, oneLine, readingIn } from "./text.js";
 import { outcomeClass } from "./heat.js";
 
-export function Item({ panel, row, column, record, other, note, onColumn, onNote, onClose }) {
+export function Item({ panel, row, column, record, other, note, marks, onColumn, onNote, onMark, onClose }) {
   const cells = new Map(record.cells.map((cell) => [cell.column, cell]));
   const current = cells.get(column) ?? record.cells[0];
   if (!current) return html`<p>Nothing was asked about this item.</p>`;
@@ -38,7 +38,7 @@ export function Item({ panel, row, column, record, other, note, onColumn, onNote
       ${current.expected !== record.expected &&
       html`<p class="aside">Expected here: <${Text} text=${current.expected} /></p>`}
     </section>
-    <${Answers} panel=${panel} row=${row} record=${record} current=${current} onColumn=${onColumn} />
+    <${Answers} panel=${panel} row=${row} record=${record} current=${current} marks=${marks} onColumn=${onColumn} onMark=${onMark} />
     ${other && html`<${Other} ...${other} name=${panel.names[current.column]} />`}
     <${Again} asked=${panel.info.asked} cell=${current} />
     <${Note} note=${note} onNote=${onNote} key=${record.key} />
@@ -49,7 +49,7 @@ export function Item({ panel, row, column, record, other, note, onColumn, onNote
 function grouped(panel, record) {
   const groups = new Map();
   for (const cell of record.cells) {
-    const key = JSON.stringify([cell.answer ?? null, cell.reason, cell.outcome, cell.value, cell.read]);
+    const key = JSON.stringify([cell.answer ?? null, cell.reason, cell.outcome, cell.value, cell.read, cell.tier]);
     if (!groups.has(key)) groups.set(key, []);
     groups.get(key).push(cell);
   }
@@ -57,7 +57,7 @@ function grouped(panel, record) {
   return [...groups.values()].sort((a, b) => first(a) - first(b) || b.length - a.length);
 }
 
-function Answers({ panel, row, record, current, onColumn }) {
+function Answers({ panel, row, record, current, marks, onColumn, onMark }) {
   const groups = grouped(panel, record);
   return html`<section class="answers">
     <h3>${groups.length === 1 ? "One answer" : `${number(groups.length)} different answers`} from ${number(record.cells.length)} prompts</h3>
@@ -78,12 +78,15 @@ function Answers({ panel, row, record, current, onColumn }) {
             )}
             ${group.length > 1 && html`<b class="times">× ${group.length}</b>`}
           </div>
-          <${Reply} cell=${group.includes(current) ? current : group[0]} code=${codeOf(panel, row, group)} />
+          <${Reply} cell=${shownOf(group, current)} code=${codeOf(panel, row, group)} />
+          <${Misread} cell=${shownOf(group, current)} group=${group} marks=${marks} onMark=${onMark} key=${shownOf(group, current).key} />
         </div>`,
       )}
     </div>
   </section>`;
 }
+
+const shownOf = (group, current) => (group.includes(current) ? current : group[0]);
 
 // Equal replies are told by the first that is no "unchanged", which is no verdict.
 function codeOf(panel, row, group) {
@@ -97,12 +100,14 @@ function Reply({ cell, code }) {
   return html`<p class="verdict">
       <span class=${"swatch " + outcomeClass(code)}></span>${CODES[code]}
       ${graded && html` <span class="muted">score ${cell.value.toFixed(3)}</span>`}
+      ${cell.tier && html` <span class="muted">${cell.tier}</span>`}
     </p>
     ${cell.answer
       ? html`<div class="reply"><${Text} text=${cell.answer} mark=${place} /></div>`
       : html`<p class="aside">${cell.outcome === "missing" ? "Not answered yet." : "The reply is empty."}</p>`}
     ${cell.read && !place && html`<p class="aside">read as <${Text} text=${cell.read} /></p>`}
     ${cell.reason && html`<p class="aside"><${Text} text=${cell.reason} /></p>`}
+    ${cell.second && html`<p class="aside">${secondOf(cell.second)}${cell.second[3] && cell.second[3] !== cell.read && cell.second[3] !== cell.answer.trim() && html` <${Text} text=${cell.second[3]} />`}</p>`}
     ${cell.reasoning &&
     html`<details><summary>Reasoning (${number(cell.reasoning.length)} characters)</summary>
       <div class="reply"><${Text} text=${cell.reasoning} /></div></details>`}
@@ -111,6 +116,41 @@ function Reply({ cell, code }) {
       ${cell.options.map(([text, value]) => html`<tr><td><${Text} text=${text} /></td><td class="r">${value === null ? "–" : value.toFixed(2)}</td></tr>`)}
     </tbody></table></details>`}
     <p class="meta">${meta(cell)}</p>`;
+}
+
+// What the more lenient second reader makes of the reply.
+function secondOf([name, outcome, value]) {
+  const judged = value === null ? outcome : value === 1 ? "right" : value === 0 ? "wrong" : `score ${value.toFixed(3)}`;
+  return `second reader ${name}: ${judged}`;
+}
+
+// A person's reading of a reply, for all conditions with this reply and the same possible answers.
+function Misread({ cell, group, marks, onMark }) {
+  const mark = marks.get(cell.key);
+  const [text, setText] = useState(mark?.reading ?? "");
+  if (!cell.readings) return null;
+  const own = JSON.stringify(cell.readings);
+  const cells = group.filter((other) => JSON.stringify(other.readings) === own);
+  const say = (reading) => onMark(cells, reading);
+  return html`<details class="misread">
+    <summary>${mark ? html`Read by you: <${Text} text=${mark.reading ?? "no answer"} />` : "Misread?"}</summary>
+    ${cell.readings.length
+      ? html`<select aria-label="What the reply answers" value=${text} onChange=${(event) => setText(event.target.value)}>
+          <option value="">choose …</option>
+          ${cell.readings.map(([value, line]) => html`<option value=${value} selected=${value === text}>${oneLine(line, 80)}</option>`)}
+        </select>`
+      : html`<input aria-label="What the reply answers" maxlength="1000" value=${text} onInput=${(event) => setText(event.target.value)} />`}
+    <button disabled=${!text.trim()} onClick=${() => say(text.trim())}>Mark</button>
+    <button onClick=${() => say(null)}>No answer</button>
+    ${mark && html`<button onClick=${() => say("")}>Take back</button>`}
+  </details>`;
+}
+
+export function openMark() {
+  const box = document.querySelector(".answer[data-current=true] .misread");
+  if (!box) return;
+  box.open = true;
+  box.querySelector("select, input").focus();
 }
 
 function meta(cell) {

@@ -1,9 +1,14 @@
-"""What the four papers print, recomputed from what else they print; and where they disagree."""
+# mypy: ignore-errors
+"""What the four papers print, recomputed from what else they print; and where they disagree.
+
+python bench/published.py
+"""
 
 from __future__ import annotations
 
-import csv
 import math
+import subprocess
+import sys
 from itertools import combinations_with_replacement
 from pathlib import Path
 
@@ -12,12 +17,7 @@ import pytest
 from scipy.stats import betabinom
 
 from falter.measures.averages import macro_average, micro_average
-from falter.measures.drops import (
-    accuracy_drop,
-    net_relative_change,
-    performance_drop_rate,
-    relative_change,
-)
+from falter.measures.drops import accuracy_drop, performance_drop_rate
 from falter.measures.enterprise import (
     category_difficulty,
     content_delta,
@@ -27,13 +27,15 @@ from falter.measures.enterprise import (
 )
 from falter.measures.rankings import rank_agreement, ranking_changed
 from falter.measures.regression import robustness_regression
-from falter.measures.relevance import best_arms, geval_score
+from falter.measures.relevance import arm_difference, best_arms, geval_score, score_change
+from falter.protocols.brittlebench.published import published_accuracies
+from falter.protocols.consistency.published import published_rows
 from falter.protocols.enterprise.published import overall_misfits, published_tables
 from falter.stats.mixed import difference_in_drops
 from falter.stats.multiplicity import holm
 from falter.stats.paired import mcnemar
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[1] / "tests" / "data"
 WORDS = [f"word_{k}" for k in range(1, 7)]
 FAMILIES = {
     "word": WORDS,
@@ -48,29 +50,11 @@ ROUNDING = 0.0101
 
 
 def published(name):
-    """A table of a paper: row label -> column -> number, None for N/A.
-
-    Those of enterprise are the ones that `--published` shows.
-    """
-    if name in ("enterprise", "formats", "languages"):
-        return bundled("overall" if name == "enterprise" else name)
-    with (DATA / f"published_{name}.csv").open() as file:
-        rows = list(csv.DictReader(file))
+    """A table of the enterprise paper, with the standard deviations as columns of their own."""
     found = {}
-    for row in rows:
-        label = row.pop("model")
-        if "setting" in row:
-            label = (label, row.pop("setting"))
-        found[label] = {k: float(v) if v else None for k, v in row.items()}
-    return found
-
-
-def bundled(name):
-    """A table that falter brings, with the standard deviations as columns of their own."""
-    found = {}
-    for model, row in published_tables()[name].items():
+    for model, row in published_tables()["overall" if name == "enterprise" else name].items():
         numbers = {c: None if number is None else number.mean for c, number in row.items()}
-        if name == "overall":
+        if name == "enterprise":
             numbers |= {f"{c}_sd": number.sd for c, number in row.items()}
         found[model] = numbers
     return found
@@ -85,7 +69,7 @@ def mean(values):
 
 def accuracies():
     """The accuracies table, with the one misprint put right: 659.25, whose drop is 3.59."""
-    table = published("brittlebench")
+    table = {label: dict(row) for label, row in published_accuracies().items()}
     row = table["Llama3.3-70B", "few-shot"]
     assert row["quotes"] == 659.25
     row["quotes"] = 59.25
@@ -333,13 +317,11 @@ def test_the_worked_example_of_the_deltas():
 # consistency
 
 
+NAMES = {"imdb": "IMDB", "boolq": "BoolQ", "mmlu": "MMLU", "rewardbench": "RewardBench",
+         "mmlu_pro": "MMLU-Pro", "gpqa": "GPQA"}  # fmt: skip
 PERFORMANCE = {
-    "IMDB": [0.97, 0.97, 0.97, 0.96, 0.95, 0.97, 0.97, 0.97, 0.96],
-    "BoolQ": [0.94, 0.94, 0.91, 0.91, 0.93, 0.88, 0.94, 0.93, 0.88],
-    "MMLU": [0.82, 0.76, 0.84, 0.80, 0.75, 0.75, 0.74, 0.72, 0.70],
-    "RewardBench": [0.78, 0.69, 0.75, 0.74, 0.76, 0.71, 0.76, 0.75, 0.67],
-    "MMLU-Pro": [0.80, 0.68, 0.66, 0.62, 0.57, 0.56, 0.57, 0.52, 0.50],
-    "GPQA": [0.66, 0.68, 0.44, 0.42, 0.46, 0.34, 0.35, 0.36, 0.38],
+    name: [float(r[task]) for r in published_rows("capability") if r["model"] != "Average"]
+    for task, name in NAMES.items()
 }
 
 
@@ -388,11 +370,10 @@ def test_a_null_of_unequal_items_alone_has_a_slope_above_one_half():
 
 
 def anova():
-    with (DATA / "published_anova.csv").open() as file:
-        return [
-            {k: v if k in ("dataset", "factor") else float(v) for k, v in row.items()}
-            for row in csv.DictReader(file)
-        ]
+    return [
+        {k: v if k in ("dataset", "factor") else float(v) for k, v in row.items()}
+        for row in published_rows("anova")
+    ]
 
 
 def test_without_interactions_types_two_and_three_are_the_same():
@@ -508,9 +489,9 @@ def test_the_effect_net_of_asking_twice():
     """GPT-3.5 on Reddit, ROUGE-1: -6.600 % less -2.392 % leaves -4.208 points of percent."""
     old = np.array([0.2, 0.3, 0.25])
     new, repeat = old * (1 - 0.06600), old * (1 - 0.02392)
-    assert relative_change(old, new, replications=20).value == pytest.approx(-0.06600)
-    net = net_relative_change(old, new, repeat, replications=20)
-    assert net.value == pytest.approx(-0.04208)
+    assert score_change(old, new).value == pytest.approx(-0.06600)
+    net = arm_difference(new, repeat).difference
+    assert net.value / old.mean() == pytest.approx(-0.04208)
 
 
 def test_fine_tuned_summarisers_are_not_always_less_robust():
@@ -536,3 +517,8 @@ def test_fine_tuned_summarisers_are_not_always_less_robust():
     ]
     exceptions = [("News", m) for m in metrics[:3]]
     assert smaller == [("XSum", "ROUGE-2"), ("XSum", "ROUGE-L"), *exceptions]
+
+
+if __name__ == "__main__":
+    command = [sys.executable, "-m", "pytest", __file__, "-q", "-p", "no:cacheprovider"]
+    sys.exit(subprocess.call(command))

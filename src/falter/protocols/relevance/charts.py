@@ -1,0 +1,117 @@
+"""Charts of the protocol: changes, the paper's Table 1, lengths, and an article as an example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from falter.analysis.examples import segments
+from falter.measures.averages import mean_score
+from falter.protocols.protocol import PartResult
+from falter.protocols.relevance.summaries import (
+    IRRELEVANT,
+    ORIGINAL,
+    RELEVANT,
+    Scores,
+    Summary,
+    summaries_of,
+)
+from falter.protocols.tables import figures_of
+from falter.records.figures import (
+    Column,
+    Example,
+    Examples,
+    Figure,
+    Forest,
+    ForestRow,
+    Grid,
+    Side,
+    Value,
+)
+from falter.records.types import Estimate
+
+declared = figures_of("relevance")
+
+
+def chart_figures(
+    result: PartResult, panels: Sequence[Scores], changes: Grid, level: float
+) -> Iterator[Figure]:
+    """The `changes` drawn and in the paper's layout, how often the length was kept, an example."""
+    rows = [row for row in changes.rows if row[3] in (RELEVANT, IRRELEVANT)]
+    pairs = {row[:2] for row in rows}
+    drawn = [
+        ForestRow(
+            label=f"{measure}, {arm}" + (f" · {model} · {task}" if len(pairs) > 1 else ""),
+            kind="member",
+            estimate=change if isinstance(change, Estimate) else None,
+        )
+        for model, task, measure, arm, *_, change, _ in rows
+    ]
+    yield Forest(rows=tuple(drawn), **declared("changes"))
+    yield _paper_table([row for row in rows if row[3] == RELEVANT])
+    summaries = list(summaries_of(result))
+    yield Grid(rows=tuple(_lengths(summaries, level)), **declared("lengths"))
+    example = _example(panels, summaries)
+    if example is not None:
+        yield Examples(examples=(example,), **declared("example"))
+
+
+def _paper_table(rows: Sequence[tuple[Value, ...]]) -> Grid:
+    """Data set × measure, a column for each model."""
+    models = list(dict.fromkeys(str(row[0]) for row in rows))
+    found: dict[tuple[Value, ...], dict[Value, Value]] = {}
+    for row in rows:
+        found.setdefault(row[1:3], {})[row[0]] = row[-2]
+    cells = tuple((*names, *(of.get(model) for model in models)) for names, of in found.items())
+    columns = (Column(name=model, unit="percent", over="Change, %") for model in models)
+    return Grid(rows=cells, **declared("table-1", columns))
+
+
+def _lengths(summaries: Sequence[Summary], level: float) -> Iterator[tuple[Value, ...]]:
+    """How often a summary has as many sentences as it was asked for."""
+    by_arm: dict[tuple[str, str, str], list[Summary]] = {}
+    for summary in summaries:
+        by_arm.setdefault((summary.model, summary.task, summary.arm), []).append(summary)
+    for names, of in by_arm.items():
+        gaps: dict[str, list[int]] = {}
+        for summary in of:
+            gaps.setdefault(summary.item, []).append(summary.written - summary.wanted)
+        kept = [[float(np.mean([gap == 0 for gap in item]))] for item in gaps.values()]
+        every = [gap for item in gaps.values() for gap in item]
+        longer, shorter = sum(gap > 0 for gap in every), sum(gap < 0 for gap in every)
+        yield (*names, len(every), mean_score(kept, level=level), longer, shorter)
+
+
+def _example(panels: Sequence[Scores], summaries: Sequence[Summary]) -> Example | None:
+    """The article of the first panel whose score fell most with relevant sentences reworded."""
+    new = panels[0].of(RELEVANT) if panels else None
+    if new is None:
+        return None
+    panel = panels[0]
+    fall = panel.values[:, 0] - new
+    if np.isnan(fall).all() or np.nanmax(fall) <= 0.0:
+        return None
+    at = int(np.nanargmax(fall))
+    place = panel.model, panel.task, panel.items[at], 0
+    shown = {
+        summary.arm: summary
+        for summary in summaries
+        if (summary.model, summary.task, summary.item, summary.repeat) == place
+    }
+    before, after = shown.get(ORIGINAL), shown.get(RELEVANT)
+    if before is None or after is None:
+        return None
+    sides = (
+        Side(answer=" ".join(s.sentences), right=score == 1.0, outcome=f"score {score:.3g}")
+        for s, score in ((before, panel.values[at, 0]), (after, new[at]))
+    )
+    baseline, perturbed = sides
+    return Example(
+        item=panel.items[at],
+        recipe=RELEVANT,
+        expected=str(before.variant.prompt.target),
+        segments=tuple(segments(before.variant.prompt, after.variant.prompt)),
+        baseline=baseline,
+        perturbed=perturbed,
+    )

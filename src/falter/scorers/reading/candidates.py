@@ -1,0 +1,443 @@
+"""The one candidate of a closed set that a reply settles on.
+
+An answer is looked for where the reply marks it (`stated`); else among all candidates that the
+reply names without denying, doubting or excluding them (`inferred`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from falter.records.lazy_regex import late_regex
+from falter.scorers.reading.cleaning import Cleaned
+from falter.scorers.reading.fields import objects
+from falter.scorers.reading.phrases import HAS_CJK, Row, all_stop_words, refusal_at, tag_text
+from falter.scorers.reading.reading import Reading
+
+Span = tuple[int, int, int]
+Finder = Callable[[str], list[Span]]
+"""Finds the candidates in a plain text: where each begins and ends, and its number."""
+
+NO_CANDIDATE = "the reply names no candidate"
+SEVERAL = "two different answers are marked"
+TAKEN_BACK = "the reply takes its answer back"
+
+# Tags: see `phrases.TAGS`. A mark is an answer noun, then a copula or a colon, then the candidate:
+# "The correct answer to this question is therefore option (B)".
+_MARK = re.compile(
+    r"a(?:[ (][wdvace]){0,6}?"
+    r"(?:[ ,][ij](?:[ ,:(\n-][dsva]){0,3}[ ,:(\n-]|[:>-](?:[ (][da])?[ (:\n]?)c"
+)
+_HEADED = re.compile(r"[\n.](?:v )?a\nc[\n.]")
+_NAMED_RIGHT = re.compile(
+    r"c[ (,]i(?:[ (]d){0,2}(?:[ (]v)+[ (]a|c[ (,]i(?:[ (]d){0,2}[ (]a[.\n](?!c)"
+)
+_KEYED = re.compile(r"(?<=[\n.>])((?:[wdvae] ){0,2}[wva]):(?:[ (]d)?[ (]?c(?=[\n.,(-])")
+_COMMITTED = re.compile(r"[mis](?:[ ,(:-][wdva]){0,4}?[ ,(:-]c|c[ (,](?:i[ (](?:[dw][ (]){0,2})?v")
+_FOR = re.compile(r"(?:[sm](?:[ ,(:-][dav]){0,3}[ ,(:-]|>(?:[dav][ (:]){0,3})c")
+_LED = re.compile(r"[\n.?>:]s|>(?:. ){0,3}c")
+_DOUBT = frozenset("nhfrok")
+_UNMARKED = re.compile(
+    r"c(?:[ (]c)?(?:[ ,]o[ (](?:[dwa][ (])?c|[ ,]f|[ (,]i[ (](?:d[ (])?[rn]|[ (][rn][.\n,])"
+)
+_CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x|[.\n]n[.\n]")
+_BEHIND = re.compile(r"(?:[ (]c)?[ (,:-](?:[diw][ (]){0,2}[rn](?![ (](?:[dwa][ (]){0,2}c)")
+_WEAKENED = re.compile(r"(?:[ (]c)?(?:[ ,]o|[ ,](?:d[ ])?[hj]|[ ,]f)")
+_NO_DENIAL = str.maketrans("nrk", "www")
+_JOINED = re.compile(r"(?:[ (,:]|[ (,][oe][ (](?:[dwa][ (])?)c|\.c(?=[.\n])")
+_WITHDRAWN = re.compile(r"[.\n]b[^.\n]*[zp]")
+_WORDS = re.compile(r"[^\W\d_]{3,}")
+_STEM = 5  # letters that forms of one word share
+_ANSWERS = 0.6  # share of the question's words in a clause that answers it
+_LONG = 400  # characters of a reply that has to draw a conclusion
+_CLAUSE = re.compile(r"[,(](?=[^con])|[:>-]|b")
+
+
+CLASH = -1  # of a mark with two candidates: a letter with another option's text, a list
+
+
+@dataclass(slots=True)
+class Claim:
+    """A candidate that a reply marks as its answer: where in the row, and how firmly."""
+
+    at: int
+    who: int
+    is_final: bool = False
+    is_soft: bool = False
+    is_line: bool = False
+
+
+def settle(
+    reply: Cleaned, find: Finder, count: int, question: str = "", *, opens: bool = False
+) -> Reading[int]:
+    """Return the number of the candidate that a reply settles on.
+
+    `count`: how many there are, of which all but one may be excluded. `opens`: a reply that begins
+    with a candidate states it, as one does that begins with "Yes".
+    """
+    row = tag_text(reply.text, find(reply.text), question)
+    if opens:  # "No, it is not": what follows denies something else
+        row.tags = row.tags.translate(_NO_DENIAL)
+    alone = _alone(row)
+    if alone is not None:
+        return Reading(answer=alone, tier="stated")
+    if (found := _set_off(reply, find)) is not None:
+        return found
+    if "c" not in row.tags:
+        return Reading(reason=NO_CANDIDATE)
+    return _in_prose(row, reply, find, question, count, opens)
+
+
+def _alone(row: Row) -> int | None:
+    """Return the candidate that is the whole text but for a few words that only introduce it."""
+    rest = row.tags[1::2].replace("c", "")
+    who = {v for v in row.values if v >= 0}
+    if len(who) == 1 and len(rest) <= 3 and not rest.strip("dav") and "?" not in row.tags:
+        return who.pop()
+    return None
+
+
+def only(text: str, find: Finder) -> int | None:
+    """Return the candidate that a short text is, and nothing else."""
+    return _alone(tag_text(text, find(text))) if len(text) < 200 else None
+
+
+def _set_off(reply: Cleaned, find: Finder) -> Reading[int] | None:
+    """Return the candidate in a box, an answer tag, an object or a ticked line, if there is one."""
+    for parts in (reply.tagged, reply.boxed):
+        found = [only(part, find) for part in parts]
+        known = {who for who in found if who is not None}
+        if len(known) == 1 and found[-1] is not None:
+            return Reading(answer=known.pop(), tier="stated")
+        if len(known) > 1:
+            return Reading(reason=SEVERAL)
+    if "{" in reply.raw and (found_in := _in_object(reply.raw, find)) is not None:
+        return found_in
+    ticked = _ticked(reply.text, find) if _TICK.search(reply.text) else None
+    return None if ticked is None else Reading(answer=ticked, tier="stated")
+
+
+_TICK = late_regex("[✅✓✔☑]|\\[x\\]", re.IGNORECASE)
+
+
+def _ticked(text: str, find: Finder) -> int | None:
+    """Return the candidate of the only ticked line that names one candidate."""
+    found = set[int]()
+    for line in text.split("\n"):
+        if _TICK.search(line):
+            found |= {who for _, _, who in find(line)[:2]}
+    return found.pop() if len(found) == 1 else None
+
+
+_VALUE_KEYS = late_regex(
+    r"answer|label|class|categor|choice|option|result|verdict|decision|sentiment|judge?ment|predict"
+    r"|output|response|antwort|réponse|respuesta|risposta|final|queue|intent|topic|status",
+    re.IGNORECASE,
+)
+_OTHER_KEYS = late_regex(r"second|alternativ|other|previous|reject|reason|explan|note", re.I)
+
+
+def _in_object(raw: str, find: Finder) -> Reading[int] | None:
+    """Return the candidate that is the only value, or an answer's key's, of the last object."""
+    found = objects(raw)
+    if not found:
+        return None
+    if any(str(k).lower() == "error" and isinstance(v, (str, dict)) for k, v in found[-1].items()):
+        return Reading(reason="the object reports an error")
+    for named in (True, False):
+        known = {who for v in _values(found[-1], named) if (who := only(v, find)) is not None}
+        if len(known) == 1 and (named or len(found) == 1):
+            return Reading(answer=known.pop(), tier="stated")
+    inner = found[-1]
+    if len(inner) == 1 and isinstance(first := next(iter(inner.values())), dict):
+        inner = first
+    weights = {who: v for k, v in inner.items() if (who := only(str(k), find)) is not None}
+    if len(weights) == len(inner) > 1 and all(
+        isinstance(v, (int, float)) for v in weights.values()
+    ):
+        best = max(weights.values())
+        likeliest = [who for who, v in weights.items() if v == best]
+        if len(likeliest) == 1:
+            return Reading(answer=likeliest[0], tier="stated")
+    return Reading(reason="no single value of the object is an answer") if len(raw) < 300 else None
+
+
+def _values(value: dict[str, Any], named: bool) -> Iterator[str]:
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _values(inner, named)
+        elif isinstance(inner, list) and len(inner) == 1:
+            inner = inner[0]
+        if not isinstance(inner, (str, int, float)) or _OTHER_KEYS.search(str(key)):
+            continue
+        if not named or _VALUE_KEYS.search(str(key)):
+            yield str(inner)
+
+
+def _in_prose(
+    row: Row, reply: Cleaned, find: Finder, question: str, count: int, opens: bool
+) -> Reading[int]:
+    claims = _claims(row, question)
+    if opens and row.values[0] >= 0:
+        claims = [Claim(0, row.values[0]), *(c for c in claims if c.at and not c.is_soft)]
+        again = [m.end() // 2 - 1 for m in re.finditer(r"[.\n]c[,.]", row.tags)]
+        claims += [Claim(n, row.values[n]) for n in again if n > claims[-1].at]
+    if claims:
+        return _agreed(row, claims, count, question)
+    if not reply.is_whole:
+        return Reading(reason="the reply is too long, and its end marks no answer")
+    refused = refusal_at(row)
+    if refused is not None:
+        row = _tail(row, refused + 1)
+        if not _COMMITTED.search(row.tags):
+            return Reading(reason="the reply declines to answer")
+    if "p" in row.tags[1::2]:
+        return Reading(reason="the reply leaves the answer open")
+    found = _inferred(row, count, question)
+    bold = {who for span in reply.bold if (who := only(span, find)) is not None}
+    if len(bold) == 1 and refused is None and found.answer in (None, *bold):
+        who = bold.pop()
+        firm = any(who in _affirmed(row, *s)[0] for s in row.sentences())
+        return Reading(answer=who, tier="stated") if firm else found
+    return found if bold <= {found.answer} else Reading(reason=SEVERAL)
+
+
+def _claims(row: Row, question: str) -> list[Claim]:
+    """Return the marked answers of a row in order."""
+    tags, claims, lines = row.tags, list[Claim](), list[Claim]()
+    for first, last in row.sentences():
+        start, end = 2 * first, 2 * last + 1
+        part = tags[start:end]
+        if "c" not in part or part[-1] == "?":
+            continue
+        for mark in (*_MARK.finditer(part), *_NAMED_RIGHT.finditer(part)):
+            at = mark.end() - 1 if part[mark.end() - 1] == "c" else mark.start()
+            before = part[: mark.start()]
+            if _DOUBT.isdisjoint(before[1::2]) and not _UNMARKED.match(part, at):
+                if _clashes(row, (start + at) // 2):
+                    claims.append(Claim((start + at) // 2, CLASH))
+                    continue
+                begin = row.spans[max(first, (start + mark.start()) // 2 - 1)][0]
+                is_final = "final" in row.text[begin : begin + 40].lower()
+                n, is_soft = (start + at) // 2, "j" in mark[0]
+                claims.append(Claim(n, row.values[n], is_final, is_soft))
+        who = {v for v in row.values[first:last] if v >= 0}
+        if len(who) == 1 and not part[1::2].replace("c", "").strip("davs"):
+            lines.append(Claim(last - 1, who.pop(), is_line=True))
+    claims += _of_lines(row, lines)
+    for mark in _HEADED.finditer(tags):
+        at = (mark.end() - 2) // 2
+        claims.append(Claim(at, row.values[at]))
+    if question and not claims:
+        claims += _keyed(row, question)
+    firm = [claim for claim in claims if not claim.is_soft]
+    return sorted(firm or claims, key=lambda claim: claim.at)
+
+
+def _clashes(row: Row, n: int) -> bool:
+    """Return True if another candidate follows at once: a list, or a letter with another's text."""
+    behind = row.tags[2 * n + 2 : 2 * n + 12]
+    if (
+        behind[:1] == ":"
+        and row.tags[2 * n] == ":"
+        and row.values[n] not in row.values[n + 1 : n + 2]
+    ):
+        return True  # the first entry of a list below "the options:"
+    joined = _JOINED.match(behind)
+    if joined is None:
+        return False
+    further = n + (joined.end() + 1) // 2
+    return row.values[further] != row.values[n]
+
+
+def _of_lines(row: Row, lines: list[Claim]) -> Iterator[Claim]:
+    """Yield the lines or sentences that are one candidate: the first of a reply, and its last."""
+    if len({claim.who for claim in lines}) != 1:
+        return
+    for claim in lines:
+        ends = claim.at >= len(row.values) - 1 and (
+            row.tags[-1] == "." or set(row.tags[2 * claim.at - 4 : 2 * claim.at + 1]) & set("\n>:")
+        )
+        if claim.at <= 2 or ends:
+            yield claim
+
+
+def _keyed(row: Row, question: str) -> Iterator[Claim]:
+    """Yield the candidates of lines whose key has a word of the question: "Team: network"."""
+    words = set(re.findall(r"[^\W\d_]{4,}", question.lower()))
+    for match in _KEYED.finditer(row.tags):
+        first, at = match.start() // 2, (match.end() - 1) // 2
+        key = row.text[row.spans[first][0] : row.spans[at - 1][1]].lower()
+        if any(w in words for w in re.findall(r"[^\W\d_]{4,}", key)):
+            yield Claim(at, row.values[at])
+
+
+def _agreed(row: Row, claims: list[Claim], count: int, question: str) -> Reading[int]:
+    """Return the one answer of all marks, or that of the last where it replaces the others."""
+    last = claims[-1]
+    behind = row.tags[2 * last.at + 2 :]
+    taken_back = _CORRECTED.search(behind)
+    rest = _tail(row, last.at + 1 + (taken_back.start() // 2 if taken_back else 0))
+    if taken_back:
+        return _inferred(rest, count, question) if "c" in rest.tags else Reading(reason=TAKEN_BACK)
+    if (last.is_line and "p" in behind[1::2]) or _WITHDRAWN.search(behind):
+        return Reading(reason=TAKEN_BACK)
+    who = {claim.who for claim in claims}
+    later = _concluded(rest)
+    if later is not None and later not in who:
+        return Reading(reason=SEVERAL)
+    if len(who) == 1 and last.who != CLASH:
+        return Reading(answer=last.who, tier="stated")
+    if CLASH in who:
+        return Reading(reason=SEVERAL)
+    earlier = max(c.at for c in claims if c.who != last.who)
+    between = row.tags[2 * earlier + 2 : 2 * last.at + 1]
+    if last.is_final:
+        return Reading(answer=last.who, tier="stated")
+    if _CORRECTED.search(between):
+        return Reading(answer=last.who, tier="inferred")
+    return Reading(reason=SEVERAL)
+
+
+def _tail(row: Row, start: int) -> Row:
+    return Row(row.text, row.tags[2 * start :], row.spans[start:], row.values[start:])
+
+
+def _concluded(row: Row) -> int | None:
+    """Return the candidate of the last sentence that draws a conclusion."""
+    found = None
+    for start, end in row.sentences():
+        part = row.part(start, end)
+        if "c" in part and _LED.search(part[:4]) and part[-1] != "?":
+            firm = _affirmed(row, start, end)[0]
+            found = next(iter(firm)) if len(firm) == 1 else found
+    return found
+
+
+def _inferred(row: Row, count: int, question: str) -> Reading[int]:
+    """Return the one candidate that is affirmed, or that all others being excluded leaves."""
+    corrected = list(_CORRECTED.finditer(row.tags))
+    if corrected:
+        row = _tail(row, corrected[-1].end() // 2)
+        if "c" not in row.tags:
+            return Reading(reason=TAKEN_BACK)
+    firm, soft, out, paired = set[int](), set[int](), set[int](), set[int]()
+    committed: list[int | None] = []
+    for start, end in row.sentences():
+        part = row.part(start, end)
+        if "c" not in part or part[-1] == "?":
+            continue
+        here = _affirmed(row, start, end)
+        firm, soft, out = firm | here[0], soft | here[1], out | here[2]
+        if "f" in part or "o" in part:
+            paired |= here[1]
+        led = [m.end() for m in _FOR.finditer(part)]
+        who = row.values[start + led[-1] // 2 - 1] if led else -1
+        if who in here[0]:
+            committed.append(who)
+        elif len(here[0]) == 1:
+            who = next(iter(here[0]))
+            committed.append(who if _LED.search(part[:4]) or _COMMITTED.search(part) else None)
+        elif here[0]:
+            committed.append(None)
+    last = committed[-1] if committed else None
+    if len(firm) > 1:
+        firm = firm - out or firm
+    if last is not None and last in firm:
+        return Reading(answer=last, tier="inferred")
+    if len(row.text) > _LONG and firm:
+        return Reading(reason="a long reply that concludes nothing")
+    if len(firm) == 1 and not (len(soft & paired) > 1 and firm.isdisjoint(paired)):
+        return Reading(answer=firm.pop(), tier="inferred")
+    if firm:
+        by_question = _by_question(row, question) if question else None
+        if by_question is not None:
+            return Reading(answer=by_question, tier="inferred")
+        return Reading(reason=f"the reply names {len(firm)} candidates")
+    if len(soft - out) == 1 and not soft & paired:
+        return Reading(answer=(soft - out).pop(), tier="inferred")
+    left = set(range(count)) - out
+    if not soft - out and len(left) == 1:
+        return Reading(answer=left.pop(), tier="inferred")
+    return Reading(reason="the reply affirms no candidate")
+
+
+def _affirmed(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[int]]:
+    """Return the candidates of a sentence that are affirmed, doubted, and excluded."""
+    firm, soft, out = set[int](), set[int](), set[int]()
+    part = row.part(start, end)
+    is_japanese = HAS_CJK.search(row.text) is not None
+    for n in range(start, end):
+        who = row.values[n]
+        if who < 0:
+            continue
+        at = 2 * (n - start) + 1
+        after = part[at + 1 : at + 10]
+        whole = set(part[:at])
+        clause = set(_CLAUSE.split(part[:at] if part[at - 1] not in ":>-" else "")[-1])
+        if is_japanese:  # what denies stands behind
+            denied = after[1:2] in ("n", "r")
+        else:
+            denied = bool(clause & {"n", "r"} or _BEHIND.match(after))
+        if denied:
+            out.add(who)
+        elif (
+            clause & {"h", "o", "j", "k"}
+            or ("f" in whole and "s" not in whole)
+            or _WEAKENED.match(after)
+            or in_brackets(row, n)
+        ):
+            soft.add(who)
+        else:
+            firm.add(who)
+    return firm, soft - firm, out - firm
+
+
+def in_brackets(row: Row, n: int) -> bool:
+    """Return True if an item stands in brackets with other words."""
+    start, end = row.spans[n]
+    opened = row.text.rfind("(", max(0, start - 150), start)
+    if opened < 0 or row.text.rfind(")", opened, start) >= 0:
+        return False
+    closed = row.text.find(")", end, end + 150)
+    return closed - opened > end - start + 4
+
+
+def content_words(text: str) -> set[str]:
+    """Return the stems of a text's words that are not the commonest."""
+    known = all_stop_words()
+    return {w[:_STEM] for w in _WORDS.findall(text.lower()) if w not in known}
+
+
+def _by_question(row: Row, question: str) -> int | None:
+    """Return the only candidate in a clause that says most of what the question asks."""
+    wanted = content_words(question[-400:])
+    for who, (start, end) in zip(row.values, row.spans, strict=True):
+        if who >= 0:
+            wanted -= content_words(row.text[start:end])
+    if len(wanted) < 2:
+        return None
+    best, others = dict[int, float](), dict[int, float]()
+    for start, end in row.sentences():
+        at = start
+        for stop in [*(n for n in range(start + 1, end) if row.tags[2 * n] in ",:-("), end]:
+            named = {v for v in row.values[at:stop] if v >= 0}
+            words = content_words(row.text[row.spans[at][0] : row.spans[stop - 1][1]])
+            share = len(words & wanted) / len(wanted)
+            firm = _affirmed(row, start, end)[0] & named
+            if len(firm) == 1 and len(named) == 1:
+                who = next(iter(firm))
+                best[who] = max(best.get(who, 0), share)
+            for who in named - firm:
+                others[who] = max(others.get(who, 0), share)
+            at = stop
+    if not best:
+        return None
+    who = max(best, key=best.__getitem__)
+    rivals = [v for w, v in (*best.items(), *others.items()) if w != who]
+    if best[who] >= _ANSWERS and max(rivals, default=0) <= best[who] / 2:
+        return who
+    return None

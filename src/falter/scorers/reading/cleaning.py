@@ -1,0 +1,256 @@
+"""A reply as plain text: without thoughts, chat tokens, markdown, LaTeX, HTML and further items.
+
+A reply may be hostile or endless. Of one beyond `LONGEST` characters only the end is looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from falter.records.lazy_regex import late_regex
+from falter.text.code import fenced_blocks
+
+LONGEST = 20_000  # characters behind the thoughts that are looked at whole
+TAIL = 6_000  # characters at the end of a longer reply
+MAX_BOXES = 20  # the last ones of a reply
+THOUGHTS_ONLY = "the reply ends inside its thoughts"
+
+_THOUGHT = r"(?:think|thinking|thoughts?|reasoning|scratchpad|analysis|reflection|rationale)"
+_PREFIX = r"(?:\w{1,12}[:_])?"
+_OPENED = late_regex(rf"[<\[◁]\|?{_PREFIX}(?:begin_of_)?{_THOUGHT}\|?[>\]▷]", re.IGNORECASE)
+_CLOSED = late_regex(rf"[<\[◁](?:\|?/|\|?end_of_){_PREFIX}{_THOUGHT}\|?[>\]▷]", re.IGNORECASE)
+_CHANNEL = late_regex(r"<\|channel\|>\s{0,9}(\w{1,20})[^<]{0,80}<\|message\|>", re.IGNORECASE)
+_FINAL_LINE = late_regex(
+    r"^[\W_]*(?:the |my |so |final |correct )*(?:answer|verdict|judge?ment|antwort|réponse"
+    r"|respuesta"
+    r"|risposta|antwoord|resposta)\b[^\n:]{0,30}(?::|is )|^[\W_]*(?:答え|回答|####)",
+    re.IGNORECASE,
+)
+_SPECIAL = (
+    r"(?:</?s>|<\|[\w-]{2,30}\|>|\[/?INST\]|<(?:start|end)_of_turn>|<eos>|<bos>|<\|?endoftext\|?>)"
+)
+_TURN = late_regex(rf"\A(?:\s{{0,9}}{_SPECIAL}\s{{0,9}}(?:assistant\s{{0,9}}\n)?){{1,9}}", re.I)
+_TURN_END = late_regex(
+    rf"{_SPECIAL}|\n[ \t]*(?:#+ ?)?(?:human|user|assistant|instruction|system) ?:", re.IGNORECASE
+)
+_SEQUEL = late_regex(
+    r"\n[ \t*#]{0,9}(?:next )?(?:question|q|frage|pregunta|domanda|vraag|pergunta|問題|質問)"
+    r"(?: ?\d+)?[ *]{0,3}[:：]",
+    re.IGNORECASE,
+)
+"""Where a model asks itself a further question."""
+_INPUT = late_regex(
+    r"\n[ \t>*#]{0,9}(?:input|text|review|ticket|passage|sentence|message|premise|hypothesis"
+    r"|context"
+    r"|document|instructions?|problem|exercise|task|example|comment|tweet|e-?mail|statement|title"
+    r"|eingabe|aufgabe|texte|exemple|texto|ejemplo|testo|esempio|voorbeeld|utterance|snippet)\b"
+    r"[ \w]{0,20}?[ *]{0,3}[:：]",
+    re.IGNORECASE,
+)
+_NEXT_ITEM = late_regex(r"\n\n[^\n]{8,300}\?[ \t]*\n")
+
+# Digits, letters and signs of full width, and hyphens of other code points, as plain ones.
+_WIDE = {
+    **{ord("０") + n: str(n) for n in range(10)},
+    **{ord("Ａ") + n: chr(ord("A") + n) for n in range(26)},
+    **{ord("ａ") + n: chr(ord("a") + n) for n in range(26)},
+    **dict.fromkeys(map(ord, "‐‑‒﹣－"), "-"),
+    **dict.fromkeys(map(ord, "\u00a0\u202f\u2009"), " "),
+    **dict.fromkeys(map(ord, "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad"), None),
+    ord("％"): "%", ord("＋"): "+", ord("＝"): "=", ord("．"): ".", ord("’"): "'",
+}  # fmt: skip
+_BLANKS = late_regex(r"\s{13,}")
+_SAME = late_regex(r"([^\w\s])\1{12,}")
+
+
+@dataclass(slots=True)
+class Cleaned:
+    """A reply's answering part: as written (`raw`), and as plain `text` with its marked spans.
+
+    `is_whole` is False where only the end of a long reply was kept. `reason` says why there is no
+    text.
+    """
+
+    raw: str = ""
+    text: str = ""
+    bold: tuple[str, ...] = ()
+    boxed: tuple[str, ...] = ()
+    tagged: tuple[str, ...] = ()
+    is_whole: bool = True
+    reason: str = ""
+
+
+def clean(reply: str, *, keeps_tags: bool = False) -> Cleaned:
+    """Return what a reply says behind its thoughts, in plain text."""
+    raw, is_whole, reason = answer_part(reply)
+    if reason:
+        return Cleaned(reason=reason)
+    boxed = tuple(_boxed(raw)) if "boxed" in raw else ()
+    bold = tuple((m[1] or m[2]).strip() for m in _BOLD.finditer(raw)) if _marked(raw) else ()
+    tagged: tuple[str, ...] = ()
+    if "<" in raw and not keeps_tags:
+        tagged = tuple(m[2].strip() for m in _ANSWER_TAG.finditer(raw))
+    text = plain(raw, keeps_tags=keeps_tags)
+    return Cleaned(raw, text, bold, boxed, tagged, is_whole, "" if text else "the reply is empty")
+
+
+def _marked(text: str) -> bool:
+    return "**" in text or "__" in text
+
+
+def answer_part(reply: str) -> tuple[str, bool, str]:
+    """Return what stands behind the thoughts, whether it is whole, and why there is nothing."""
+    text, is_whole = reply, True
+    behind = _behind_thoughts(text[-LONGEST:])
+    if behind is not None:
+        text = behind
+    elif _OPENED.search(text[:LONGEST]):
+        text = _last_mark(text[-LONGEST:])
+    if not text.strip():
+        return "", True, THOUGHTS_ONLY if reply.strip() else "the reply is empty"
+    if len(text) > LONGEST:
+        text, is_whole = text[-TAIL:].partition("\n")[2] or text[-TAIL:], False
+    text = text.replace("\r\n", "\n")
+    if not text.isascii():
+        text = text.translate(_WIDE)
+    text = _BLANKS.sub(lambda m: "\n\n" if "\n" in m[0] else "    ", text)
+    text = _SAME.sub(lambda m: m[1] * 12, text)
+    text = _without_sequel(text).strip()
+    return text, is_whole, "" if text else "the reply is empty"
+
+
+def _behind_thoughts(text: str) -> str | None:
+    """Return what follows the last thought or channel; None where there is none."""
+    if "<|channel|>" in text and (channels := list(_CHANNEL.finditer(text))):
+        return text[channels[-1].end() :] if channels[-1][1].casefold() == "final" else ""
+    if not any(sign in text for sign in "<[◁"):
+        return None
+    end = 0
+    for match in _CLOSED.finditer(text):
+        end = match.end()
+    return text[end:] if end else None
+
+
+def _last_mark(text: str) -> str:
+    """Return the marked answer in the last two lines of thoughts that never end."""
+    lines = [line for line in text.strip().split("\n") if line.strip()][-2:]
+    for n, line in enumerate(lines):
+        if _FINAL_LINE.match(line):
+            return "\n".join(lines[n:])
+    return ""
+
+
+def _without_sequel(text: str) -> str:
+    """Return the text without further turns, questions and items that a model writes on."""
+    text = text.strip()
+    if "<" in text or "[" in text:
+        text = _TURN.sub("", text)
+    if "\n" not in text and "<" not in text and "[" not in text:
+        return text
+    for end in (_TURN_END, _SEQUEL):
+        found = end.search(text)
+        if found and text[: found.start()].strip():
+            text = text[: found.start()].strip()
+    head = text.partition("\n")[0]
+    if len(head.split()) <= 8 and not head.rstrip().endswith(("?", ":", ",")):
+        found = _INPUT.search(text)
+        if found is None and len(head.split()) < 5:
+            found = _NEXT_ITEM.search(text)
+        if found and (":" not in head or _FINAL_LINE.match(head) or head.startswith("{")):
+            text = text[: found.start()]
+    return text
+
+
+_ANSWER_TAG = late_regex(
+    r"<((?:final_?)?(?:answer|ans|response|output|result|label|choice|verdict|category"
+    r"|prediction|antwort|respuesta))(?:\s[^<>]{0,80})?>([^<>]{0,400})</\1\s{0,5}>",
+    re.IGNORECASE,
+)
+_BOLD = late_regex(r"\*{2,3}(?=[^\s*])([^*\n]{1,300})\*{2,3}|(?<!\w)__(?=[^\s_])([^_\n]{1,300})__")
+_ITALIC = late_regex(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,200})(?<=[^\s*])\*(?![\w*])")
+_STRUCK = late_regex(r"~~([^~\n]{1,200})~~")
+_TAG = late_regex(r"</?[a-zA-Z][\w-]{0,30}(?:\s[^<>]{0,200})?/?>")
+_HEADING = late_regex(r"^[ \t]{0,9}(?:#{1,6}|>{1,6}(?![\d=]))[ \t]+", re.MULTILINE)
+_HASHES = late_regex(r"^[ \t]{0,9}####[ \t]*(?=\S)", re.MULTILINE)
+_LATEX_WRAP = late_regex(
+    r"\\(?:text(?:bf|it|rm|tt|sf|sc|normal)?|math(?:rm|bf|it|sf|tt|bb|cal)|mbox|operatorname|emph"
+    r"|underline|f?boxed|color\{\w{1,20}\})[ ]?\{([^{}]{0,400})\}"
+)
+_LATEX_ARROW = late_regex(r"\\(?:Rightarrow|rightarrow|implies|to|therefore|Longrightarrow)\b")
+_ENVIRONMENT = late_regex(r"\\(?:begin|end)\{[\w*]{1,20}\}(?:\{[^{}]{0,20}\})?")
+_LATEX_SPACE = late_regex(r"\\[,;:! ]|\\q?quad\b|\\left|\\right|\\[()\[\]]|\\\\")
+_DISPLAYED = late_regex(r"\$\$([^$]{1,400})\$\$")
+_IN_LINE = late_regex(r"(?<!\\)\$(?=\S)([^$\n]{1,200}?)(?<=[^\s\\])\$(?!\d)")
+_ESCAPED = late_regex(r"\\([%$€£#&])")
+
+
+def plain(text: str, *, keeps_tags: bool = False) -> str:
+    """Return a text without markdown, LaTeX commands and HTML; struck words are negated."""
+    if "```" in text or "~~~" in text:
+        text = _unfenced(text)
+    if "\\" in text or "$" in text:
+        for _ in range(3):
+            text, count = _LATEX_WRAP.subn(r" \1 ", text)
+            if not count:
+                break
+        text = _ENVIRONMENT.sub("", _LATEX_ARROW.sub(" ⇒ ", text))
+        text = _IN_LINE.sub(r" \1 ", _DISPLAYED.sub(r" \1 ", text))
+        text = _LATEX_SPACE.sub(" ", _ESCAPED.sub(r"\1", text))
+    if "~~" in text:
+        text = _STRUCK.sub(r"not \1,", text)
+    if "*" in text or "__" in text:
+        text = _BOLD.sub(lambda m: m[1] or m[2], text)
+        text = _ITALIC.sub(r"\1", text)
+    if "<" in text and not keeps_tags:
+        text = re.sub(r"<br\s{0,3}/?>", "\n", text)
+        text = _TAG.sub(" ", text)
+    if "#" in text or ">" in text:
+        text = _HASHES.sub("Answer: ", text)
+        text = _HEADING.sub("", text)
+    return text.replace("`", "").strip()
+
+
+def _unfenced(text: str) -> str:
+    """Return a text without the lines of its code fences."""
+    out, at = list[str](), 0
+    for block in fenced_blocks(text):
+        out += (text[at : block.span[0]], text[slice(*block.inside)])
+        at = block.span[1]
+    return "".join([*out, text[at:]])
+
+
+def _boxed(text: str) -> list[str]:
+    r"""Return what stands in each `\boxed{…}`, braces balanced; an open box is left out."""
+    found = []
+    for match in list(re.finditer(r"\\f?boxed\s{0,3}\{", text))[-MAX_BOXES:]:
+        depth, start = 1, match.end()
+        for at in range(start, min(len(text), start + 300)):
+            depth += (text[at] == "{") - (text[at] == "}")
+            if depth == 0:
+                found.append(plain(text[start:at]))
+                break
+    return found
+
+
+_ENDED = late_regex(r"[.!?…。！？)\]}>”\"'»」*`$|~✓✔✅✗❌☺-⟿\U0001f000-\U0001faff]\s*\Z")
+HANGING_WORDS = (
+    "is are the a an of and or to that because in for with so be which by as at on from but "
+    "if than was would its their ist der die das ein eine und oder weil dass den dem est le "
+    "la les et ou que de des un une es el los y o è il che e di het een en dat é os um uma"
+)
+HANGING = frozenset(HANGING_WORDS.split())
+
+
+def is_cut(text: str) -> bool:
+    """Return True if a reply of several words ends in the middle of a sentence."""
+    text = text.strip()
+    if not text or _ENDED.search(text[-4:]):
+        return False
+    last = text.rpartition("\n")[2]
+    words = last.split()
+    hangs = len(words) > 2 and words[-1].lower() in HANGING and words[-2].lower() != "it"
+    if hangs or text[-1] in ",:(=+×·*/-–—":
+        return True
+    tail = re.split(r"[.!?:]\s", last[-300:])[-1].split()
+    return len(tail) > 9 or (len(tail) > 2 and re.search(r"[.!?]\s", text[-2000:]) is not None)

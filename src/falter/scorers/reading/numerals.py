@@ -1,0 +1,444 @@
+"""Numbers as they are written: separators, scales, fractions, powers of ten, and number words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal, DivisionByZero, InvalidOperation, Overflow
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from falter.records.lazy_regex import late_regex
+from falter.scorers.reading.phrases import LANGUAGES, language_of, stop_words, words_of
+
+LONGEST = 60  # characters of one number
+_LETTERS = 60  # of a number in one word: German's grow
+
+
+class Number(NamedTuple):
+    """A number in a text: its value and its place."""
+
+    value: Decimal
+    start: int
+    end: int
+
+
+class Vocabulary(NamedTuple):
+    """The number words of all languages."""
+
+    small: dict[str, int]
+    hundreds: dict[str, int]
+    scales: dict[str, int]
+    parts: dict[str, int]
+    joints: frozenset[str]
+    articles: frozenset[str]
+
+
+_ARTICLES_WORDS = "un um uno una une uma ein eine einen einem een ein"
+_ARTICLES = frozenset(_ARTICLES_WORDS.split())
+_ALONE_NO_NUMBER_WORDS = (
+    "sei mil mila cent cents cem once sept dix second million millions dos tre nove six on"
+)
+_ALONE_NO_NUMBER = frozenset(_ALONE_NO_NUMBER_WORDS.split())
+"""Words that are also verbs, months or units: they are numbers only beside another number."""
+_EXTRA = {
+    "vingts": 20, "dreissig": 30, "catorze": 14, "dezasseis": 16, "veintidós": 22, "veintiún": 21,
+    "veintiuna": 21, "ventun": 21, "veintitrés": 23, "veintiséis": 26, "ventitré": 23, "duas": 2,
+    "deux": 2, "zwo": 2, "eins": 1,
+}  # fmt: skip
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    """Return the number words of all languages, compounds below a hundred too."""
+    small: dict[str, int] = {}
+    hundreds, scales, parts = dict[str, int](), dict[str, int](), dict[str, int]()
+    joints: set[str] = set()
+    for language in LANGUAGES:
+        lists = words_of(language)
+        units = lists.get("units", "").split()
+        small.update({w: n for n, w in enumerate(units) if "-" not in w})
+        for n, ten in enumerate(lists.get("tens", "").split(), start=2):
+            if "-" not in ten:
+                small[ten] = 10 * n
+            for unit, name in enumerate(units[1:10], start=1):
+                small.update(_joined(language, ten, n, unit, name))
+        for name, found in (("hundreds", hundreds), ("scales", scales), ("parts", parts)):
+            for entry in filter(None, map(str.strip, lists.get(name, "").split(","))):
+                value, word = entry.split()
+                found[word] = int(value)
+        joints |= {w.strip() for w in lists.get("and", "").split(",") if " " not in w.strip()}
+    small |= _EXTRA | dict.fromkeys(_ARTICLES, 1)
+    small.pop("", None)
+    return Vocabulary(small, hundreds, scales, parts, frozenset(joints), _ARTICLES)
+
+
+def _joined(language: str, ten: str, n: int, unit: int, name: str) -> dict[str, int]:
+    """Return the one-word numbers of a ten and a unit: einundzwanzig, ventuno, veintidós."""
+    value = 10 * n + unit
+    if language == "de":
+        return {("ein" if unit == 1 else name) + "und" + ten: value}
+    if language == "nl":
+        return {name + ("ën" if name.endswith("e") else "en") + ten: value}
+    if language == "it":
+        return {(ten[:-1] if unit in (1, 8) else ten) + name: value}
+    return {"veinti" + name: value} if language == "es" and n == 2 else {}
+
+
+_COMPOUND = (("tausend", "hundert"), ("duizend", "honderd"), ("mila", "cento"), ("mille", "cento"))
+
+
+def _below_hundred(word: str) -> int | None:
+    if not word:
+        return 0
+    for joint in ("und", "en", "ën", ""):
+        value = vocabulary().small.get(word[len(joint) :]) if word.startswith(joint) else None
+        if value is not None:
+            return value
+    return None
+
+
+def _below_thousand(word: str, hundred: str) -> int | None:
+    head, name, tail = word.partition(hundred)
+    if not name:
+        return _below_hundred(word)
+    high = 1 if not head else _below_hundred(head)
+    low = _below_hundred(tail)
+    return None if high is None or low is None or high > 19 else 100 * high + low
+
+
+@lru_cache(maxsize=4096)
+def _compound(word: str) -> int | None:
+    """Return the value of one long word: zweihundertfünfzig, tweeduizend, duecentocinquanta."""
+    for thousand, hundred in _COMPOUND:
+        if thousand not in word and hundred not in word:
+            continue
+        head, name, tail = word.partition(thousand)
+        high = (1 if not head else _below_thousand(head, hundred)) if name else 0
+        low = _below_thousand(tail if name else head, hundred)
+        if high is not None and low is not None and high < 1000:
+            return 1000 * high + low
+    return None
+
+
+class _Sum:
+    """A number that is read word by word."""
+
+    def __init__(self) -> None:
+        self.total = self.current = 0
+        self.scale = 10**15
+        self.words: list[str] = []
+
+    def take(self, word: str, value: int, joint: str) -> bool:
+        """Return True if a word goes on with the number, which it is then a part of."""
+        first = not self.words
+        if self._fits(word, value, joint, first):
+            self.words.append(word)
+            return True
+        return False
+
+    def _fits(self, word: str, value: int, joint: str, first: bool) -> bool:
+        known, now = vocabulary(), self.current
+        if first:
+            if word in known.scales or (value >= 1000 and value % 1000 == 0):
+                self.total, self.scale = value, value
+            else:
+                self.current = value
+            return True
+        if word in known.scales:
+            if now and value < self.scale and not joint:
+                self.total, self.current, self.scale = self.total + now * value, 0, value
+                return True
+            if not now and value > self.scale and not joint:  # two thousand million
+                self.total, self.scale = self.total * value, value
+                return True
+            return False
+        if known.hundreds.get(word) == 100 and not joint and 0 < now < 100:
+            self.current = now * 100
+            return True
+        if value >= 100:
+            grows = not now and self.total > 0 and value < self.scale
+            self.current = value if grows else now
+            return grows
+        below = now % 100
+        if below == 4 and word in ("vingt", "vingts"):
+            self.current = now + 76
+        elif (
+            (not below and (now or self.total))
+            or (0 < value < 10 and below >= 20 and not below % 10)
+            or (below in (60, 80) and 10 <= value < 20)
+        ):
+            self.current = now + value
+        elif not joint and 10 <= now < 100 and value >= 10 and not self.total:
+            self.current = now * 100 + value  # nineteen forty-five
+        else:
+            return False
+        return True
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def _spelled(low: str) -> Iterator[Number]:
+    """Yield the numbers in words of a text in lower case."""
+    known = vocabulary()
+    number, start, end = _Sum(), 0, 0
+    for match in _WORD.finditer(low):
+        word = match[0]
+        value = known.small.get(word)
+        if value is None:
+            value = known.hundreds.get(word) or (
+                known.scales.get(word) if len(word) > 3 or word == "mil" else None
+            )
+        if value is None and 6 <= len(word) <= _LETTERS:
+            value = _compound(word)
+        if value is None:
+            continue
+        gap = low[end : match.start()].strip(" -") if number.words else "?"
+        if len(gap) < 4 and (not gap or gap in known.joints) and number.take(word, value, gap):
+            end = match.end()
+            continue
+        if number.words and _is_number(low, start, end, number.words):
+            yield Number(Decimal(number.total + number.current), start, end)
+        number, start, end = _Sum(), match.start(), match.end()
+        number.take(word, value, "")
+    if number.words and _is_number(low, start, end, number.words):
+        yield Number(Decimal(number.total + number.current), start, end)
+
+
+def _is_number(low: str, start: int, end: int, words: list[str]) -> bool:
+    """Return True if words are a number, and no article, no unit and no part of a name."""
+    if all(word in _ARTICLES for word in words):
+        return False
+    if len(words) == 1 and (words[0] in _ALONE_NO_NUMBER or words[0] in ("one", "eins")):
+        return not low[:start].strip(" *") and not low[end:].strip(" .!*")
+    if len(words) == 1 and words[0] in vocabulary().scales:
+        return False
+    if words == ["hundred"] and not low[:start].endswith(("a ", "one ", "an ")):
+        return False
+    before, after = low[max(0, start - 1) : start], low[end : end + 1]
+    return not (before.isalnum() or before in ("-", "_", "'")) and after not in ("_", "'")
+
+
+_DIGITAL = (
+    r"(?:\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d{1,3}(?:[,.'\u2009 ]\d{3})+(?:[.,]\d+)?(?!\d)"
+    r"|\d+[.,]\d+|\d+|[.,]\d+)"
+)
+_HALF = {
+    "½": "0.5", "¼": "0.25", "¾": "0.75", "⅓": "0.3333333333333333", "⅔": "0.6666666666666667",
+    "⅕": "0.2", "⅖": "0.4", "⅗": "0.6", "⅘": "0.8", "⅛": "0.125", "⅜": "0.375", "⅝": "0.625",
+    "⅞": "0.875",
+}  # fmt: skip
+_KANJI = {"千": 10**3, "万": 10**4, "億": 10**8, "兆": 10**12}
+_RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+
+
+@cache
+def _written_pattern() -> re.Pattern[str]:
+    names = sorted((w for w in vocabulary().scales if w != "dutzend"), key=len, reverse=True)
+    scale = "|".join(map(re.escape, names))
+    return re.compile(
+        r"(?P<sign>(?<![\w\d)])[-−–+](?=[$€£₹¥]?[\d.]))?(?:[$€£₹¥]\s?)?"
+        rf"(?P<digits>(?<![^\W\u3040-\u9fff])(?<!\d[.,]){_DIGITAL})"
+        r"(?:\s?(?:[×x·*]|\\times|\\cdot)\s?10\s?(?:\^\s?\{?\s?(?P<power>[-−]?\d{1,3})\s?\}?"
+        r"|\*\*\s?(?P<stars>[-−]?\d{1,3})|(?P<high>[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4}))"
+        r"|\s?\^\s?\{?(?P<raised>\d{1,2})\}?(?![\w.])|(?P<super>[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})(?!\w)"
+        r"|e(?P<e>[-+−]?\d{1,3})(?!\w)"
+        r"|\s?/\s?(?P<below>\d{1,9})(?![\d/]|[.,]\d)"
+        r"|\s(?P<part>\d{1,4})/(?P<whole>\d{1,4})(?!\d)"
+        rf"|\s?(?P<mark>[{''.join(_HALF)}])"
+        rf"|(?:[\s-]?(?P<scale>{scale})|(?P<letter>[kmb]))(?![\w.]\w|\w|/)"
+        r"|(?P<kanji>[千万億兆](?:\d+[千万億]?)?))?"
+    )
+
+
+def decimal(digits: str, *, commas: bool) -> Decimal | None:
+    """Return the value of digits with separators of either kind; `commas`: 1,5 is 1.5."""
+    if digits.isdecimal():
+        return Decimal(digits)
+    digits = re.sub(r"['\u2009 ]", "", digits)
+    points, marks = digits.count("."), digits.count(",")
+    if points and marks:
+        mark = max(digits.rfind("."), digits.rfind(","))
+        digits = re.sub(r"[.,]", "", digits[:mark]) + "." + digits[mark + 1 :]
+    elif points > 1 or marks > 1:
+        digits = re.sub(r"[.,]", "", digits)
+    elif marks:
+        grouped = re.fullmatch(r"[1-9]\d{0,2},\d{3}", digits) is not None
+        digits = digits.replace(",", "" if grouped and not commas else ".")
+    elif points and commas and re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", digits):
+        digits = digits.replace(".", "")
+    try:
+        return Decimal(digits)
+    except InvalidOperation:
+        return None
+
+
+def _scaled(match: re.Match[str], value: Decimal) -> Decimal | None:
+    """Return the value with the power, fraction or scale behind its digits."""
+    power = (
+        match["power"] or match["stars"] or match["e"] or (match["high"] or "").translate(_RAISED)
+    )
+    try:
+        if power:
+            exponent = int(power.replace("−", "-"))
+            return value.scaleb(exponent) if abs(exponent) < 100 else None
+        if raised := match["raised"] or (match["super"] or "").translate(_RAISED):
+            return value ** int(raised) if value < 10**6 else None
+        if match["below"]:
+            return value / Decimal(match["below"])
+        if match["part"]:
+            return value + Decimal(match["part"]) / Decimal(match["whole"])
+    except (DivisionByZero, InvalidOperation, Overflow, ValueError):
+        return None
+    if match["mark"]:
+        return value + Decimal(_HALF[match["mark"]])
+    if scale := match["scale"]:
+        return value * vocabulary().scales[scale]
+    if match["letter"]:
+        return value * {"m": 10**6, "b": 10**9, "k": 10**3}[match["letter"]]
+    if match["kanji"]:
+        rest = re.match(r"(\d+)([千万億])?", match["kanji"][1:])
+        total = value * _KANJI[match["kanji"][0]]
+        return total + (Decimal(rest[1]) * _KANJI.get(rest[2] or "", 1) if rest else 0)
+    return value
+
+
+def _written(text: str, low: str, *, commas: bool) -> Iterator[Number]:
+    """Yield the numbers in digits."""
+    for match in _written_pattern().finditer(low):
+        if match.end() - match.start() > LONGEST:
+            continue
+        if match["letter"] and match["letter"] != "k" and text[match.start("letter")].islower():
+            value = decimal(match["digits"], commas=commas)  # 5 m is five metres
+            end = match.end("digits")
+        else:
+            dashed = low[match.end() : match.end() + 2] in (",-", ",–", ",—")
+            value, end = decimal(match["digits"], commas=commas or dashed), match.end()
+            if value is not None and match["below"] and _is_division(match, value):
+                yield Number(value, match.start(), match.end("digits"))
+                yield Number(Decimal(match["below"]), match.start("below"), match.end())
+                continue
+            value = None if value is None else _scaled(match, value)
+        if value is not None:
+            negative = match["sign"] is not None and match["sign"] != "+"
+            yield Number(-value if negative else value, match.start(), end)
+
+
+def _is_division(match: re.Match[str], value: Decimal) -> bool:
+    """Return True if two numbers around a slash are still to be divided: 150 / 2, and no 3/4."""
+    below = Decimal(match["below"])
+    spaced = match.string[match.end("digits")].isspace()
+    return spaced and below > 1 and value % below == 0
+
+
+_COMMA_LANGUAGES = frozenset(["de", "fr", "es", "it", "nl", "pt"])
+_LATEX = late_regex(r"\\[dt]?frac\s?\{(-?\d{1,9})\}\s?\{(\d{1,9})\}")
+_MIXED = late_regex(r"(?<![\d.,])(\d{1,4})\s?\\[dt]?frac\s?\{(\d{1,4})\}\s?\{(\d{1,4})\}")
+_PRICE = late_regex(r"(?<![\w.,])(\d{1,6})\s?[€£](\d\d)(?![\w.,]\d|\w)")
+_AND_HALF = late_regex(
+    r"\s(?:and (?:a half|a (?P<part>quarter|third))|und ein(?:e|en)? halbe?[nrs]?|einhalb"
+    r"|et demie?|y medi[ao]|e mezz[oa]"
+    r"|en een halve?|e mei[ao])\b"
+)
+_ALL_KANJI = late_regex(
+    r"(?<![一-龥\d])[一二三四五六七八九十百千万]+(?=[つ人個本枚年回匹冊台歳円日]|です|[。、]|$)"
+)
+_DIGITS = {c: n for n, c in enumerate("〇一二三四五六七八九")}
+
+
+def without_latex(text: str) -> str:
+    """Return a text with LaTeX's fractions, products and group signs as plain ones."""
+    if "\\" not in text and "{" not in text:
+        return text
+    text = (
+        text.replace("{,}", ",").replace("\\times", "×").replace("\\cdot", "·").replace("\\pm", "±")
+    )
+    text = _MIXED.sub(r"\1 \2/\3", text)
+    return _LATEX.sub(r"\1/\2", text)
+
+
+def writes_commas(text: str, least: int = 1) -> bool:
+    """Return True if a text is in a language that writes 1.234,56, by `least` words of it."""
+    words = _WORD.findall(text[:600].lower())
+    found = language_of(words)
+    if found not in _COMMA_LANGUAGES:
+        return False
+    own, english = (sum(w in stop_words(name) for w in words) for name in (found, "en"))
+    return own > english and own >= least
+
+
+def numbers_in(text: str, *, commas: bool | None = None) -> list[Number]:
+    """Return the numbers of a text in order, none inside another.
+
+    `commas`: the text writes 1.234,56; None: its own words tell.
+    """
+    low = text.lower()
+    if len(low) != len(text):
+        low = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+    found = list[Number]()
+    if commas is None:
+        commas = writes_commas(text)
+    if any(map(str.isdecimal, text)):
+        if "€" in text or "£" in text:
+            found += [Number(Decimal(f"{m[1]}.{m[2]}"), *m.span()) for m in _PRICE.finditer(low)]
+        found += _written(text, low, commas=commas)
+    words = list(_spelled(low))
+    found += _with_parts(low, words)
+    for match in re.finditer(rf"(?<!\d)[{''.join(_HALF)}]", low) if not low.isascii() else ():
+        found.append(Number(Decimal(_HALF[match[0]]), *match.span()))
+    if not low.isascii():
+        found += [Number(Decimal(_from_kanji(m[0])), *m.span()) for m in _ALL_KANJI.finditer(low)]
+    out, end = list[Number](), -1
+    for number in sorted(found, key=lambda n: (n.start, -n.end)):
+        if number.start >= end:
+            out.append(_grown(low, number))
+            end = out[-1].end
+    return out
+
+
+def _with_parts(low: str, words: list[Number]) -> Iterator[Number]:
+    """Yield numbers in words, fractions among them: three quarters, two and a half."""
+    parts = vocabulary().parts
+    for number in words:
+        behind = _WORD.match(low, number.end + 1)
+        share = parts.get(behind[0]) if behind and low[number.end] in " -" else None
+        if share and behind and number.value < 100 and behind[0] not in ("second", "half"):
+            yield Number(round(number.value / share, 16), number.start, behind.end())
+        else:
+            yield number
+
+
+def _from_kanji(text: str) -> int:
+    total = group = current = 0
+    for char in text:
+        if char in _DIGITS:
+            current = _DIGITS[char]
+        elif char == "万":
+            total, group, current = total + max(1, group + current) * 10**4, 0, 0
+        else:
+            group, current = group + max(1, current) * {"十": 10, "百": 100, "千": 1000}[char], 0
+    return total + group + current
+
+
+_SCALE_BEHIND = late_regex(r"\s([^\W\d_]{4,})")
+_MINUS = late_regex(r"(?:\A|[\s:=(*>])((?:minus|negative|meno|menos|moins|min)\s)\Z")
+_TAKES_AWAY = late_regex(r"[\d)²³%$€]\s*(?:minus|negative|meno|menos|moins|min)\s\Z")
+
+
+def _grown(low: str, number: Number) -> Number:
+    """Return a number with a half, a scale or a dozen behind it, and with minus before it."""
+    value, start, end = number
+    if low[end : end + 1] == " ":
+        if half := _AND_HALF.match(low, end):
+            share = {"quarter": Decimal("0.25"), "third": 1 / Decimal(3)}.get(
+                half["part"], Decimal("0.5")
+            )
+            value, end = value + share, half.end()
+        if (scale := _SCALE_BEHIND.match(low, end)) and scale[1] in vocabulary().scales:
+            value, end = value * vocabulary().scales[scale[1]], scale.end()
+    before = low[max(0, start - 14) : start]
+    minus = _MINUS.search(before) if value > 0 and before[-1:] == " " else None
+    if minus and not _TAKES_AWAY.search(before):
+        value, start = -value, start - len(minus[1])
+    return Number(value, start, end)
