@@ -42,8 +42,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.stats.layout import budget_layout
-from probit import ProbitModel, simulate_outcomes, simulated_truth
 from falter.stats.subsample import SampleEstimate, masked_brittleness, masked_drop
+from probit import ProbitModel, simulate_outcomes, simulated_truth
 
 Floats = NDArray[np.float64]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import importlib.util
 import os
@@ -15,7 +16,7 @@ import pytest
 
 import falter
 from falter.engine.config import ModelSpec
-from falter.engine.connections import connect
+from falter.engine.connections import connect, probed
 from falter.records.errors import InvalidValue, PreflightError
 from falter.weights.downloads import SMOLLM2, content_hash, find_weights
 
@@ -138,6 +139,25 @@ async def fetch(name: str) -> None:
         await client.check()
     finally:
         await client.close()
+
+
+def test_broken_weights_are_failures_with_a_reason(weights: Path, tmp_path: Path) -> None:
+    """NaN in a file of the user's own: neither a score nor a text comes of it."""
+    path = tmp_path / "broken.gguf"
+    data = bytearray(weights.read_bytes())
+    data[60_000_000:63_000_000] = b"\x7e" * 3_000_000
+    path.write_bytes(data)
+
+    async def asked() -> dict[str, Any]:
+        client = connect(ModelSpec(name=f"gguf:{path}", concurrency=1))
+        try:
+            return await probed(client)
+        finally:
+            await client.close()
+
+    found = asyncio.run(asked())
+    assert "the model gave the score nan" in found["log_probabilities"]["failure"]
+    assert "no finite numbers" in found["text"]["failure"]
 
 
 def test_the_hub_may_be_away_or_give_something_else(

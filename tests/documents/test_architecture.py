@@ -247,7 +247,7 @@ def test_no_file_holds_two_ideas() -> None:
 
 # Names
 
-SETTINGS = {"demonstrations", "label", "responses", "temperature", "template"}
+SETTINGS = {"answer", "demonstrations", "fields", "label", "responses", "temperature", "template"}
 """Names that are common words elsewhere: settings that perturbations change, a table, a field."""
 
 NAMED: dict[str, set[str]] = {

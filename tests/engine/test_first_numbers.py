@@ -59,7 +59,7 @@ def test_a_plan_shows_replies_that_are_read_and_one_that_is_not(tmp_path: Path) 
     plan = falter.plan(**settings(tmp_path, lambda prompt: "otter"))
     (row,) = plan.panels
     assert row["scorer"] == "answer"
-    assert row["replies"]["read"][:2] == ("otter", "The answer is otter.")
+    assert row["replies"]["read"][:2] == ["otter", "The answer is otter."]
     assert row["replies"]["judged"] in ("wrong", "unparsed")
     assert "it would read 'otter', 'The answer is otter.'" in str(plan)
     (strict,) = falter.plan(**settings(tmp_path, lambda prompt: "", scorer="exact")).panels

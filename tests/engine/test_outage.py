@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from falter.engine import outages
 from falter.engine.sending import ModelQueue, Progress, run_queues
 from falter.records.errors import PreflightError, RunStopped
 from falter.store.store import Store
-from faulty_server import FaultyServer
+from faulty_server import FaultyServer, _send
 from samples import requests
 
 DEATHS = {"500": "HTTP 500: mock 500", "closed": "connection failed", "hang": "timed out"}
@@ -95,6 +96,44 @@ def test_a_server_that_comes_back_costs_nothing(store: Store, fault: str) -> Non
     assert (progress.failed, progress.landed) == (0, 160)
     assert DEATHS[fault] in said[0] and "paused, because every request fails" in said[0]
     assert progress.paused is None
+
+
+class Busy(FaultyServer):
+    """It works on 24 requests at a time, first for two seconds, and turns the others away."""
+
+    working = 0
+
+    async def _respond(self, method: str, path: str, headers: Any, body: bytes, out: Any) -> bool:
+        if self.working >= 24:
+            return await _send(out, 503, {"error": {"message": "no slot is free"}})
+        self.working += 1
+        try:
+            await asyncio.sleep(0.01 if self.answered else 2)
+            return await super()._respond(method, path, headers, body, out)
+        finally:
+            self.working -= 1
+
+
+def test_a_busy_server_is_not_dead(store: Store) -> None:
+    """It may work on what it took for longer than an outage may last."""
+
+    async def main() -> Progress:
+        async with Busy() as server:
+            settings = ClientSettings(
+                name="mock", base_url=server.base_url, max_attempts=999, max_wait=0.05
+            )
+            client = connect(settings)
+            planned = [replace(r, model=client.model) for r in requests(24)]
+            progress = Progress(label="mock", total=len(planned))
+            queue = ModelQueue(requests=planned, client=client, concurrency=48, progress=progress)
+            try:
+                await run_queues([queue], store)
+            finally:
+                await client.close()
+            return progress
+
+    progress = asyncio.run(main())
+    assert (progress.failed, progress.landed) == (0, 48)
 
 
 @pytest.mark.parametrize("fault", DEATHS)

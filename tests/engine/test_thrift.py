@@ -20,10 +20,10 @@ from falter.measures.flips import flip_rate
 from falter.measures.variance import prompt_share
 from falter.records.errors import FalterError, InvalidValue, UsageError
 from falter.stats.layout import budget_layout, planned_half_widths
-from probit import ProbitModel, simulate_outcomes, simulated_truth
 from falter.stats.subsample import masked_brittleness, masked_drop
 from falter.store.maintenance import verify
 from falter.store.store import Store
+from probit import ProbitModel, simulate_outcomes, simulated_truth
 
 DATA = Path(__file__).parents[1] / "data"
 RECIPES = ["typos", "persona", "emotion", "pad_quotes", "pad_newlines", "word_split", "identity"]

@@ -22,6 +22,7 @@ from falter.measures.consistency import (
     output_consistency,
     random_baseline,
     steadiness,
+    steadiness_beside_others,
 )
 from falter.measures.drops import accuracy, performance_drop_rate
 from falter.measures.regression import robustness_regression
@@ -210,6 +211,24 @@ def test_steadiness_is_its_formula_and_says_where_it_says_nothing():
     whole = steadiness(np.repeat(scores[:, :1], 24, axis=1))
     assert whole.index.value == whole.right.value == 1.0
     assert whole.index.low > 0.9
+
+
+def test_difficulty_from_others_tells_steady_from_easy():
+    """Steady 1, coins with the others' difficulty near 0, half of each in between."""
+    rng = np.random.default_rng(60)
+    rates = rng.beta(1.5, 1.5, size=(100, 1))
+    others = (rng.random((100, 5 * 24)) < rates).astype(float)
+    coins = (rng.random((100, 24)) < rates).astype(float)
+    steady = np.repeat((rng.random((100, 1)) < rates).astype(float), 24, axis=1)
+    half = np.where((np.arange(100) % 2 == 0)[:, None], steady, coins)
+    found = [steadiness_beside_others(s, others).value for s in (steady, half, coins)]
+    assert found[0] > 0.99 and 0.3 < found[1] < 0.7 and found[2] < 0.1
+    assert steadiness(coins).index.value > found[2]  # which calls easy items steady
+    assert steadiness_beside_others(steady, others).low is None
+    assert steadiness_beside_others(steady[:20], others[:20]).status == "insufficient_data"
+    assert steadiness_beside_others(np.ones((40, 3)), others[:40]).status == "not_informative"
+    with pytest.raises(InvalidValue, match="the same 100 items"):
+        steadiness_beside_others(steady, others[:50])
 
 
 def test_std_by_hand():

@@ -216,6 +216,9 @@ def test_the_headline_says_where_a_model_stands_between_luck_and_always_the_same
     assert "steadier than luck with equally hard items. Easy and hard" in sentence(panel(0.5))
     assert "not said: fewer than 30 items" in sentence(panel(1.0, items=20))
     assert "not said: not informative at this capability, 1.000" in sentence(panel(1.0, rate=1))
+    gap = panel(0.5)
+    gap.missing[0, 3], gap.scores[0, 3], gap.outputs[0, 3] = True, np.nan, -1
+    assert "of 99 items of coins (of 1 more an answer is missing)" in sentence(gap)
     tally, *_ = answer_sentences(measured_panels([panel(1.0), panel(0.0)], 0.95))
     assert tally.startswith(
         "Of 2 pairs of a model and a data set: 1 practically the same however asked; 1 not shown "

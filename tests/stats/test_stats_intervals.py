@@ -259,9 +259,6 @@ def test_a_quantiles_interval_covers_exactly(n, share):
     missed_low = scipy.stats.binom.cdf(found.low - 1, n, share)
     missed_high = scipy.stats.binom.sf(found.high - 1, n, share)
     assert missed_low <= 0.025 and missed_high <= 0.025
-    assert (
-        binom.cdf(found.low, n, share) > 0.025
-        and binom.sf(found.high - 2, n, share) > 0.025
-    )
+    assert binom.cdf(found.low, n, share) > 0.025 and binom.sf(found.high - 2, n, share) > 0.025
     assert quantile_interval(list(range(35)), 0.9).high is None
     assert quantile_interval([], 0.9).low is None

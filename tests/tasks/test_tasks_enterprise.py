@@ -41,8 +41,8 @@ def prompt_of(name: str, argument: str | None = None) -> Prompt:
 
 SUMMARY = AnswerSchema(
     keys=(
-        AnswerKey(name="main_problem", heading="Main problem"),
-        AnswerKey(name="key_events", heading="Key events", many=True),
+        AnswerKey(name="main_problem"),
+        AnswerKey(name="key_events", many=True),
     )
 )
 SLOTS = AnswerSchema(
@@ -62,7 +62,6 @@ REPLIES = {
     "markdown": "## Main problem\nDisk & fan\n\n## key_events\n- one: 1\n- two",
     "html": '<p id="main_problem">Disk &amp; fan</p>'
     '<ul id="key_events"><li>one: 1</li><li>two</li></ul>',
-    "text": "Main problem\nDisk & fan\n\nKey events:\n- one: 1\n- two",
 }
 FILLED = {
     "json": '{"town": "Lund", "light": null, "open": false}',
@@ -77,16 +76,24 @@ FILLED = {
 # Reading
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", REPLIES)
 def test_the_parts_are_the_same_in_every_form(form: str) -> None:
-    """One meaning, six forms, read with real parsers; a fence around it does no harm."""
+    """One meaning, five forms, read with real parsers; a fence around it does no harm."""
     expected = {"main_problem": "Disk & fan", "key_events": "one: 1\ntwo"}
     assert answer_parts(REPLIES[form], form, SUMMARY) == expected
     assert answer_parts(f"```{form}\n{REPLIES[form]}\n```", form, SUMMARY) == expected
     assert answer_parts(FILLED[form], form, SLOTS) == {"town": "Lund", "open": "false"}
 
 
-@pytest.mark.parametrize("form", FORMS)
+def test_plain_text_is_free_but_for_slots() -> None:
+    """No heading is demanded: any text is an answer of one part, an empty one is none."""
+    assert answer_parts(" The disk.\n", "text", SUMMARY) == {"reply": "The disk."}
+    assert answer_parts("  ", "text", SUMMARY) is None
+    assert answer_parts(FILLED["text"], "text", SLOTS) == {"town": "Lund", "open": "false"}
+    assert answer_parts("I would rather not.", "text", SLOTS) is None
+
+
+@pytest.mark.parametrize("form", REPLIES)
 @pytest.mark.parametrize(
     "reply",
     ["", "I cannot do that.", "{", "<answer><main_problem>x</answer>", "<a>" * 30_000, "\ud800"],
@@ -95,13 +102,13 @@ def test_what_is_not_in_its_form_has_no_parts(form: str, reply: str) -> None:
     assert answer_parts(reply, form, SUMMARY) is None
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", REPLIES)
 def test_a_reply_in_another_form_or_without_a_part_is_not_read(form: str) -> None:
     """Half an answer is none; the parts of the first form are no answer in the second."""
     for other, reply in REPLIES.items():
-        if {form, other} not in ({"json", "yaml"}, {"text", "markdown"}):
+        if {form, other} not in ({"json", "yaml"},):
             assert (answer_parts(reply, form, SUMMARY) is not None) == (form == other), other
-    cut = REPLIES[form].replace("key_events", "events").replace("Key events", "Events")
+    cut = REPLIES[form].replace("key_events", "events")
     assert answer_parts(cut, form, SUMMARY) is None
 
 

@@ -10,6 +10,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -246,7 +247,7 @@ def _blaming_damage(given: Sequence[str]) -> Iterator[None]:
     except (FalterError, click.ClickException, OSError):
         raise
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
-        named = [after for word, after in zip(given, given[1:], strict=False) if word == "--store"]
+        named = [after for word, after in pairwise(given) if word == "--store"]
         named += [word.removeprefix("--store=") for word in given if word.startswith("--store=")]
         path = Path(named[-1]) if named else Path("falter.db")
         if path.is_file():

@@ -130,7 +130,8 @@ def read_json(raw: bytes) -> Any:
         if b"\\u" not in raw:
             raise
         try:
-            data = json.loads(raw, parse_constant=_no_number, parse_int=_bounded)
+            halved = json.loads(raw, parse_constant=_no_number, parse_int=_bounded)
+            data = orjson.loads(_whole(json.dumps(halved, ensure_ascii=False)) or "")
         except (ValueError, RecursionError):
             raise error from None
     if brackets > MAX_DEPTH:

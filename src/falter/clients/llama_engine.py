@@ -140,6 +140,8 @@ class LlamaEngine:
         sampler = None if grammar is None else self._sampler(grammar, temperature, seed)
         reason = "length"
         for place in self._places_after(prompt, tokens):
+            if not tokens and not math.isfinite(self._row(place).max()):
+                raise ValueError("the model's scores are no finite numbers: its weights are broken")
             token = self._token_at(place, sampler, temperature, draw)
             if words.is_end(token):
                 reason = "stop"

@@ -136,6 +136,7 @@ class Transport:
         )
         self.dialect = Dialect(renames, may_drop)
         self.on_attempt: Callable[[str | None], None] = lambda trouble: None
+        self._sent: dict[object, float] = {}
         self._policy = RetryPolicy(settings.max_attempts, cap=settings.max_wait)
         self._models_path, self._models_of = models_path, models_of
         self._check_seconds = min(CHECK_SECONDS, settings.timeout)
@@ -166,6 +167,11 @@ class Transport:
         The name alone, for a plan to show; whether the variable is set does not matter.
         """
         return self._variable if self._key is not None or self._key_missing else None
+
+    @property
+    def waits_since(self) -> float | None:
+        """When the oldest attempt that is in flight was sent, by the loop's clock."""
+        return next(iter(self._sent.values()), None)
 
     def url(self, path: str) -> URL:
         """Where an endpoint lives."""
@@ -218,10 +224,12 @@ class Transport:
         while True:
             attempt += 1
             await self.limiter.acquire(tokens)
-            started = time.perf_counter()
+            started, mark = time.perf_counter(), object()
+            self._sent[mark] = asyncio.get_running_loop().time()
             try:
                 result = self._read(await self._connection.post(url, body), read)
             finally:
+                del self._sent[mark]
                 self.limiter.release()
             self.on_attempt(_trouble(result))
             if isinstance(result, Answer):

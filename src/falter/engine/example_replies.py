@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from falter.analysis.examples import judgement
 from falter.engine.resolving import PanelPlan
 from falter.records.interfaces import Case, Scorer
 from falter.records.types import Prompt, Response
-from falter.scorers.choosing import READERS
+from falter.report.escape import line
+from falter.scorers.base import second_reader
 from falter.scorers.json_fields import json_object
 from falter.scorers.short_answers import accepted
 
@@ -19,22 +20,25 @@ _LONGEST = 200
 """Characters of a target: a longer one makes no example that fits a line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExampleReplies:
-    """What a scorer makes of replies to one item; `judged` is its word for the one not `read`."""
+def replies_text(row: Mapping[str, Any]) -> str:
+    """Return the example replies of a row of a plan as a line; an empty text without any."""
+    replies = row.get("replies")
+    if not replies:
+        return ""
+    read = ", ".join(f"'{line(text, 100)}'" for text in replies["read"])
+    return (
+        f"  of item {line(replies['item'], 60)} it would read {read}; not "
+        f"'{line(replies['not_read'], 100)}' ({replies['judged']})\n"
+    )
 
-    item: str
-    read: tuple[str, ...]
-    not_read: str
-    judged: str
 
+def example_replies(panel: PanelPlan, scorer: Scorer) -> dict[str, Any] | None:
+    """Return three replies to an item that are `read` as right answers, and one that is `not_read`.
 
-def example_replies(panel: PanelPlan, scorer: Scorer) -> ExampleReplies | None:
-    """Return three replies that the scorer takes as right answers to an item, and one that not.
-
-    Each is really scored. None for scorers that read no answer, and for targets that are long.
+    Each is really scored; `judged` is the scorer's word for the last. None for scorers that have no
+    second reader, because they read no answer, and for targets that are long.
     """
-    if scorer.name not in (*READERS, "exact", "exact_letter", "includes") or not panel.items:
+    if second_reader(scorer) is None or not panel.items:
         return None
     variant = panel.conditions[0].make(panel.items[0], 0)
     target = accepted(Case(variant=variant, response=Response(key="example")))[0]
@@ -53,9 +57,8 @@ def example_replies(panel: PanelPlan, scorer: Scorer) -> ExampleReplies | None:
     if not read or not not_read:
         return None
     text, judged = not_read[0]
-    return ExampleReplies(
-        item=variant.item.key, read=tuple(read[:_SHOWN]), not_read=text, judged=judged
-    )
+    item = variant.item.key
+    return {"item": item, "read": read[:_SHOWN], "not_read": text, "judged": judged}
 
 
 def _replies(prompt: Prompt, target: str, labels: Sequence[str]) -> Iterator[str]:

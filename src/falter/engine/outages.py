@@ -32,7 +32,8 @@ class Pausable(Protocol):
 class Breaker:
     """Judge a server by the attempts of its client's transport.
 
-    A server that answers at all, be it with a refusal, is alive. A client without a transport
+    A server that answers at all, be it with a refusal, is alive. So may be one that turns requests
+    away while it still works on those that it took before. A client without a transport
     says nothing of its attempts, and is never paused. `workers` counts those that go on. `in_vain`
     is called when a pause begins: what has failed since the last answer is to be sent again.
     """
@@ -44,14 +45,16 @@ class Breaker:
         self._progress, self._in_vain = progress, in_vain
         self._alive = _now()
         self._failed: deque[tuple[float, str]] = deque()
-        transport = getattr(client, "transport", None)
-        if transport is not None:
-            transport.on_attempt = self._attempted
+        self._began = _now()
+        self._transport = getattr(client, "transport", None)
+        if self._transport is not None:
+            self._transport.on_attempt = self._attempted
 
     def opens(self, *, at_the_end: bool = False) -> bool:
         """Pause if enough attempts have failed alike; at the end of a plan without more delay."""
         kinds = {trouble.partition(":")[0] for _, trouble in self._failed}
-        alike = len(kinds) == 1 and len(self._failed) >= OUTAGE_ATTEMPTS
+        enough = len(self._failed) >= OUTAGE_ATTEMPTS and not self._is_at_work()
+        alike = enough and len(kinds) == 1
         if alike and (at_the_end or _now() - self._alive >= OUTAGE_SECONDS):
             self._progress.paused = self._failed[-1][1]
             self._in_vain()
@@ -87,8 +90,15 @@ class Breaker:
                 interval *= 2
                 due = min(_now() + interval, end)
 
+    def _is_at_work(self) -> bool:
+        """Return True if the server has not let go of what it took before the first failure."""
+        since = None if self._transport is None else self._transport.waits_since
+        return since is not None and since < self._began
+
     def _attempted(self, trouble: str | None) -> None:
         now = _now()
+        if not self._failed:
+            self._began = now
         if trouble is None:
             self._alive = now
             self._failed.clear()

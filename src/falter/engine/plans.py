@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from falter.engine.budgets import budget_forecast, read_prices, with_prices
 from falter.engine.config import Experiment
-from falter.engine.example_replies import example_replies
+from falter.engine.example_replies import example_replies, replies_text
 from falter.engine.execution import planned_cost
 from falter.engine.keywords import ExperimentSettings
 from falter.engine.other_models import asked_of, judging_rows, reading_rows, rewriting_rows
@@ -56,23 +56,11 @@ def panel_text(row: Mapping[str, Any]) -> str:
     part = f"{row['part']}: " if "part" in row else ""
     return (
         f"{part}{row['model']} on {row['task']}, scored by {row['scorer']}\n"
-        f"  scorer {row['scorer']}: {row['scorer_because']}\n{_replies(row)}"
+        f"  scorer {row['scorer']}: {row['scorer_because']}\n{replies_text(row)}"
         f"  {_cells(row)} = {row['cells']:,} cells"
         f"   stored {row['stored']:,}   calls {row['calls']:,}\n"
         f"  tokens {row['prompt_tokens']:,} in, at most {row['completion_tokens_at_most']:,} out"
         f"{_amount(row)}{_limit(row)}{_promise(row)}{_address(row)}"
-    )
-
-
-def _replies(row: Mapping[str, Any]) -> str:
-    """What the scorer would make of replies to one item, where it reads answers."""
-    replies = row.get("replies")
-    if not replies:
-        return ""
-    read = ", ".join(f"'{shown_text(text, 100)}'" for text in replies["read"])
-    return (
-        f"  of item {shown_text(replies['item'], 60)} it would read {read}; not "
-        f"'{shown_text(replies['not_read'], 100)}' ({replies['judged']})\n"
     )
 
 
@@ -401,8 +389,7 @@ def _planned(
             named = {"part": part.name} if protocol.name else {}
             rows.append(named | panel_row(panel, cost, price_list, batch, of_all))
             if not described.rows:
-                replies = example_replies(panel, resolved.scorers[panel.panel.scorer])
-                rows[-1]["replies"] = None if replies is None else asdict(replies)
+                rows[-1]["replies"] = example_replies(panel, resolved.scorers[panel.panel.scorer])
             place = part.name, panel.panel.task
             cells[place] = cells.get(place, 0) + round(of_all * cost.cells)
     needs = [resolved.rewrites for _, resolved in study.parts if resolved.rewrites is not None]

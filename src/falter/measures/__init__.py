@@ -14,10 +14,11 @@ DOCUMENTED = {
     "brittleness": "brittleness_by_model brittleness_by_task",
     "comparison": "compare_conditions compare_family compare_pair",
     "consistency": (
-        "capability consistency_curve item_std output_consistency random_baseline steadiness"
+        "capability consistency_curve item_std output_consistency random_baseline steadiness "
+        "steadiness_beside_others"
     ),
     "doses": "composition contrast intensity_curve",
-    "drop_decomposition": "drop_by_state drop_parts",
+    "drop_decomposition": "drop_parts",
     "drops": (
         "accuracy accuracy_drop differential_failure paired_drops performance_drop_rate "
         "relative_change"

@@ -404,6 +404,7 @@ MIN_INFORMATIVE = 6
 """Fewest items right everywhere, and fewest others, for the index of right answers."""
 MANY = 20
 """From so many items of the rarer kind the jackknife alone is trusted."""
+NEWTON_STEPS = 25
 CLUSTER_CORRELATION = 0.1
 """The correlation within clusters that few informative items leave open."""
 
@@ -496,3 +497,46 @@ def _beyond_luck(basis: Basis, part: str, units: Floats, *, clustered: bool) -> 
     jackknifed = Interval(low=value - half, high=value + half, level=basis.level, method=method)
     counted = agresti_coull(value * effective, effective, level=basis.level)
     return basis.estimate(measure, value, outer(jackknifed, counted).clipped(0.0, 1.0))
+
+
+def steadiness_beside_others(
+    scores: ArrayLike, others: ArrayLike, *, level: float = 0.95
+) -> Estimate:
+    """Return how much steadier a model is than luck with items as hard as for other models.
+
+        (R − L)/(p − L),   L = mean p_i^V,   logit p_i = a + b logit((c_i + ½)/(N + 1))
+
+    `scores` are the model's, 0/1, items x V configurations, of the same items as `others`, the
+    scores of all other models side by side; c_i counts the others' N right scores of item i, and a
+    and b are fitted to the model's own counts. R is the share of items right in all configurations,
+    p the mean. The interval was not verified in simulation, so there is none. Capabilities outside
+    .05 to .9: not_informative; fewer than 30 items, or an item with a gap: insufficient_data.
+    """
+    own, theirs = np.asarray(scores, np.float64), np.asarray(others, np.float64)
+    if own.ndim != 2 or theirs.ndim != 2 or len(own) != len(theirs):
+        raise InvalidValue("others", theirs.shape, f"scores of the same {len(own)} items")
+    items, width = own.shape
+    basis = Basis(
+        estimand="steadiness beyond luck with items as hard as for other models, items like these",
+        items=items,
+        conditions=width,
+        level=level,
+    )
+    measure = "steadiness_beside_others"
+    if items < MIN_ITEMS or np.isnan(own).any() or np.isnan(theirs).any():
+        why = f"fewer than {MIN_ITEMS} items, or gaps"
+        return basis.undefined(measure, "insufficient_data", why)
+    p = float(own.mean())
+    if not RIGHT_RANGE[0] <= p <= RIGHT_RANGE[1]:
+        return basis.undefined(measure, "not_informative", f"at this capability, {p:.3f}")
+    share = (theirs.sum(axis=1) + 0.5) / (theirs.shape[1] + 1.0)
+    design = np.column_stack([np.ones(items), np.log(share) - np.log1p(-share)])
+    weights = np.zeros(2)
+    fitted = np.full(items, 0.5)
+    for _ in range(NEWTON_STEPS):
+        curvature = design.T @ (design * (fitted * (1.0 - fitted))[:, None]) + 1e-6 * np.eye(2)
+        weights += np.linalg.solve(curvature, design.T @ (own.mean(axis=1) - fitted))
+        fitted = 0.5 * (1.0 + np.tanh(np.clip(design @ weights, -30.0, 30.0) / 2.0))
+    luck = float((fitted**width).mean())
+    value = _in_unit((float(own.all(axis=1).mean()) - luck) / (p - luck))
+    return basis.estimate(measure, value, no_interval(level, "not verified in simulation"))

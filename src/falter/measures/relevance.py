@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from falter.measures.averages import mean_score
+from falter.measures.drops import accuracy
 from falter.measures.estimates import Basis, Clusters, Floats, vectors
 from falter.measures.resample import check_replications, signed_sums, unit_codes, unit_sums
 from falter.records.errors import InvalidValue
@@ -165,7 +165,7 @@ def _share(basis: Basis, name: str, values: Floats) -> Estimate:
     if not basis.items:
         why = "no article has mapped sentences before and after"
         return basis.undefined(measure, "insufficient_data", why)
-    mean = mean_score(values[:, None], level=basis.level)
+    mean = accuracy(values, level=basis.level)
     value = float(values[~np.isnan(values)].mean())
     interval = Interval(low=mean.low, high=mean.high, level=basis.level, method=mean.method)
     return basis.estimate(measure, value, interval.clipped(0.0, 1.0))
@@ -391,7 +391,8 @@ def human_evaluation(
                 continue
             interval = item_mean(vector, level=level).interval
             if scales and name in scales:
-                interval = _on_scale(vector, *scales[name], level)
+                mean = accuracy(vector, level=level, scale=scales[name])
+                interval = Interval(low=mean.low, high=mean.high, level=level, method=mean.method)
             means[arm][name] = basis.estimate("human_evaluation", float(rated.mean()), interval)
     table = {
         arm: {name: e.value for name, e in row.items() if e.value is not None}
@@ -413,14 +414,6 @@ def best_tally(ratings: Mapping[str, Mapping[str, ArrayLike]]) -> dict[str, int]
         for arm in best_arms({arm: of for arm, of in rated.items() if of}):
             tally[arm] += 1
     return tally
-
-
-def _on_scale(ratings: Floats, lowest: float, highest: float, level: float) -> Interval:
-    """The interval of `mean_score` of ratings, moved to [0, 1] and back."""
-    width = highest - lowest
-    mean = mean_score(((ratings - lowest) / width)[:, None], level=level)
-    interval = Interval(low=mean.low, high=mean.high, level=level, method=mean.method)
-    return interval.mapped(lambda share: lowest + width * share)
 
 
 def best_arms(table: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:

@@ -350,8 +350,9 @@ def _share_estimate(table: Table, split: _Split) -> Estimate:
     if prompt + item <= 0.0:
         why = "neither items nor prompts differ"
         return table.undefined(measure, "undefined_zero_variance", why)
-    if too_few_clusters(table.clusters) is None and (why := _few_vary(table)):
-        return table.undefined(measure, "not_informative", f"{why}: see the flip rate")
+    few = _few_vary(table)
+    if too_few_clusters(table.clusters) is None and few:
+        return table.undefined(measure, "not_informative", f"{few}: see the flip rate")
     effect = None
     if table.codes is not None:
         run = None if split.run is None else np.full(1, split.run[0])

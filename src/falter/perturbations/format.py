@@ -80,8 +80,7 @@ def _parts_rule(form: str, schema: AnswerSchema) -> str:
     single = "{name}: ..." if form == "text" and schema.lines else ""
     sketches = (
         (single or words["many" if key.many else "one"]).format(
-            name=key.name, heading=key.heading or key.name,
-            quoted=json.dumps(key.name, ensure_ascii=False),
+            name=key.name, quoted=json.dumps(key.name, ensure_ascii=False),
         )
         for key in keys
     )  # fmt: skip

@@ -13,13 +13,12 @@ from typing import Any
 class AnswerKey:
     """One part of an answer that has several.
 
-    `heading` names it in plain text; `many` says that it is a list; `choices` are the values it
-    may take, if not any; an `optional` one may be left out.
+    `many` says that it is a list; `choices` are the values it may take, if not any; an `optional`
+    one may be left out.
     """
 
     name: str
     about: str = ""
-    heading: str = ""
     many: bool = False
     choices: tuple[str, ...] = ()
     optional: bool = False
@@ -29,8 +28,9 @@ class AnswerKey:
 class AnswerSchema:
     """The parts of an answer, and the form in which the prompt asks for them.
 
-    `plain` is the rule for plain text in the prompt's language; there, `lines` says whether each
-    part is one line, `name: value`, and `empty` is the word for a part without a value.
+    `plain` is the rule for plain text in the prompt's language. With `lines` each part is then one
+    line, `name: value`, and `empty` is the word for a part without a value; else the text is free,
+    a single part.
     """
 
     keys: tuple[AnswerKey, ...]
@@ -41,7 +41,7 @@ class AnswerSchema:
 
     def identity(self) -> list[Any]:
         """What makes two schemas the same, as plain JSON."""
-        keys = [[k.name, k.about, k.heading, k.many, k.choices, k.optional] for k in self.keys]
+        keys = [[k.name, k.about, k.many, k.choices, k.optional] for k in self.keys]
         return [keys, self.form, self.plain, self.lines, self.empty]
 
 
@@ -62,8 +62,7 @@ def written(parts: Mapping[str, str], form: str, schema: AnswerSchema) -> str:
         return "\n".join(f"## {k}\n{v}" for k, v in parts.items())
     if schema.lines:
         return "\n".join(f"{k}: {v}" for k, v in parts.items())
-    headings = {key.name: key.heading or key.name for key in schema.keys}
-    return "\n".join(f"{headings[k]}\n{v}" for k, v in parts.items())
+    return "\n".join(parts.values())
 
 
 # What a function under test may return, beside a plain text.

@@ -14,6 +14,7 @@ from falter.perturbations.rewriting import Wanted
 from falter.records.lazy_regex import late_regex
 from falter.records.types import Response, Rewrite, RewriteStatus
 from falter.rewrites.bank import rewrite_of
+from falter.text.code import fenced_blocks
 
 TIMES_LONGER, ROOM = 4, 200
 LONGEST_EXTRA = 4_000
@@ -91,7 +92,6 @@ def _first_line(text: str) -> str:
 
 # What models put around an answer.
 _THOUGHTS = ("think", "thinking", "reasoning")
-_FENCE = late_regex(r"```[\w-]{0,20}\n(.*?)\n?```\Z", re.DOTALL)
 _OPENING_TAG, _MOST_TAGGED = late_regex(r"<(text_*)>"), 3
 _TAG = late_regex(r"\s{0,9}</?text_*>\s{0,9}", re.IGNORECASE)
 _THING = (
@@ -198,9 +198,9 @@ def _unwrapped(text: str, source: str) -> str:
     """Without a fence, echoed tags or quotation marks around all of it."""
     if not _TAG.search(source):
         text = _untagged(text, source)
-    fenced = _FENCE.match(text)
-    if fenced and "```" not in fenced[1] and not source.startswith("```"):
-        text = fenced[1].strip()
+    blocks = list(fenced_blocks(text))
+    if len(blocks) == 1 and blocks[0].span == (0, len(text)) and not source.startswith("```"):
+        text = text[slice(*blocks[0].inside)].strip()
     close = _QUOTES.get(text[:1])
     if close is not None and len(text) > 2 and not source.startswith(text[0]):
         inside = text[1:-1]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from falter.records.answers import AnswerKey, AnswerSchema
+from falter.records.answers import AnswerSchema
 from falter.records.lazy_regex import late_regex
 from falter.scorers.replies import (
     HEADING,
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 
 Parts = dict[str, str]
+FREE = "reply"
+"""The one part of a free text."""
 _SEPARATORS = late_regex(r"[\s_-]+")
 _LINE = late_regex(r"^[ \t>*#-]*([^:：\n]{1,80}?)[ \t*`]*[:：][ \t*]*(.*)$", re.MULTILINE)
 
@@ -33,12 +35,15 @@ _LINE = late_regex(r"^[ \t>*#-]*([^:：\n]{1,80}?)[ \t*`]*[:：][ \t*]*(.*)$", r
 def answer_parts(text: str, form: str, schema: AnswerSchema) -> Parts | None:
     """The parts of a reply by key, as texts; None unless it is in the form and has all of them.
 
-    The form is the whole reply, or its only fenced block. A list is its entries, one a line. A part
-    without a value is left out; that is a fault unless it is optional. Of all optional ones, one at
-    least has to be named. What the schema does not know is ignored.
+    Plain text is free, and one part, unless the schema has lines. The form is the whole reply, or
+    its only fenced block. A list is its entries, one a line. A part without a value is left out;
+    that is a fault unless it is optional. Of all optional ones, one at least has to be named. What
+    the schema does not know is ignored.
     """
     if len(text) > LONGEST:
         return None
+    if form == "text" and not schema.lines:
+        return {FREE: text.strip()} if text.strip() else None
     for candidate in candidates(text.strip(), False):
         try:
             found = _READERS[form](candidate, schema)
@@ -114,29 +119,19 @@ def _markdown(text: str, schema: AnswerSchema) -> Parts:
 
 
 def _plain(text: str, schema: AnswerSchema) -> Parts:
-    """Lines `name: value`, or headings on lines of their own with the text below."""
-    if schema.lines:
-        names = {_folded(key.name): key.name for key in schema.keys}
-        found = [(_folded(m[1]), m[2].strip()) for m in _LINE.finditer(text)]
-        empty = {"", "null", schema.empty.casefold()}
-        return _once(
-            (names[name], "" if value.rstrip(".").casefold() in empty else value)
-            for name, value in found
-            if name in names
-        )
-    titles = {_folded(title) for key in schema.keys for title in _titles(key)}
-    at, sections = None, list[tuple[str, list[str]]]()
-    for line in text.splitlines():
-        if _folded(line) in titles:
-            at = len(sections)
-            sections.append((line, []))
-        elif at is not None:
-            sections[at][1].append(line)
-    return _sections([(title, "\n".join(lines)) for title, lines in sections], schema)
+    """Lines `name: value`."""
+    names = {_folded(key.name): key.name for key in schema.keys}
+    found = [(_folded(m[1]), m[2].strip()) for m in _LINE.finditer(text)]
+    empty = {"", "null", schema.empty.casefold()}
+    return _once(
+        (names[name], "" if value.rstrip(".").casefold() in empty else value)
+        for name, value in found
+        if name in names
+    )
 
 
 def _sections(sections: Iterable[tuple[str, str]], schema: AnswerSchema) -> Parts:
-    names = {_folded(title): key.name for key in schema.keys for title in _titles(key)}
+    names = {_folded(key.name): key.name for key in schema.keys}
     parts = _once(
         (names[_folded(title)], _lines(body.splitlines()))
         for title, body in sections
@@ -144,10 +139,6 @@ def _sections(sections: Iterable[tuple[str, str]], schema: AnswerSchema) -> Part
     )
     empty = {"", "null", schema.empty.casefold()}
     return {name: "" if text.casefold() in empty else text for name, text in parts.items()}
-
-
-def _titles(key: AnswerKey) -> tuple[str, ...]:
-    return (key.name, key.heading) if key.heading else (key.name,)
 
 
 def _lines(pieces: Iterable[str]) -> str:

@@ -17,12 +17,11 @@ from falter.records.types import Program, Score
 from falter.sandbox.run import Job, Sandbox, Verdict
 from falter.sandbox.verdicts import Verdicts, verdict_key
 from falter.scorers.base import TextScorer, safe_score, scorers
+from falter.text.code import fenced_blocks
 
 _STOPS = ("<|endoftext|>", "<|im_end|>", "<|eot_id|>", "</s>")
-_FENCE = re.compile(
-    r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+.-]*)[^\n]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)",
-    re.MULTILINE | re.DOTALL,
-)
+MAX_REPLY = 60_000  # characters at the end of a reply that are looked at
+_MAX_PARSES = 8  # of a text in which code and prose alternate
 _PYTHON = frozenset({"", "python", "python3", "py"})
 _CODE = re.compile(r"\b(?:return|yield|raise|pass|while|for|if|try|with)\b|[=(]")
 _STARTS = re.compile(
@@ -42,8 +41,9 @@ def extract_code(reply: str, program: Program) -> str | None:
     head = text.partition("\n```")[0]
     if text.count("```") == 1 and (_defines(head, name) or _continued(head, program)):
         text = head  # the fence closes what the prompt had opened
-    blocks = [m[3] for m in _FENCE.finditer(text) if m[2].lower() in _PYTHON]
-    blocks = blocks or [m[3] for m in _FENCE.finditer(text)]
+    fenced = [(block.info.lower(), text[slice(*block.inside)]) for block in fenced_blocks(text)]
+    blocks = [inside for info, inside in fenced if _language(info) in _PYTHON]
+    blocks = blocks or [inside for _, inside in fenced]
     if blocks:
         block = next((b for b in blocks if _defines(b, name)), blocks[0])
         whole = _whole(block, program, name) or _continued(block, program)
@@ -61,7 +61,14 @@ def complete(code: str) -> str:
     return f"{code.rstrip()}\n{indent}pass\n"
 
 
+def _language(info: str) -> str:
+    """Return the name of the language behind a fence."""
+    found = re.match(r"[\w+.-]*", info)
+    return found[0] if found else ""
+
+
 def _cut(reply: str) -> str:
+    reply = reply[-MAX_REPLY:]
     for stop in _STOPS:
         reply = reply.partition(stop)[0]
     reply = reply.replace("\r\n", "\n")
@@ -147,11 +154,29 @@ def _code_part(text: str) -> str:
     start = _STARTS.search(text)
     if start is None:
         return text
-    rest = text[start.start() :]
-    if _parses(rest):
-        return rest
-    ends = [m.start() for m in re.finditer(r"^\S", rest, re.M)][1:]
-    return next((rest[:end] for end in reversed(ends[:200]) if _parses(rest[:end])), rest)
+    rest = whole = text[start.start() :]
+    for _ in range(_MAX_PARSES):
+        wrong = _wrong_line(rest)
+        if wrong is None:
+            return rest
+        starts = [m.start() for m in re.finditer(r"^\S", rest, re.M)][1:]
+        at = sum(map(len, rest.splitlines(keepends=True)[: wrong - 1]))
+        before = [end for end in starts if end <= at] or starts[:1]
+        if not before:
+            break
+        rest = rest[: before[-1]]
+    return whole
+
+
+def _wrong_line(code: str) -> int | None:
+    """Return the line at which a text stops being Python; None if all of it is."""
+    try:
+        ast.parse(code)
+    except SyntaxError as error:
+        return max(1, error.lineno or 1)
+    except (ValueError, RecursionError, MemoryError):
+        return 1
+    return None
 
 
 class UnitTests(TextScorer):

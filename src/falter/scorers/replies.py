@@ -17,6 +17,7 @@ import orjson
 
 from falter.records.lazy_regex import late_regex
 from falter.records.types import Prompt
+from falter.text.code import fenced_blocks
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -26,7 +27,6 @@ KEY = "answer"
 LONGEST = 20_000
 _DEEPEST = 50
 _NOTHING = frozenset({"", "~", "null", "Null", "NULL"})
-_FENCE = late_regex(r"^```[\w-]*[ \t]*\n(.*?)\n?^```[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
 class Unreadable(Exception):
@@ -50,9 +50,9 @@ def in_form(text: str, form: str, *, reasoned: bool = False) -> str | None:
 
 
 def candidates(text: str, reasoned: bool) -> Iterator[str]:
-    fenced: list[str] = _FENCE.findall(text)
+    fenced = [block for block in fenced_blocks(text) if block.closed]
     if len(fenced) == 1:
-        yield fenced[0]
+        yield text[slice(*fenced[0].inside)].removesuffix("\n")
     yield text
     if reasoned and (markers := list(_MARKER.finditer(text))):
         yield text[markers[-1].end() :].strip()

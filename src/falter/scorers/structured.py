@@ -10,6 +10,7 @@ from typing import Literal
 from falter.records.errors import InvalidValue, UnknownName
 from falter.scorers.rouge import Tokens, rouge
 from falter.scorers.similarity import SentenceEncoder, semantic_similarities
+from falter.text.code import fenced_blocks
 
 Object = str | Mapping[str, object]
 _WRAPPER = "entities"
@@ -60,9 +61,8 @@ def _refuse(constant: str) -> None:
 
 def _fenced(text: str) -> str:
     """The content of the only fenced block, else an empty text."""
-    lines = text.splitlines()
-    fences = [n for n, line in enumerate(lines) if line.lstrip().startswith("```")]
-    return "\n".join(lines[fences[0] + 1 : fences[1]]) if len(fences) == 2 else ""
+    blocks = list(fenced_blocks(text))
+    return text[slice(*blocks[0].inside)] if len(blocks) == 1 and blocks[0].closed else ""
 
 
 def _unwrapped(value: object) -> object:

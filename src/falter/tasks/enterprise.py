@@ -6,7 +6,6 @@ The items are our own writing: IT support and human resources, six of the first 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -29,7 +28,6 @@ from falter.tasks.task import SCHEMA, Piece, Task, Template
 
 TRANSLATED = "translated"
 LISTED = ("key_events", "people", "references")
-_HEADINGS = re.compile(r"[:：]\s*(.+?)[.。]")
 
 
 class _Kind(NamedTuple):
@@ -107,18 +105,9 @@ def _schema(kind: _Kind, source: Source, row: Row, language: str) -> AnswerSchem
             lines=True,
             empty=words(language)["empty"],
         )
-    named = _HEADINGS.search(plain)
-    titles = re.split(r",\s*|、", named[1]) if named else []
-    if len(titles) != len(keys):
-        raise TaskError(
-            f"The rule for plain text of {kind.prompt} names {len(titles)} headings for "
-            f"{len(keys)} parts",
-            hint=f"name them after a colon, in the order of {', '.join(keys)}, and end with a stop",
-        )
     return AnswerSchema(
         keys=tuple(
-            AnswerKey(name=name, about=about, heading=title, many=name in LISTED)
-            for (name, about), title in zip(keys.items(), titles, strict=True)
+            AnswerKey(name=name, about=about, many=name in LISTED) for name, about in keys.items()
         ),
         plain=plain,
     )

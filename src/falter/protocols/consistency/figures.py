@@ -20,6 +20,7 @@ from falter.measures.consistency import (
     output_consistency,
     random_baseline,
     steadiness,
+    steadiness_beside_others,
 )
 from falter.measures.drops import performance_drop_rate
 from falter.measures.regression import RobustnessRegression, robustness_regression
@@ -158,6 +159,9 @@ def main_figures(found: Sequence[Measured]) -> Iterator[Figure]:
     )
     if bars:
         yield Bars(bars=bars, **declared("bars"))
+    beside = tuple(_beside_others(_of_paper(found)))
+    if beside:
+        yield Grid(rows=beside, **declared("beside-others"))
     curves = tuple(_curve(m) for m in found if m.panel.outputs is not None)
     if curves:
         yield Curves(curves=curves, **declared("consistency-curve"))
@@ -189,6 +193,24 @@ def _curve(m: Measured) -> Curve:
         points=tuple((float(size), panel.signed(estimate)) for size, estimate in points),
         facet=panel.task,
     )
+
+
+MIN_MODELS = 4
+"""Fewest models for a difficulty of the items that comes from the others."""
+
+
+def _beside_others(found: Sequence[Measured]) -> Iterator[tuple[Value, ...]]:
+    """The index of right answers with the items' difficulty from the other models."""
+    for m in found:
+        others = [
+            other.panel.scores
+            for other in found
+            if other.panel.task == m.panel.task and other.panel.model != m.panel.model
+        ]
+        alike = all(len(scores) == len(m.panel.scores) for scores in others)
+        if len(others) >= MIN_MODELS - 1 and alike and m.is_binary:
+            index = steadiness_beside_others(m.panel.scores, np.hstack(others), level=m.level)
+            yield (*m.panel.labels, m.panel.signed(index))
 
 
 def _of_paper(found: Sequence[Measured]) -> list[Measured]:
@@ -307,7 +329,7 @@ def _drop_rates(found: Sequence[Measured], level: float) -> Iterator[Figure]:
 
 def _each_as_original(scores: Floats) -> tuple[float | None, float | None, float | None]:
     """Lowest, mean and highest drop rate with each configuration in turn as the original."""
-    sums = np.nansum(scores, axis=0)
+    sums = scores[~np.isnan(scores).any(axis=1)].sum(axis=0)
     if len(sums) < 2 or not (sums > 0.0).all():
         return None, None, None
     others = (sums.sum() - sums) / (len(sums) - 1)
@@ -449,13 +471,16 @@ def _pair_sentences(readings: Sequence[Measured]) -> Iterator[str]:
     """One pair by falter's reading, and the paper's reading where it differs."""
     m, paper = readings[-1], readings[0]
     model, task, _ = m.panel.labels
-    items, width = m.panel.scores.shape
+    width = m.panel.scores.shape[1]
     if m.same is None or m.same.strict.value is None:
         return
+    items = noun(m.same.strict.items, "item")
     text = (
         f"Asked in {width} ways, {model} gives the same answer to "
-        f"{n.shown(m.same.strict, 'percent').with_unit(' %')} of {noun(items, 'item')} of {task}"
+        f"{n.shown(m.same.strict, 'percent').with_unit(' %')} of {items} of {task}"
     )
+    if m.same.strict.excluded:
+        text += f" (of {m.same.strict.excluded} more an answer is missing)"
     if m.same.correct is not None and m.same.wrong is not None:
         right, wrong = n.percent(m.same.correct.value), n.percent(m.same.wrong.value)
         text += f" ({right} % right, {wrong} % wrong)"

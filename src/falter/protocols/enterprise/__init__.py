@@ -9,9 +9,10 @@ from falter.protocols.enterprise.figures import (
     run_figures,
     sample_figures,
     size_figures,
+    title_of,
 )
 from falter.protocols.enterprise.pairs import judged_task, main_results, most_calls
-from falter.protocols.enterprise.parts import PRESETS, parts_of
+from falter.protocols.enterprise.parts import BASELINE, PRESETS, parts_of
 from falter.protocols.enterprise.published import published_figures
 from falter.protocols.enterprise.scores import ALIKE, Scores
 from falter.protocols.enterprise.splits import split_figures, supplementary_figures
@@ -125,21 +126,33 @@ def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
         ]
         if not isinstance(whole, Estimate) or whole.value is None or not known:
             continue
-        _, least, name = min(known, key=lambda one: one[0])
-        fewest = n.shown(least, "percent").with_unit(" %")
         read = ""
         if isinstance(valid, Estimate) and valid.value is not None:
+            again = any(name == title_of(BASELINE) for _, _, name in known)
+            kinds = ", and the clean prompt asked again among the kinds, as the paper counts,"
             read = (
-                " With the replies that could be read alone, and the clean prompt asked again "
-                "among the kinds, as the paper counts, it is "
+                f"With the replies that could be read alone{kinds if again else ''} it is "
                 f"{n.shown(valid, 'percent').with_unit(' %')}."
             )
-        yield (
+        least = _least_robust([one for one in known if one[2] != title_of(BASELINE)])
+        said = (
             f"{row[0]} is robust in {n.shown(whole, 'percent').with_unit(' %')} of its replies, on "
             "average over the kinds of change: their content and quality did not both change. A "
-            "pair with a reply that could not be read counts as changed. The fewest are robust "
-            f"under {name}: {fewest}.{read}"
+            "pair with a reply that could not be read counts as changed."
         )
+        yield " ".join(filter(None, (said, least, read)))
+
+
+def _least_robust(kinds: Sequence[tuple[float, Estimate, str]]) -> str:
+    """The kind with the lowest robustness, and that it is undecided where intervals overlap."""
+    if len(kinds) < 2:
+        return ""
+    (_, least, name), *others = sorted(kinds, key=lambda one: one[0])
+    value = n.shown(least, "percent").with_unit(" %")
+    ends = [other.low for _, other, _ in others]
+    if least.high is None or any(low is None or low <= least.high for low in ends):
+        return f"Which kind costs most is undecided; the lowest value is that of {name}: {value}."
+    return f"The fewest are robust under {name}: {value}."
 
 
 protocols.register("enterprise", Enterprise())

@@ -24,7 +24,7 @@ from falter.protocols.protocol import Part, PartResult, ScoredCell
 from falter.records.errors import TaskError
 from falter.records.ids import digest, short
 from falter.records.types import Item, Prompt, Recipe
-from falter.scorers.answer_parts import answer_parts
+from falter.scorers.answer_parts import FREE, answer_parts
 from falter.scorers.rating import RATINGS
 from falter.tasks import Template
 from falter.tasks.task import Task
@@ -42,7 +42,7 @@ class Reply:
     @property
     def shown(self) -> str:
         """The reply without its markup where it could be read, else as it is."""
-        if self.parts is None:
+        if self.parts is None or FREE in self.parts:
             return self.text.strip()
         return "\n".join(f"{name}: {text}" for name, text in self.parts.items())
 
@@ -83,6 +83,13 @@ class Pair:
         return not read or self.candidate.parts is None
 
     @property
+    def aligns(self) -> bool:
+        """Return True if both replies have parts, and one is not free text beside a form."""
+        sides = [reply.parts for reply in (self.reference, self.candidate) if reply is not None]
+        free = [FREE in parts for parts in sides if parts is not None]
+        return len(free) == 2 and free[0] == free[1]
+
+    @property
     def languages(self) -> tuple[str, str]:
         """The language of the input, and of the answer."""
         return languages_of(self.recipe)
@@ -98,8 +105,10 @@ class Pair:
         assert self.reference is not None and self.candidate is not None
         if self.reference.text.strip() == self.candidate.text.strip():
             return True
-        parts = self.reference.parts
-        return parts is not None and parts == self.candidate.parts
+        first, second = self.reference.parts, self.candidate.parts
+        if first is None or second is None:
+            return False
+        return first == second or (not self.aligns and _words(first) == _words(second))
 
     @property
     def key(self) -> str:
@@ -110,6 +119,10 @@ class Pair:
     def rating_key(self, measure: str, reply: Reply) -> str:
         """What a judge of one measure sees of one of the replies, as a key."""
         return digest("reply", VERSION, measure, self.material, reply.shown)
+
+
+def _words(parts: Mapping[str, str]) -> list[str]:
+    return " ".join(parts.values()).split()
 
 
 def pairs_in(results: Sequence[PartResult]) -> tuple[Pair, ...]:
@@ -187,7 +200,7 @@ def _reply(answered: ScoredCell) -> Reply | None:
     text, schema = cell.response.text, cell.variant.prompt.schema
     form = cell.variant.recipe.output_format
     if schema is None:
-        return Reply(text, {"reply": text.strip()} if form is None and text.strip() else None)
+        return Reply(text, {FREE: text.strip()} if form is None and text.strip() else None)
     return Reply(text, answer_parts(text, form or schema.form, schema))
 
 

@@ -55,12 +55,13 @@ def likeness(pair: Pair) -> float | None:
 
 
 def aligned_likeness(pair: Pair) -> float | None:
-    """The mean over the parts of ROUGE-L's F1; None where a reply could not be read."""
+    """The mean over the parts of ROUGE-L's F1; None where a reply could not be read or is free."""
     if pair.missing or pair.crosses:
         return None
     assert pair.reference is not None and pair.candidate is not None
-    if pair.reference.parts is None or pair.candidate.parts is None:
+    if not pair.aligns:
         return None
+    assert pair.reference.parts is not None and pair.candidate.parts is not None
     return json_rouge(
         dict(pair.candidate.parts), dict(pair.reference.parts), tokens="unicode"
     ).value

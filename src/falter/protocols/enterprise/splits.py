@@ -321,10 +321,11 @@ def _cosines(pairs: Sequence[Pair]) -> tuple[list[float | None], list[float | No
     A part that one reply lacks is 0; there is no mean where a reply could not be read.
     """
     replies = [(p.candidate, p.reference) for p in pairs if p.candidate and p.reference]
+    aligning = {n for n, pair in enumerate(pairs) if pair.aligns}
     parts = [
         (n, key, a.parts[key], b.parts[key])
         for n, (a, b) in enumerate(replies)
-        if a.parts is not None and b.parts is not None
+        if n in aligning and a.parts is not None and b.parts is not None
         for key in a.parts.keys() & b.parts.keys()
     ]
     first = [*(a.shown for a, _ in replies), *(text for *_, text, _ in parts)]
@@ -337,7 +338,9 @@ def _cosines(pairs: Sequence[Pair]) -> tuple[list[float | None], list[float | No
     for (n, *_), cosine in zip(parts, cosines[len(replies) :], strict=True):
         sums[n] += cosine or 0.0
     aligned = [
-        sums[n] / len(a.parts.keys() | b.parts.keys()) if a.parts and b.parts else None
+        sums[n] / len(a.parts.keys() | b.parts.keys())
+        if n in aligning and a.parts and b.parts
+        else None
         for n, (a, b) in enumerate(replies)
     ]
     return cosines[: len(replies)], aligned

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from falter.analysis.cells import model_names
 from falter.analysis.table import STATUSES
-from falter.measures.averages import mean_score
 from falter.measures.drops import accuracy
 from falter.measures.relevance import (
     PositionDistribution,
@@ -340,7 +339,7 @@ def _changes(panel: Scores, level: float) -> Iterator[tuple[Value, ...]]:
         if again is not None and arm != AGAIN:
             net = arm_difference(new, again, clusters=panel.clusters, level=level).difference
         means = (
-            mean_score(np.where(both, x, np.nan)[:, None], clusters=panel.clusters, level=level)
+            accuracy(np.where(both, x, np.nan), clusters=panel.clusters, level=level)
             for x in (old, new)
         )
         yield (

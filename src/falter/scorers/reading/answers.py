@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 
 from falter.records.lazy_regex import late_regex
+from falter.scorers.reading.candidates import CORRECTED, DOUBT
 from falter.scorers.reading.cleaning import Cleaned, clean, is_cut
-from falter.scorers.reading.fields import objects
+from falter.scorers.reading.fields import set_off
 from falter.scorers.reading.labels import folded
 from falter.scorers.reading.phrases import Row, all_stop_words, refusal_at, tag_text
 from falter.scorers.reading.reading import Reading
@@ -18,8 +19,6 @@ _ALONE = 6  # words of a reply that is its own answer, without a verb of its own
 _QUESTION_END = 1_000
 _EDGES = " \t\r\n\"'“”‘’«»„`*_.,;:!。、()[]"
 _MARK = re.compile(r"a(?:[ (][wdvae]){0,6}?(?:[ ,][ij](?:[ ][sd](?=[ ,:]))?|[:>-])")
-_DOUBT = frozenset("nhfrokq")
-_CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x")
 _REASON = late_regex(
     r",? (?:because|since|which|who|where|while|whereas|although|though|as (?:it|the|this"
     r"|they)|so that|but|due to"
@@ -37,7 +36,8 @@ _POLITE = late_regex(
 )
 _LEAD = late_regex(
     r"\A(?:(?:it|this|that|he|she|they)"
-    r"(?:'s| is| was| are| were)|(?:i|we) (?:think|believe|would say)(?: it(?:'s| is| was))?"
+    r"(?:'s| is| was| are| were)(?: called| named| known as)?|(?:i|we) (?:think|believe"
+    r"|would say)(?: it(?:'s| is| was))?"
     r"|i'd say|es ist|das ist"
     r"|c'est|es|è|é|het is|dat is|これは|それは)\s+",
     re.IGNORECASE,
@@ -55,9 +55,7 @@ _TIME = late_regex(
     r"\s(?:in|on|at|around|im|am|en|le|nel|op|em|during|between)\s.*", re.IGNORECASE | re.DOTALL
 )
 _WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
-_VALUE_KEYS = late_regex(
-    r"answer|result|response|antwort|réponse|respuesta|risposta|antwoord|resposta|final", re.I
-)
+_VALUE_KEYS = r"answer|result|response|antwort|réponse|respuesta|risposta|antwoord|resposta|final"
 
 
 def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading[str]:
@@ -65,7 +63,7 @@ def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading
     cleaned = clean(reply)
     if cleaned.reason:
         return Reading(reason=cleaned.reason)
-    found = _set_off(cleaned)
+    found = set_off(cleaned, _taken, _VALUE_KEYS)
     if found is not None:
         return found
     cleaned.text = _POLITE.sub("", cleaned.text)
@@ -86,7 +84,7 @@ def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading
         return Reading(answer=bold, tier="stated")
     if cut or is_cut(cleaned.text):
         return Reading(reason="the reply was cut off before it marked an answer")
-    if _CORRECTED.search(row.tags):
+    if CORRECTED.search(row.tags):
         return Reading(reason="the reply corrects itself")
     told = _told(cleaned.text, asked)
     if told is None:
@@ -99,28 +97,14 @@ def _trimmed(text: str) -> str:
     return " ".join(text.split())
 
 
+def _taken(value: object) -> str | None:
+    return _short(str(value)) if isinstance(value, (str, int, float)) else None
+
+
 def _short(text: str) -> str | None:
     """Return a trimmed answer; None for one that is empty or too long."""
     text = _trimmed(text)
     return text if text and len(text.split()) <= MAX_WORDS and len(text) <= 200 else None
-
-
-def _set_off(cleaned: Cleaned) -> Reading[str] | None:
-    """Return the answer in a tag, in a box or under an object's key."""
-    for parts in (cleaned.tagged, cleaned.boxed):
-        known = {folded(part): part for part in map(_trimmed, parts) if part}
-        if len(known) == 1:
-            return Reading(answer=next(iter(known.values())), tier="stated")
-        if known:
-            return Reading(reason="two different answers are marked")
-    if "{" not in cleaned.raw or not (found := objects(cleaned.raw)):
-        return None
-    values = {k: v for k, v in found[-1].items() if isinstance(v, (str, int, float))}
-    named = {k: v for k, v in values.items() if _VALUE_KEYS.search(k)}
-    for some in (named, values):
-        if len(some) == 1 and (some is named or len(found[-1]) == 1):
-            return Reading(answer=_trimmed(str(next(iter(some.values())))), tier="stated")
-    return Reading(reason="no single value of the object is an answer")
 
 
 def _marked(row: Row) -> Iterator[tuple[int, str]]:
@@ -131,7 +115,7 @@ def _marked(row: Row) -> Iterator[tuple[int, str]]:
         if part[-1] == "?" or "a" not in part[1::2]:
             continue
         mark = next(iter(_MARK.finditer(part)), None)
-        if mark is None or not _DOUBT.isdisjoint(part[: mark.start()][1::2]):
+        if mark is None or not DOUBT.isdisjoint(part[: mark.start()][1::2]):
             continue
         start = row.spans[first + (mark.end() - 2) // 2][1]
         colon = mark[0][-1] in ":>-"
@@ -159,14 +143,14 @@ def _agreed(row: Row, marked: list[tuple[int, str]]) -> Reading[str]:
     """Return the one answer of all marks, or the last where it replaces the others."""
     at, last = marked[-1]
     behind = tag_text(row.text[at:]).tags
-    if _CORRECTED.search(behind):
+    if CORRECTED.search(behind):
         return Reading(reason="the reply takes its answer back")
     if len({folded(answer) for _, answer in marked}) == 1:
         return Reading(answer=last, tier="stated")
     if "final" in row.text[max(0, at - 30) : at].lower():
         return Reading(answer=last, tier="stated")
     between = tag_text(row.text[marked[-2][0] : at]).tags
-    if _CORRECTED.search(between):
+    if CORRECTED.search(between):
         return Reading(answer=last, tier="inferred")
     return Reading(reason="two different answers are marked")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.cleaning import Cleaned
-from falter.scorers.reading.fields import objects
+from falter.scorers.reading.fields import SEVERAL, objects, set_off
 from falter.scorers.reading.phrases import HAS_CJK, Row, all_stop_words, refusal_at, tag_text
 from falter.scorers.reading.reading import Reading
 
@@ -22,7 +22,6 @@ Finder = Callable[[str], list[Span]]
 """Finds the candidates in a plain text: where each begins and ends, and its number."""
 
 NO_CANDIDATE = "the reply names no candidate"
-SEVERAL = "two different answers are marked"
 TAKEN_BACK = "the reply takes its answer back"
 
 # Tags: see `phrases.TAGS`. A mark is an answer noun, then a copula or a colon, then the candidate:
@@ -39,21 +38,21 @@ _KEYED = re.compile(r"(?<=[\n.>])((?:[wdvae] ){0,2}[wva]):(?:[ (]d)?[ (]?c(?=[\n
 _COMMITTED = re.compile(r"[mis](?:[ ,(:-][wdva]){0,4}?[ ,(:-]c|c[ (,](?:i[ (](?:[dw][ (]){0,2})?v")
 _FOR = re.compile(r"(?:[sm](?:[ ,(:-][dav]){0,3}[ ,(:-]|>(?:[dav][ (:]){0,3})c")
 _LED = re.compile(r"[\n.?>:]s|>(?:. ){0,3}c")
-_DOUBT = frozenset("nhfrok")
+DOUBT = frozenset("nhfrok")
 _UNMARKED = re.compile(
     r"c(?:[ (]c)?(?:[ ,]o[ (](?:[dwa][ (])?c|[ ,]f|[ (,]i[ (](?:d[ (])?[rn]|[ (][rn][.\n,])"
 )
-_CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x|[.\n]n[.\n]")
+CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x|[.\n]n[.\n]")
 _BEHIND = re.compile(r"(?:[ (]c)?[ (,:-](?:[diw][ (]){0,2}[rn](?![ (](?:[dwa][ (]){0,2}c)")
 _WEAKENED = re.compile(r"(?:[ (]c)?(?:[ ,]o|[ ,](?:d[ ])?[hj]|[ ,]f)")
 _NO_DENIAL = str.maketrans("nrk", "www")
 _JOINED = re.compile(r"(?:[ (,:]|[ (,][oe][ (](?:[dwa][ (])?)c|\.c(?=[.\n])")
-_WITHDRAWN = re.compile(r"[.\n]b[^.\n]*[zp]")
+WITHDRAWN = re.compile(r"[.\n]b[^.\n]*[zp]")
 _WORDS = re.compile(r"[^\W\d_]{3,}")
 _STEM = 5  # letters that forms of one word share
 _ANSWERS = 0.6  # share of the question's words in a clause that answers it
 _LONG = 400  # characters of a reply that has to draw a conclusion
-_CLAUSE = re.compile(r"[,(](?=[^con])|[:>-]|b")
+CLAUSE = re.compile(r"[,(](?=[^con])|[:>-]|b")
 
 
 CLASH = -1  # of a mark with two candidates: a letter with another option's text, a list
@@ -105,76 +104,35 @@ def only(text: str, find: Finder) -> int | None:
     return _alone(tag_text(text, find(text))) if len(text) < 200 else None
 
 
+_TICK = late_regex("[✅✓✔☑]|\\[x\\]", re.IGNORECASE)
+_VALUE_KEYS = (
+    r"answer|label|class|categor|choice|option|result|verdict|decision|sentiment|judge?ment|predict"
+    r"|output|response|antwort|réponse|respuesta|risposta|final|queue|intent|topic|status"
+)
+
+
 def _set_off(reply: Cleaned, find: Finder) -> Reading[int] | None:
     """Return the candidate in a box, an answer tag, an object or a ticked line, if there is one."""
-    for parts in (reply.tagged, reply.boxed):
-        found = [only(part, find) for part in parts]
-        known = {who for who in found if who is not None}
-        if len(known) == 1 and found[-1] is not None:
-            return Reading(answer=known.pop(), tier="stated")
-        if len(known) > 1:
-            return Reading(reason=SEVERAL)
-    if "{" in reply.raw and (found_in := _in_object(reply.raw, find)) is not None:
-        return found_in
-    ticked = _ticked(reply.text, find) if _TICK.search(reply.text) else None
-    return None if ticked is None else Reading(answer=ticked, tier="stated")
+    found = set_off(reply, lambda value: only(str(value), find), _VALUE_KEYS, None)
+    if found is not None and found.answer is None and found.reason != SEVERAL:
+        found = _weighed(objects(reply.raw)[-1], find) or (found if len(reply.raw) < 300 else None)
+    if found is None and _TICK.search(reply.text):
+        ticked = set[int]()
+        for line in reply.text.split("\n"):
+            ticked |= {who for _, _, who in find(line)[:2]} if _TICK.search(line) else set()
+        found = Reading(answer=ticked.pop(), tier="stated") if len(ticked) == 1 else None
+    return found
 
 
-_TICK = late_regex("[✅✓✔☑]|\\[x\\]", re.IGNORECASE)
-
-
-def _ticked(text: str, find: Finder) -> int | None:
-    """Return the candidate of the only ticked line that names one candidate."""
-    found = set[int]()
-    for line in text.split("\n"):
-        if _TICK.search(line):
-            found |= {who for _, _, who in find(line)[:2]}
-    return found.pop() if len(found) == 1 else None
-
-
-_VALUE_KEYS = late_regex(
-    r"answer|label|class|categor|choice|option|result|verdict|decision|sentiment|judge?ment|predict"
-    r"|output|response|antwort|réponse|respuesta|risposta|final|queue|intent|topic|status",
-    re.IGNORECASE,
-)
-_OTHER_KEYS = late_regex(r"second|alternativ|other|previous|reject|reason|explan|note", re.I)
-
-
-def _in_object(raw: str, find: Finder) -> Reading[int] | None:
-    """Return the candidate that is the only value, or an answer's key's, of the last object."""
-    found = objects(raw)
-    if not found:
+def _weighed(value: dict[str, Any], find: Finder) -> Reading[int] | None:
+    """Return the key with the highest number of an object whose keys are the candidates."""
+    if len(value) == 1 and isinstance(inner := next(iter(value.values())), dict):
+        value = inner
+    weights = {only(str(key), find): weight for key, weight in value.items()}
+    if None in weights or not all(isinstance(weight, (int, float)) for weight in weights.values()):
         return None
-    if any(str(k).lower() == "error" and isinstance(v, (str, dict)) for k, v in found[-1].items()):
-        return Reading(reason="the object reports an error")
-    for named in (True, False):
-        known = {who for v in _values(found[-1], named) if (who := only(v, find)) is not None}
-        if len(known) == 1 and (named or len(found) == 1):
-            return Reading(answer=known.pop(), tier="stated")
-    inner = found[-1]
-    if len(inner) == 1 and isinstance(first := next(iter(inner.values())), dict):
-        inner = first
-    weights = {who: v for k, v in inner.items() if (who := only(str(k), find)) is not None}
-    if len(weights) == len(inner) > 1 and all(
-        isinstance(v, (int, float)) for v in weights.values()
-    ):
-        best = max(weights.values())
-        likeliest = [who for who, v in weights.items() if v == best]
-        if len(likeliest) == 1:
-            return Reading(answer=likeliest[0], tier="stated")
-    return Reading(reason="no single value of the object is an answer") if len(raw) < 300 else None
-
-
-def _values(value: dict[str, Any], named: bool) -> Iterator[str]:
-    for key, inner in value.items():
-        if isinstance(inner, dict):
-            yield from _values(inner, named)
-        elif isinstance(inner, list) and len(inner) == 1:
-            inner = inner[0]
-        if not isinstance(inner, (str, int, float)) or _OTHER_KEYS.search(str(key)):
-            continue
-        if not named or _VALUE_KEYS.search(str(key)):
-            yield str(inner)
+    best = [who for who, weight in weights.items() if weight == max(weights.values())]
+    return Reading(answer=best[0], tier="stated") if len(best) == 1 else None
 
 
 def _in_prose(
@@ -216,7 +174,7 @@ def _claims(row: Row, question: str) -> list[Claim]:
         for mark in (*_MARK.finditer(part), *_NAMED_RIGHT.finditer(part)):
             at = mark.end() - 1 if part[mark.end() - 1] == "c" else mark.start()
             before = part[: mark.start()]
-            if _DOUBT.isdisjoint(before[1::2]) and not _UNMARKED.match(part, at):
+            if DOUBT.isdisjoint(before[1::2]) and not _UNMARKED.match(part, at):
                 if _clashes(row, (start + at) // 2):
                     claims.append(Claim((start + at) // 2, CLASH))
                     continue
@@ -279,11 +237,11 @@ def _agreed(row: Row, claims: list[Claim], count: int, question: str) -> Reading
     """Return the one answer of all marks, or that of the last where it replaces the others."""
     last = claims[-1]
     behind = row.tags[2 * last.at + 2 :]
-    taken_back = _CORRECTED.search(behind)
+    taken_back = CORRECTED.search(behind)
     rest = _tail(row, last.at + 1 + (taken_back.start() // 2 if taken_back else 0))
     if taken_back:
         return _inferred(rest, count, question) if "c" in rest.tags else Reading(reason=TAKEN_BACK)
-    if (last.is_line and "p" in behind[1::2]) or _WITHDRAWN.search(behind):
+    if (last.is_line and "p" in behind[1::2]) or WITHDRAWN.search(behind):
         return Reading(reason=TAKEN_BACK)
     who = {claim.who for claim in claims}
     later = _concluded(rest)
@@ -297,7 +255,7 @@ def _agreed(row: Row, claims: list[Claim], count: int, question: str) -> Reading
     between = row.tags[2 * earlier + 2 : 2 * last.at + 1]
     if last.is_final:
         return Reading(answer=last.who, tier="stated")
-    if _CORRECTED.search(between):
+    if CORRECTED.search(between):
         return Reading(answer=last.who, tier="inferred")
     return Reading(reason=SEVERAL)
 
@@ -319,7 +277,7 @@ def _concluded(row: Row) -> int | None:
 
 def _inferred(row: Row, count: int, question: str) -> Reading[int]:
     """Return the one candidate that is affirmed, or that all others being excluded leaves."""
-    corrected = list(_CORRECTED.finditer(row.tags))
+    corrected = list(CORRECTED.finditer(row.tags))
     if corrected:
         row = _tail(row, corrected[-1].end() // 2)
         if "c" not in row.tags:
@@ -377,7 +335,7 @@ def _affirmed(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[i
         at = 2 * (n - start) + 1
         after = part[at + 1 : at + 10]
         whole = set(part[:at])
-        clause = set(_CLAUSE.split(part[:at] if part[at - 1] not in ":>-" else "")[-1])
+        clause = set(CLAUSE.split(part[:at] if part[at - 1] not in ":>-" else "")[-1])
         if is_japanese:  # what denies stands behind
             denied = after[1:2] in ("n", "r")
         else:

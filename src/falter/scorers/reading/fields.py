@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
 from falter.records.lazy_regex import late_regex
-from falter.scorers.reading.cleaning import LONGEST, answer_part
+from falter.scorers.reading.cleaning import LONGEST, Cleaned, answer_part
 from falter.scorers.reading.reading import Reading
 
+T = TypeVar("T")
 MAX_DEPTH = 50
 MAX_ATTEMPTS = 20  # objects of a text that are begun
 MAX_QUOTES = 100  # inside one text of an object
@@ -206,3 +208,73 @@ def _is_template(value: dict[str, Any]) -> bool:
     if "properties" in value or "$schema" in value:
         return True
     return all(isinstance(v, str) and _PLACEHOLDER.fullmatch(v) for v in value.values())
+
+
+# The answer that a box, a tag or an object sets off from the prose
+
+
+_OTHER_KEYS = late_regex(r"second|alternativ|other|previous|reject|reason|explan|note", re.I)
+SEVERAL = "two different answers are marked"
+
+
+def set_off(
+    reply: Cleaned, take: Callable[[Any], T | None], keys: str, asked: Collection[str] | None = ()
+) -> Reading[T] | None:
+    """Return the answer in an answer tag, a box or the last object; None where nothing is set off.
+
+    `take` returns the answer that a value is, or None. Of an object's values counts the one under
+    a key like `keys`; else under a key whose words (their first five letters) are all in `asked`;
+    else the only one, among values of other kinds too if `asked` is None.
+    """
+    for parts in (reply.tagged, reply.boxed):
+        known = {found for part in parts if (found := take(part)) is not None}
+        if len(known) == 1:
+            return Reading(answer=known.pop(), tier="stated")
+        if known:
+            return Reading(reason=SEVERAL)
+    values = objects(reply.raw) if "{" in reply.raw else []
+    readings = [taken(value, take, keys, asked) for value in values]
+    if len({one.answer for one in readings} - {None}) > 1:
+        return Reading(reason=SEVERAL)
+    return readings[-1] if readings else None
+
+
+def taken(
+    value: dict[str, Any],
+    take: Callable[[Any], T | None],
+    keys: str,
+    asked: Collection[str] | None = (),
+) -> Reading[T]:
+    """Return the answer of an object: see `set_off`."""
+    leaves = [(path, leaf, take(leaf)) for path, leaf in _leaves(value)]
+    if any(path[-1].lower() == "error" and isinstance(leaf, str) for path, leaf, _ in leaves):
+        return Reading(reason="the object reports an error")
+    pattern = re.compile(keys, re.IGNORECASE)
+    named = [found for path, _, found in leaves if any(map(pattern.search, path))]
+    words = [({w[:5].rstrip("s") for w in _key_words(path)}, found) for path, _, found in leaves]
+    wanted = [found for own, found in words if own and own <= set(asked or ())]
+    alone = [found for _, _, found in leaves] if asked is None or len(leaves) == 1 else []
+    for some in (named, wanted, alone):
+        known = {found for found in some if found is not None}
+        if len(known) == 1:
+            return Reading(answer=known.pop(), tier="stated")
+        if some is named and some and not known:
+            break
+    return Reading(reason="no single value of the object is an answer")
+
+
+def _leaves(
+    value: dict[str, Any], path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, inner in value.items():
+        if isinstance(inner, dict) and len(path) < MAX_DEPTH:
+            yield from _leaves(inner, (*path, str(key)))
+        elif not _OTHER_KEYS.search(str(key)):
+            one = isinstance(inner, list) and len(inner) == 1
+            yield (*path, str(key)), inner[0] if one else inner
+
+
+def _key_words(path: tuple[str, ...]) -> list[str]:
+    """Return the words of an object's keys, but for those that only say "value"."""
+    text = re.sub(r"([A-Z])", r" \1", " ".join(path)).lower()
+    return [w for w in re.findall(r"[^\W\d_]{3,}", text) if w not in ("value", "amount", "answer")]

@@ -100,6 +100,10 @@ class _Index:
         words = [(m.start(), m.end(), m[0]) for m in _WORD.finditer(low)]
         found, at = list[Span](), 0
         while at < len(words):
+            word = words[at][2]
+            if word not in self.by_word and word[:_STEM] not in self.by_stem:
+                at += 1
+                continue
             count, who = self._match(low, words, at)
             if count and self._is_cased(text, words[at][0], words[at + count - 1][1], who):
                 found.append((words[at][0], words[at + count - 1][1], who))

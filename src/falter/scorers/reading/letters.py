@@ -112,6 +112,9 @@ def _places() -> tuple[re.Pattern[str], dict[str, int]]:
 def _by_place(text: str, count: int) -> list[Span]:
     """Return the options that a text names by their places."""
     pattern, places = _places()
+    words = set(text.lower().replace(".", " ").replace("*", " ").split())
+    if words.isdisjoint(places) and "目" not in text and "最" not in text:
+        return []
     found = []
     for match in pattern.finditer(text):
         place = places[(match["one"] or match["two"] or match["three"]).lower()]

@@ -31,7 +31,7 @@ class Vocabulary(NamedTuple):
     scales: dict[str, int]
     parts: dict[str, int]
     joints: frozenset[str]
-    articles: frozenset[str]
+    words: dict[str, int]
 
 
 _ARTICLES_WORDS = "un um uno una une uma ein eine einen einem een ein"
@@ -70,7 +70,8 @@ def vocabulary() -> Vocabulary:
         joints |= {w.strip() for w in lists.get("and", "").split(",") if " " not in w.strip()}
     small |= _EXTRA | dict.fromkeys(_ARTICLES, 1)
     small.pop("", None)
-    return Vocabulary(small, hundreds, scales, parts, frozenset(joints), _ARTICLES)
+    words = {w: n for w, n in scales.items() if len(w) > 3 or w == "mil"} | hundreds | small
+    return Vocabulary(small, hundreds, scales, parts, frozenset(joints), words)
 
 
 def _joined(language: str, ten: str, n: int, unit: int, name: str) -> dict[str, int]:
@@ -183,14 +184,11 @@ def _spelled(low: str) -> Iterator[Number]:
     """Yield the numbers in words of a text in lower case."""
     known = vocabulary()
     number, start, end = _Sum(), 0, 0
+    compounds = any(name in low for pair in _COMPOUND for name in pair)
     for match in _WORD.finditer(low):
         word = match[0]
-        value = known.small.get(word)
-        if value is None:
-            value = known.hundreds.get(word) or (
-                known.scales.get(word) if len(word) > 3 or word == "mil" else None
-            )
-        if value is None and 6 <= len(word) <= _LETTERS:
+        value = known.words.get(word)
+        if value is None and compounds and 6 <= len(word) <= _LETTERS:
             value = _compound(word)
         if value is None:
             continue

@@ -26,7 +26,8 @@ WILD = "..."
 _REACH = 8  # words that "..." may stand for
 
 Phrase = tuple[tuple[str, ...], str]
-Trie = Mapping[str, tuple[Phrase, ...]]
+Trie = Mapping[str, str | tuple[Phrase, ...]]
+"""The phrases by first word: the tag where the word alone is one and begins no other."""
 
 _CJK = "\u3040-\u30ff\u3400-\u9fff"
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
@@ -90,9 +91,13 @@ def _trie(main: str) -> Trie:
                 if language == main or (words[0] not in known or len(words) > 2):
                     found.setdefault(words[0], {}).setdefault(words[1:], tag)
     return {
-        first: tuple(sorted(rest.items(), key=lambda pair: -len(pair[0])))
+        first: rest[()] if rest.keys() == {()} else tuple(sorted(rest.items(), key=_longest_first))
         for first, rest in found.items()
     }
+
+
+def _longest_first(phrase: Phrase) -> int:
+    return -len(phrase[0])
 
 
 @cache
@@ -199,7 +204,10 @@ class _Tagger:
                 if finish > start:  # a candidate inside a word
                     at += 1
                     continue
-                count, tag = self._phrase(at, start) if word in self.trie else (1, "w")
+                known = self.trie.get(word, "w")
+                count, tag = (
+                    (1, known) if isinstance(known, str) else self._phrase(at, start, known)
+                )
                 finish = words[at + count - 1][1]
                 tags += (_gap(low[last:begin]) if last or begin else " ", tag)
                 row.spans.append((begin, finish))
@@ -216,10 +224,14 @@ class _Tagger:
         row.tags = "\n" + "".join(tags)[1:] + (_gap(low[last:]).replace(" ", "\n"))
         return row
 
-    def _phrase(self, at: int, limit: int) -> tuple[int, str]:
+    def _phrase(self, at: int, limit: int, known: str | Sequence[Phrase]) -> tuple[int, str]:
         """Return how many words the longest phrase that begins at a word has, and its tag."""
+        if isinstance(known, str):
+            return 1, known
         words = self.words
-        for rest, tag in self.trie[words[at][2]]:
+        for rest, tag in known:
+            if not rest:
+                return 1, tag
             if WILD in rest:
                 if self._is_wild(at, rest):
                     return 1, tag

@@ -1,0 +1,288 @@
+"""The numbers of a reply where they stand, and what the question asks of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+
+from falter.records.lazy_regex import late_regex
+from falter.scorers.reading.candidates import CLAUSE, in_brackets
+from falter.scorers.reading.numerals import (
+    Number,
+    numbers_in,
+    vocabulary,
+    without_latex,
+    writes_commas,
+)
+from falter.scorers.reading.phrases import Row, all_stop_words
+
+_QUESTION_END = 1_500  # characters of a question that are looked at
+
+_SIGNS = {"€": "euro", "$": "dolla", "£": "pound", "¥": "yen", "%": "perce", "°": "degre"}
+_UNITS = {
+    "km": "kilom", "m": "metre", "cm": "centi", "mm": "milli", "kg": "kilog", "g": "gram",
+    "l": "litre", "ml": "milli", "h": "hour", "hr": "hour", "hrs": "hour", "min": "minut",
+    "mins": "minut",
+    "s": "secon", "sec": "secon", "eur": "euro", "usd": "dolla", "percent": "perce",
+    "percentage": "perce", "prozent": "perce", "pourcent": "perce", "mi": "mile", "ft": "feet",
+    "meter": "metre", "meters": "metre", "liter": "litre", "liters": "litre", "kilometer": "kilom",
+    "d": "day",
+}  # fmt: skip
+"""Units and signs by the stem of what a question calls them."""
+
+
+def stem(word: str) -> str:
+    word = word.lower()
+    return _SIGNS.get(word) or _UNITS.get(word) or word[:5].rstrip("s") or word
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The numbers that a question gives, the stems of its words and of what it counts or wants."""
+
+    given: frozenset[Decimal] = frozenset()
+    words: frozenset[str] = frozenset()
+    counted: frozenset[str] = frozenset()
+    scale: int = 1
+    commas: bool | None = None
+    dated: bool = False
+    rated: bool = False
+    symbols: frozenset[str] = frozenset()
+
+
+_COUNTED = late_regex(
+    r"\b(?:how many|wie ?viele?|combien d(?:e |')|cu[aá]nt[oa]s|quant[ioae]s?|hoeveel|number of"
+    r"|anzahl(?: der)?|nombre d(?:e |')|número de|numero d[ie]|aantal)\s*"
+    r"(?:(?:more|whole|full|of|the|der|die|des|les|los|las|dei|van|de|dos|das|\d+)\s+)*"
+    r"([^\W\d]{2,20}(?:\s[^\W\d]{2,20})?)",
+    re.IGNORECASE,
+)
+_IN_UNIT = late_regex(
+    r"\b(?:in|en|em|as an?)\s+(?:(?:whole|full|the|us)\s+)?([^\W\d]+(?:/h)?"
+    r"|[%€$£°])(?:\s+(?:of\s+)?"
+    r"([^\W\d]+|[€$£]))?",
+    re.IGNORECASE,
+)
+_DATED = late_regex(
+    r"\b(?:when|years?|dates?|wann|jahr|quand|année|cuándo|año|quando|anno|wanneer|jaar|ano)\b|年|いつ",
+    re.IGNORECASE,
+)
+
+
+_RATED = late_regex(
+    r"\b(?:scores?|rating|rate|grade|stars?|scale|note|bewert\w*|punktzahl)\b", re.IGNORECASE
+)
+
+
+@lru_cache(maxsize=512)
+def asked_of(question: str) -> Asked:
+    text = question[-_QUESTION_END:]
+    if not text.strip():
+        return Asked()
+    known, scales = all_stop_words(), vocabulary().scales
+    words = frozenset(
+        stem(w) for w in re.findall(r"[^\W\d_]{2,}|[€$£%]", text) if w.lower() not in known
+    )
+    counted, scale = set[str](), 1
+    if found := list(_COUNTED.finditer(text)):
+        for word in found[-1][1].lower().split():
+            if word in scales:
+                scale = scales[word]
+            elif word not in known:
+                counted.add(stem(word))
+    for match in _IN_UNIT.finditer(text):
+        unit = match[1].lower()
+        if unit in scales or unit.rstrip("s") in scales:
+            scale = scales.get(unit) or scales[unit.rstrip("s")]
+        elif stem(unit) in KNOWN_UNITS:
+            counted.add(stem(unit))
+    if re.search(r"\b(?:percent|percentage|prozent|pourcentage|procent)\b", text, re.IGNORECASE):
+        counted.add("perce")
+    given = frozenset(n.value for n in numbers_in(without_latex(text)))
+    commas = writes_commas(text, 3) or None
+    symbols = frozenset(m.lower() for m in re.findall(r"(?<![^\W_])[b-zB-Z](?![^\W_])", text))
+    dated, rated = _DATED.search(text) is not None, _RATED.search(text) is not None
+    return Asked(given, words, frozenset(counted), scale, commas, dated, rated, symbols)
+
+
+KNOWN_UNITS = frozenset(
+    [*_SIGNS.values(), *_UNITS.values(), "week", "month", "year", "inche", "celsi", "fahre", "foot"]
+)
+
+
+@dataclass(slots=True)
+class Place:
+    """A number of a reply where it stands: its item, the words around it, and what it may be."""
+
+    value: Decimal
+    at: int
+    fits: bool  # has the unit or the noun that was asked for behind it
+    given: bool  # the question gave it
+    result: bool  # stands behind an equals sign or a word for one
+    weak: bool  # denied, doubted, a limit, an ordinal or beside the point
+
+
+BESIDE = late_regex(
+    r"(?:\b(?:steps?|note|page|chapter|section|part|item|question|rule|version|figure|table|line"
+    r"|day|row|no\.|nr\.?|option|room|paragraph|team|player|box|case|method|schritt|seite|étape|page"
+    r"|paso|passo|stap|week|phase|exercise|level|grade|type|id|code|request|error|status|platform"
+    r"|gate|bus|flight|equation|case|example|problem)\s*#?|#)\s?\Z",
+    re.IGNORECASE,
+)
+_ORDINAL = late_regex(
+    r"(?:st|nd|rd|th)\b|[:/.]\d|\.\s(?=[A-Z]?[a-zä]+\s\d{4})|\s?(?:o'clock|uhr\b|a\.?m\b|p\.?m\b)",
+    re.I,
+)
+_MONTH = (
+    r"(?:jan(?:uary|uar|vier)?|feb(?:ruary|ruar)?|march|märz|apr(?:il)?|may|mai|june?|juni|juin|july?|juli"
+    r"|juillet|aug(?:ust)?|août|sept?(?:ember)?|oct(?:ober)?|oktober|octobre|nov(?:ember|embre)?"
+    r"|dec(?:ember)?|dezember|décembre|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre"
+    r"|octubre|noviembre|diciembre)\b"
+)
+_DATE = late_regex(rf"\.?\s(?:de\s)?{_MONTH}", re.IGNORECASE)
+_DATE_BEFORE = late_regex(
+    rf"\b{_MONTH}\s\Z|\b(?:in|since|until|seit|en|depuis|desde)\s\Z", re.IGNORECASE
+)
+_LIMIT = late_regex(
+    r"(?:\b(?:at least|at most|more than|less than|fewer than|over|under|up to|minimum of"
+    r"|maximum of"
+    r"|mindestens|höchstens|mehr als|weniger als|au moins|au plus|plus de|moins de|al menos|más de"
+    r"|menos de|almeno|più di|meno di|minstens|meer dan|pelo menos|mais de|between|zwischen"
+    r"|entre|tra|from|than|versus|compared (?:with|to)|instead of|statt"
+    r"|as of|stand|originally|before|previously|earlier|the previous|last year)"
+    r"|[<>≤≥±]|\d[^\d.]{0,4}\s(?:out )?(?:of|de|von|sur|su|van|di)(?: the| los| den| las| les"
+    r"| all)?)\s*[$€£]?\Z",
+    re.IGNORECASE,
+)
+_PAIRED = late_regex(
+    r"\d\s?(?:[-–—]|to|bis|à|or|oder|ou|o|a)\s?[$€£]?(?:[a-z] = )?\Z", re.IGNORECASE
+)
+_UNSOLVED = late_regex(r"\d[a-z]\s?=\s?\Z|[=+*·-]\s?[a-z]\s?=\s?\Z")
+_RESULT = late_regex(
+    r"(?:[=≈→⇒]|=>|->|\b(?:equals?|gives?|makes?|leaves?|yields?|is|are|was|be|get|ist|sind|ergibt|macht"
+    r"|est|sont|fait|reste|es|son|quedan|è|sono|restano|is|zijn|é|são|cost|costs?|kostet|beträgt|to"
+    r"|pay|need|needs|has|have|had|there are|left with|of))\s*"
+    r"(?:about|approximately|roughly|around|exactly|only|just|etwa|rund|environ|unos|circa|ongeveer"
+    r"|cerca de)?\s*[$€£¥(\[]*\Z",
+    re.IGNORECASE,
+)
+EQUALS = late_regex(r"[=≈→⇒]\s*[$€£(]*\Z")
+_OPERATOR = late_regex(
+    r"\s?\)?\s?[+×*÷^·]|\s?\)?\s[-−x/]\s?\(?\d|\s?[-−]\s\d|\s(?:times|plus|minus|divided)\b"
+)
+_AFTER_OPERATOR = late_regex(
+    r"(?:[+×*÷/^·]|[\d)]\s[-−x]|\b(?:times|plus|minus|by|mal))\s?\(?[$€£]?\Z"
+)
+_RANGE = late_regex(r"\s?(?:[-–—]|to|bis|à|or|oder|ou|o)\s(?:[a-z] = )?[$€£-]?\d|[-–—][$€£]?\d")
+_FIRST = late_regex(r"\s?([%€$£¥°]|[^\W\d_]+(?:/[^\W\d_]+)?)(?:\s([^\W\d_]+))?(?:\s([^\W\d_]+))?")
+
+
+def places_in(row: Row, numbers: Sequence[Number], asked: Asked) -> list[Place]:
+    """Return the numbers of a row that may be its answer."""
+    found = []
+    for n, number in enumerate(row.values):
+        if number < 0:
+            continue
+        _, start, end = numbers[number]
+        before, after = row.text[max(0, start - 32) : start], row.text[end : end + 40]
+        if _is_term(before, after) or _is_label(before, after, numbers[number], asked):
+            continue
+        asks = row.tags.find("?", 2 * n)
+        if asks < 0 or set(row.tags[2 * n + 2 : asks]) & set("\n.>"):
+            found.append(_place(row, n, numbers[number], before, after, asked))
+    return found
+
+
+_TERM = late_regex(r"\s?[%)]*\s?=")
+_TERM_OF = late_regex(r"\s?[%€$)]*\s?[^\n=.]{0,12}=")
+
+
+def _is_term(before: str, after: str) -> bool:
+    """Return True for a number that is computed with, an index, or part of a formula."""
+    if before[-1:] in ("{", "_", "^") or after[:1] in ("}", "_"):
+        return True
+    operand = _OPERATOR.match(after) or (
+        _AFTER_OPERATOR.search(before[-10:]) and not after.lstrip(")").startswith("%")
+    )
+    if operand and not _TERM.match(after):
+        return True
+    return "=" in after[:24] and _TERM_OF.match(after) is not None and "=" not in before[-3:]
+
+
+def _is_label(before: str, after: str, number: Number, asked: Asked) -> bool:
+    """Return True for the number of a list's entry, of a step or page, and of a date or an hour."""
+    if (
+        number.end - number.start <= 2
+        and after[:1] in (".", ")")
+        and after[1:2].isspace()
+        and not before.rpartition("\n")[2].strip(" \t*-#")
+    ):
+        return True
+    if before[-1:] in (" ", "#") and BESIDE.search(before[-18:]):
+        return True
+    if _ORDINAL.match(after) or (number.value < 32 and _DATE.match(after)):
+        return True
+    years = 1000 <= number.value < 2200 and number.end - number.start == 4
+    return years and not asked.dated and _DATE_BEFORE.search(before[-16:]) is not None
+
+
+def _place(row: Row, n: int, number: Number, before: str, after: str, asked: Asked) -> Place:
+    """Return a number with what its place says of it."""
+    value, start, end = number
+    behind = _FIRST.match(row.text, end, end + 60)
+    stems = {stem(w) for w in behind.groups() if w} if behind else set()
+    for sign in (row.text[start], before[-1:]):
+        if sign in _SIGNS:
+            stems.add(stem(sign))
+    is_year = asked.dated and 1000 <= value < 2200 and end - start == 4
+    fits = bool(stems & asked.counted) or is_year
+    return Place(
+        value,
+        n,
+        fits,
+        value in asked.given and not EQUALS.search(before[-6:]),
+        _RESULT.search(before) is not None,
+        _is_weak(row, n, before, after) or (not fits and _is_beside(row, n, stems, after, asked)),
+    )
+
+
+def _is_weak(row: Row, n: int, before: str, after: str) -> bool:
+    """Return True for a number that is denied, doubted, a limit, or one of two."""
+    return bool(
+        _is_doubted(row, n)
+        or _RANGE.match(after)
+        or _LIMIT.search(before[-26:])
+        or _PAIRED.search(before[-12:])
+        or _UNSOLVED.search(before[-8:])
+        or any(joined(row, m, "o") for m in range(max(0, n - 4), n + 1) if row.values[m] >= 0)
+    )
+
+
+def _is_beside(row: Row, n: int, stems: set[str], after: str, asked: Asked) -> bool:
+    """Return True for a number of another unit, a share, or a remark in brackets."""
+    if stems & KNOWN_UNITS and asked.counted & KNOWN_UNITS:
+        return True
+    if after.lstrip()[:1] == "%" and "perce" not in asked.counted | asked.words:
+        return True
+    return in_brackets(row, n) and not after.lstrip().startswith("=")
+
+
+def _is_doubted(row: Row, n: int) -> bool:
+    """Return True if the clause before a number denies it, doubts it or sets it aside."""
+    start = max(row.tags.rfind(gap, 0, 2 * n + 1) for gap in "\n.?>")
+    part = row.tags[start + 1 : 2 * n + 1]
+    clause = set(CLAUSE.split(part if part[-1:] not in (":", ">", "-") else "")[-1])
+    return bool(clause & set("nrhfjko"))
+
+
+_JOINED = re.compile(r"(?:[ (][wd]){0,2}[ ,]([oe])[ (](?:[dwh][ (])?c")
+
+
+def joined(row: Row, at: int, by: str = "oe") -> bool:
+    """Return True if a second number stands beside one: 3 or 4; 5 minutes and 10 seconds."""
+    behind = row.tags[2 * at + 2 : 2 * at + 12]
+    match = _JOINED.match(behind)
+    return match is not None and match[1] in by
