@@ -55,6 +55,13 @@ _VERB_FIRST = late_regex(r"\A[a-zà-ÿ]+\s(?:in|at|on|for|from|to|as|im|am|en|à
 _TIME = late_regex(
     r"\s(?:in|on|at|around|im|am|en|le|nel|op|em|during|between)\s.*", re.IGNORECASE | re.DOTALL
 )
+_ARTICLE = re.compile(r"\A[Oo]\s")  # Portuguese; "o" is also a word for "or"
+_QUOTED = late_regex(r"[\"“„«「][^\"”“»」\n]*[\"”“»」]")
+_OPENER = late_regex(
+    r"\b(?:i|i'm|i'll|me|my|we|you|let|let's|here|hello|hi|well|hm+|correction|note|thanks)\b",
+    re.IGNORECASE,
+)
+_COPULA_AT_END = late_regex(r"(?:です|でした|である|だ)\Z")
 _WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
 _VALUE_KEYS = r"answer|result|response|antwort|réponse|respuesta|risposta|antwoord|resposta|final"
 
@@ -78,7 +85,7 @@ def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading
         return Reading(reason="the reply declines to answer")
     if "p" in row.tags[1::2] or row.tags[-1] == "?":
         return Reading(reason="the reply leaves the answer open")
-    asked = _stems(question[-_QUESTION_END:])
+    asked = _stems(_asking(question))
     if (alone := _alone(row, cleaned, asked)) is not None:
         return Reading(answer=alone, tier="stated")
     if (bold := _bold(cleaned, asked)) is not None:
@@ -93,8 +100,16 @@ def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading
     return Reading(answer=told, tier="inferred")
 
 
+def _asking(question: str) -> str:
+    """Return what asks in a question: no quotation or passage, whose words may answer it."""
+    text = _QUOTED.sub(" ", question[-_QUESTION_END:])
+    asking = [text[s:e] for s, e in sentences(text) if text[s:e].rstrip().endswith(("?", "？"))]
+    return asking[-1] if asking else text
+
+
 def _trimmed(text: str) -> str:
     text = text.strip().strip(_EDGES if not re.fullmatch(r"\W+", text.strip()) else " ")
+    text = _COPULA_AT_END.sub("", text)
     return " ".join(text.split())
 
 
@@ -169,23 +184,26 @@ def _alone(row: Row, cleaned: Cleaned, asked: frozenset[str]) -> str | None:
     """Return a reply of one short line, or its first line, that is an answer and no sentence."""
     line, _, rest = cleaned.text.partition("\n")
     line = line.strip()
-    first = [line[s:e] for s, e in sentences(line)[:1]]
-    if first and (rest.strip() or len(first[0]) < len(line)):
-        if len(_words(first[0])) > 4:
+    pieces = [line[s:e] for s, e in sentences(line)]
+    opens = bool(rest.strip()) or any(piece[:1].isupper() for piece in pieces[1:])
+    if opens:  # more follows: it must not be a heading, a greeting or an answer that is taken back
+        line = pieces[0] if pieces else line
+        if len(_words(line)) > 4 or _OPENER.search(line) or CORRECTED.search(row.tags):
             return None
-        line = first[0]
-    body = _LEAD.sub("", line)
+    head, colon, value = line.partition(":")
+    if colon and _stems(head) and _stems(head) <= asked and value.strip():
+        line = value.strip()  # "Company: Norvik", of a question for the company
+    body = re.sub(r"\s\([^()]*\)\W*\Z", "", _ARTICLE.sub("", _LEAD.sub("", line)))
     words = _words(body)
     tags = tag_text(body).tags[1::2]
     if not words and body.strip():
         return body.strip() if len(body.strip()) <= 12 else None
     if len(words) > _ALONE or set(tags) & set("nhoxpzj") or line.endswith(("?", ":")):
         return None
-    stems = {w[:5] for w in words}
-    verb = "i" in tags or (len(words) > 3 and stems & asked)
-    if verb or (stems & asked and len(stems & asked) * 2 >= len(stems) and len(words) > 1):
+    repeats = {w[:5] for w in words} & asked
+    if "i" in tags or (repeats and (opens or len(words) > 3)):
         return None
-    return _short(re.sub(r"\s\([^()]*\)\W*\Z", "", body))
+    return _short(body)
 
 
 def _bold(cleaned: Cleaned, asked: frozenset[str]) -> str | None:
@@ -234,7 +252,8 @@ def _added(sentence: str, asked: frozenset[str]) -> str | None:
         before, after = sentence[: row.spans[n][0]], sentence[row.spans[n][1] :]
         told, said = _stems(before), _stems(after)
         repeated = said & asked and not said - asked
-        if len(told & asked) * 2 >= len(asked) and not repeated and _WORD.search(after):
+        enough = len(told & asked) * 2 >= len(asked) or (told and told <= asked)
+        if enough and not repeated and _WORD.search(after):
             return _short(_VERB_FIRST.sub("", _REASON.sub("", after).strip()))
         if (
             told
@@ -256,6 +275,6 @@ def _added(sentence: str, asked: frozenset[str]) -> str | None:
         else:
             runs.append(match.span())
     new = [run for run in runs if run[0] >= 0]
-    if len(new) != 1:
-        return None
+    if len(new) != 1 or not re.search(r"(?!\A)[^\W_a-zß-ÿ]", sentence[slice(*new[0])]):
+        return None  # a lone word in lower case is a verb more often than an answer
     return _short(_VERB_FIRST.sub("", _REASON.sub("", sentence[slice(*new[0])])))
