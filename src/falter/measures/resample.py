@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from falter.measures.estimates import Basis, Clusters, Floats
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
-from falter.stats.clusters import cluster_codes as unit_codes
+from falter.stats.clusters import cluster_codes
 from falter.stats.intervals import Interval, no_interval
 from falter.stats.resampling import bca_interval
 
@@ -150,7 +150,7 @@ def bootstrap_of_whole_rows(
     basis = replace(basis, items=items, excluded=int((~whole).sum()))
     if items < 2:
         return basis.undefined(measure, "insufficient_data", few)
-    codes = unit_codes(clusters, len(table))[whole]
+    codes = cluster_codes(clusters, len(table))[whole]
     units = unit_sums(np.column_stack([np.ones(items), table[whole]]), codes)
     value = float(statistic(units.sum(axis=0)))
     if np.isnan(value):
