@@ -314,7 +314,7 @@ def planned(goal: Any, items: int, seed: np.random.SeedSequence) -> float:
     if isinstance(goal, DropDetection):
         return 1.0 if family["0"].verdict == "degraded" else 0.0
     if isinstance(goal, EquivalencePower):
-        return family.counts["equivalent"] / count
+        return float(family.counts["equivalent"]) / count
     low, high = family["0"].together.low or 0.0, family["0"].together.high or 0.0
     return (high - low) / 2.0
 
