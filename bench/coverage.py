@@ -258,9 +258,9 @@ def table(pool: ProcessPoolExecutor, worlds: Sequence[World], studies: int, mark
         covered, rich = {}, []
         shown_of = [shown for rows in by_world.values() for shown, _, _ in rows]
         for where, rows in by_world.items():
-            held = [inside for shown, inside, _ in rows if shown]
-            if len(held) >= 0.2 * len(rows):
-                covered[where] = (float(np.mean(held)), len(held))
+            known = [inside for shown, inside, _ in rows if shown]
+            if len(known) >= 0.2 * len(rows):
+                covered[where] = (float(np.mean(known)), len(known))
             rich += [i for shown, i, carried in rows if shown and carried >= INFORMATIVE_ITEMS]
         where, (lowest, count) = min(covered.items(), key=lambda pair: pair[1][0])
         least = promised - SPAN
@@ -312,9 +312,9 @@ def planned(goal: Any, items: int, seed: np.random.SeedSequence) -> float:
         margin=getattr(goal, "margin", 0.02), seed=int(rng.integers(2**31)),
     )  # fmt: skip
     if isinstance(goal, DropDetection):
-        return 1.0 if family["0"].verdict == "degraded" else 0.0
+        return float(family["0"].verdict == "degraded")
     if isinstance(goal, EquivalencePower):
-        return float(family.counts["equivalent"]) / count
+        return float(family.counts["equivalent"] / count)
     low, high = family["0"].together.low or 0.0, family["0"].together.high or 0.0
     return (high - low) / 2.0
 

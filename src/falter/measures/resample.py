@@ -21,6 +21,7 @@ from falter.stats.intervals import Interval, no_interval
 from falter.stats.resampling import bca_interval
 
 Seed = int | tuple[int, ...]
+unit_codes = cluster_codes  # the unit of a row is its cluster, or the row itself
 
 # More units than this are put into this many groups by lot, and the groups are drawn instead: the
 # standard error of a sum over groups is known to 1/sqrt(2 * 20,000) = 0.5 %, which is less than
