@@ -640,6 +640,7 @@ def test_rubrics_prompts_and_items_of_ones_own_come_through_to_a_report(
     for file, text, why in (
         (rubrics, "similarty: x", "did you mean 'similarity'"),
         (rubrics, "similarity: 3", "a text of up to"),
+        (rubrics, "similarity: [", "cannot be read"),
         (mine / "prompts" / "en.yaml", '{"case_summary": {"context": "Case:"}}', "lacks {case}"),
     ):
         before = file.read_text("utf-8")

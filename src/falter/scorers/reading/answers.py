@@ -68,6 +68,16 @@ _VERB_FIRST = late_regex(r"\A[a-zà-ÿ]+\s(?:in|at|on|for|from|to|as|im|am|en|à
 _TIME = late_regex(
     r"\s(?:in|on|at|around|im|am|en|le|nel|op|em|during|between)\s.*", re.IGNORECASE | re.DOTALL
 )
+_ARTICLE = re.compile(r"\A[Oo]\s")  # Portuguese; "o" is also a word for "or"
+_QUOTED = late_regex(r"[\"“„«「][^\"”“»」\n]*[\"”“»」]")
+_OPENER = late_regex(
+    r"\b(?:i|i'm|i'll|me|my|we|you|let|let's|here|hello|hi|well|hm+|correction|note|thanks)\b",
+    re.IGNORECASE,
+)
+_DESCRIPTION = late_regex(
+    r"(?:an?|one of|eine?|une?|una|uno|een|uma?|according|being|[a-z]+(?:ed|ly|ing))(?:\s|\Z)"
+)
+_COPULA_AT_END = late_regex(r"(?:です|でした|である|だ)\Z")
 _WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
 _VALUE_KEYS = r"answer|result|response|antwort|réponse|respuesta|risposta|antwoord|resposta|final"
 
@@ -91,7 +101,7 @@ def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading
         return Reading(reason="the reply declines to answer")
     if "p" in row.tags[1::2] or row.tags[-1] == "?":
         return Reading(reason="the reply leaves the answer open")
-    asked = _stems(question[-_QUESTION_END:])
+    asked = _stems(_asking(question))
     if (alone := _alone(row, cleaned, asked)) is not None:
         return Reading(answer=alone, tier="stated")
     if _POLAR.match(question) and (said := _SAID.match(cleaned.text)):
@@ -107,13 +117,21 @@ def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading
         if number.answer is not None:
             return Reading(answer=format(number.answer, "f"), tier="inferred")
     told = _told(cleaned.text, asked)
-    if told is None:
+    if told is None or _DESCRIPTION.match(told):
         return Reading(reason="the reply does not settle on one short answer")
     return Reading(answer=told, tier="inferred")
 
 
+def _asking(question: str) -> str:
+    """Return what asks in a question: no quotation or passage, whose words may answer it."""
+    text = _QUOTED.sub(" ", question[-_QUESTION_END:])
+    asking = [text[s:e] for s, e in sentences(text) if text[s:e].rstrip().endswith(("?", "？"))]
+    return asking[-1] if asking else text
+
+
 def _trimmed(text: str) -> str:
     text = text.strip().strip(_EDGES if not re.fullmatch(r"\W+", text.strip()) else " ")
+    text = _COPULA_AT_END.sub("", text)
     return " ".join(text.split())
 
 
@@ -188,23 +206,26 @@ def _alone(row: Row, cleaned: Cleaned, asked: frozenset[str]) -> str | None:
     """Return a reply of one short line, or its first line, that is an answer and no sentence."""
     line, _, rest = cleaned.text.partition("\n")
     line = line.strip()
-    first = [line[s:e] for s, e in sentences(line)[:1]]
-    if first and (rest.strip() or len(first[0]) < len(line)):
-        if len(_words(first[0])) > 4:
+    pieces = [line[s:e] for s, e in sentences(line)]
+    opens = bool(rest.strip()) or any(piece[:1].isupper() for piece in pieces[1:])
+    if opens:  # more follows: it must not be a heading, a greeting or an answer that is taken back
+        line = pieces[0] if pieces else line
+        if len(_words(line)) > 4 or _OPENER.search(line) or CORRECTED.search(row.tags):
             return None
-        line = first[0]
-    body = _LEAD.sub("", line)
+    head, colon, value = line.partition(":")
+    if colon and _stems(head) and _stems(head) <= asked and value.strip():
+        line = value.strip()  # "Company: Norvik", of a question for the company
+    body = re.sub(r"\s\([^()]*\)\W*\Z", "", _ARTICLE.sub("", _LEAD.sub("", line)))
     words = _words(body)
     tags = tag_text(body).tags[1::2]
     if not words and body.strip():
         return body.strip() if len(body.strip()) <= 12 else None
     if len(words) > _ALONE or set(tags) & set("nhoxpzj") or line.endswith(("?", ":")):
         return None
-    stems = _stems(body)
-    verb = "i" in tags or (len(words) > 3 and stems & asked)
-    if verb or (len(stems & asked) * 2 >= len(stems) > 0 and len(words) > 1 and stems & asked):
+    repeats = _stems(body) & asked
+    if "i" in tags or (repeats and (opens or len(words) > 3)):
         return None
-    return _short(re.sub(r"\s\([^()]*\)\W*\Z", "", body))
+    return _short(body)
 
 
 def _bold(cleaned: Cleaned, asked: frozenset[str]) -> str | None:
@@ -257,8 +278,9 @@ def _added(sentence: str, asked: frozenset[str]) -> str | None:
     for n in copulas:
         before, after = sentence[: row.spans[n][0]], sentence[row.spans[n][1] :]
         told, said = _stems(before), _stems(after)
-        if len(told & asked) * 2 >= len(asked) and len(told & asked) >= len(said & asked):
-            repeated = said & asked and not said - asked
+        repeated = said & asked and not said - asked
+        enough = len(told & asked) * 2 >= len(asked) or (told and told <= asked)
+        if enough and len(told & asked) >= len(said & asked):
             return None if repeated else _short(_VERB_FIRST.sub("", _REASON.sub("", after).strip()))
         if told - asked and len(said & asked) * 2 >= min(len(asked), len(said)) and said & asked:
             head = _LEAD.sub("", before)
