@@ -248,7 +248,10 @@ class _Tagger:
             if not rest:
                 return 1, tag
             if WILD in rest:
-                if self._is_wild(at, rest):
+                follows = rest[0] == WILD or (
+                    words[at + 1 : at + 2] and words[at + 1][2] == rest[0]
+                )
+                if follows and self._is_wild(at, rest):
                     return 1, tag
                 continue
             if at + len(rest) >= len(words):
