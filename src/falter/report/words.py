@@ -30,7 +30,7 @@ _REASONS: dict[EstimateStatus, str] = {
     "insufficient_data": "too few items to say",
     "too_few_clusters": "too few clusters to say how sure it is",
     "not_identified": "this design cannot separate it from other effects",
-    "not_informative": "not informative, because nearly every outcome is the same",
+    "not_informative": "not informative, because too few items differ between prompts",
 }
 _UNITS: dict[Unit, str] = {
     "percent": "in percent",
