@@ -173,7 +173,8 @@ def _task() -> str:
 def _prompt(case: Case, options: Mapping[str, str]) -> Prompt:
     """Our own words, with question, options and reply as quoted lines; never with the target."""
     own = case.variant.prompt.sections
-    question = "".join(section.text for section in own if section.kind != "system")
+    left_out = ("system", "choices") if options else ("system",)  # options are listed by themselves
+    question = "".join(section.text for section in own if section.kind not in left_out)
     shown = [f"The question:\n{quoted(question, LONGEST)}"]
     if options:
         shown.append(f"The possible answers:\n{quoted(chr(10).join(options.values()), LONGEST)}")

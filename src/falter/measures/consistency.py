@@ -485,7 +485,7 @@ def _beyond_luck(basis: Basis, part: str, units: Floats, *, clustered: bool) -> 
             return basis.estimate(measure, value, none, status="too_few_clusters")
     error = jackknife_error(index(sums - units))
     spread = value * (1.0 - value)
-    # At least an item counts once; in clusters it may count less, see `mean_rate`.
+    # At least an item counts once; in clusters it may count less, see `rate`.
     mean_size = float(np.square(units[:, 0]).sum()) / n
     floor = (1.0 + (mean_size - 1.0) * CLUSTER_CORRELATION * clustered) / n
     own = max(error**2 / spread if spread > 0.0 else 0.0, 1.0 / n)

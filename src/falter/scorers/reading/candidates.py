@@ -21,6 +21,7 @@ Span = tuple[int, int, int]
 Finder = Callable[[str], list[Span]]
 """Finds the candidates in a plain text: where each begins and ends, and its number."""
 
+MAX_MENTIONS = 200  # the last ones of a reply; of more, only a mark is read
 NO_CANDIDATE = "the reply names no candidate"
 TAKEN_BACK = "the reply takes its answer back"
 
@@ -52,6 +53,7 @@ _WORDS = re.compile(r"[^\W\d_]{3,}")
 _STEM = 5  # letters that forms of one word share
 _ANSWERS = 0.6  # share of the question's words in a clause that answers it
 _LONG = 400  # characters of a reply that has to draw a conclusion
+CLAUSE_TAGS = 120  # before a candidate that are looked at: 60 words
 CLAUSE = re.compile(r"[,(](?=[^con])|[:>-]|b")
 
 
@@ -77,7 +79,9 @@ def settle(
     `count`: how many there are, of which all but one may be excluded. `opens`: a reply that begins
     with a candidate states it, as one does that begins with "Yes".
     """
-    row = tag_text(reply.text, find(reply.text), question)
+    spans = find(reply.text)[-MAX_MENTIONS:]
+    reply.is_whole &= len(spans) < MAX_MENTIONS
+    row = tag_text(reply.text, spans, question)
     if opens:  # "No, it is not": what follows denies something else
         row.tags = row.tags.translate(_NO_DENIAL)
     alone = _alone(row)
@@ -334,8 +338,9 @@ def _affirmed(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[i
             continue
         at = 2 * (n - start) + 1
         after = part[at + 1 : at + 10]
-        whole = set(part[:at])
-        clause = set(CLAUSE.split(part[:at] if part[at - 1] not in ":>-" else "")[-1])
+        whole = set(part[max(0, at - CLAUSE_TAGS) : at])
+        led = part[max(0, at - CLAUSE_TAGS) : at] if part[at - 1] not in ":>-" else ""
+        clause = set(CLAUSE.split(led)[-1])
         if is_japanese:  # what denies stands behind
             denied = after[1:2] in ("n", "r")
         else:

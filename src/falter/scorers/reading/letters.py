@@ -130,11 +130,14 @@ def option_finder(letters: Sequence[str], texts: Sequence[str]) -> Finder:
 
     def find(text: str) -> list[Span]:
         taken = by_text(text)
+        covered = bytearray(len(text) + 1)
+        for start, end, _ in taken:
+            covered[start:end] = b"\1" * (end - start)
         for spans in (_letters(text, named) if named else [], _by_place(text, len(texts))):
-            ends = sorted(taken)
-            for span in spans:
-                if not any(start < span[1] and span[0] < end for start, end, _ in ends):
-                    taken.append(span)
+            for start, end, who in spans:
+                if not any(covered[start:end]):
+                    taken.append((start, end, who))
+                    covered[start:end] = b"\1" * (end - start)
         return sorted(taken)
 
     return find
