@@ -291,6 +291,10 @@ def test_the_command_line_asks_for_permits(
     shown = capsys.readouterr().out
     assert "to https://models.example.org/v1, with the key in GITHUB_TOKEN" in shown
     assert invoke(["plan", "--task", "basics", "--model", "simulated", "--allow-code"]) == 0
+    path.write_text("task: 'inspect:evil.py@t'\nmodels: simulated\nrecipes: [typos]\n")
+    for line in (["plan", str(path)], ["perturb", "--check", "--experiment", str(path)]):
+        assert invoke(line) == 2
+        assert "runs code: task is inspect:evil.py@t" in capsys.readouterr().err
 
 
 # A friend's file
