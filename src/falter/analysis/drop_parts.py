@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis.cache import Known, code_mark, key_of
+from falter.analysis.examples import cells_read_twice
 from falter.analysis.meaning_checks import loses_meaning
 from falter.analysis.panel import Signer, family_of, otherwise
 from falter.analysis.results import RecipeParts, SecondReading, Settings, map_estimates
@@ -25,7 +26,6 @@ from falter.analysis.table import (
     UNREADABLE,
     Table,
     TableBuilder,
-    cells_read_twice,
 )
 from falter.measures.drop_decomposition import drop_parts
 from falter.measures.flips import churn

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import tee
 from typing import Literal
 
 import numpy as np
 
-from falter.analysis.table import STATUSES, Table, cells_read_twice, score_cell
+from falter.analysis.table import (
+    CUT_PROMPT,
+    STATUSES,
+    Table,
+    judged_cells,
+    score_cell,
+    scored_cells,
+)
 from falter.records.figures import Example, Segment, Side
 from falter.records.interfaces import Scorer
 from falter.records.types import BASELINE, Panel, Prompt, Run, Score, Section
@@ -234,6 +242,27 @@ class UnreadReply:
     text: str
     count: int
     read_by: tuple[str, ...] = ()
+
+
+def cells_read_twice(
+    store: Store,
+    run: Run,
+    scorers: Mapping[str, Scorer],
+    seconds: Sequence[Scorer | None],
+    *,
+    sections: bool = False,
+) -> Iterator[tuple[StoredCell, Score | None, Score | None]]:
+    """Every planned cell with its score and the second scorer's of its panel, in one pass.
+
+    An answer to a prompt that the server cut without a word is failed in both.
+    """
+    readers = [*(second for second in seconds if second is not None), *scorers.values()]
+    sections = sections or any(reader.needs_prompt for reader in readers)
+    cells, again = tee(store.cells(run, sections=sections))
+    first = scored_cells(store, run, scorers, cells=cells)
+    for (cell, score), (_, second) in zip(first, judged_cells(again, run, seconds), strict=True):
+        is_cut = score is not None and (score.reason or "").startswith(CUT_PROMPT)
+        yield cell, score, score if is_cut else second
 
 
 def answers(

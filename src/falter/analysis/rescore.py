@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from falter.analysis.examples import judgement
+from falter.analysis.examples import cells_read_twice, judgement
 from falter.analysis.panel import Signer, panel_of
 from falter.analysis.results import PanelResult, Settings
-from falter.analysis.table import Table, TableBuilder, cells_read_twice
+from falter.analysis.table import Table, TableBuilder
 from falter.measures.averages import micro_average
 from falter.measures.drops import accuracy_drop
 from falter.records import numbers as n

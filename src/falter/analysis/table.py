@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice, tee
+from itertools import islice
 from statistics import median
 from typing import Any
 
@@ -244,27 +244,6 @@ def scored_cells(
             yield cell, Score(scorer=name, outcome="failed", reason=reason)
             continue
         yield cell, score
-
-
-def cells_read_twice(
-    store: Store,
-    run: Run,
-    scorers: Mapping[str, Scorer],
-    seconds: Sequence[Scorer | None],
-    *,
-    sections: bool = False,
-) -> Iterator[tuple[StoredCell, Score | None, Score | None]]:
-    """Every planned cell with its score and the second scorer's of its panel, in one pass.
-
-    An answer to a prompt that the server cut without a word is failed in both.
-    """
-    readers = [*(second for second in seconds if second is not None), *scorers.values()]
-    sections = sections or any(reader.needs_prompt for reader in readers)
-    cells, again = tee(store.cells(run, sections=sections))
-    first = scored_cells(store, run, scorers, cells=cells)
-    for (cell, score), (_, second) in zip(first, judged_cells(again, run, seconds), strict=True):
-        is_cut = score is not None and (score.reason or "").startswith(CUT_PROMPT)
-        yield cell, score, score if is_cut else second
 
 
 def judged_cells(
