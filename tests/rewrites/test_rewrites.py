@@ -406,7 +406,7 @@ def test_a_damaged_rewrite_is_found(smith: Wordsmith, data: Path, store: Path) -
 def test_a_rewriter_that_completes_is_led(data: Path, store: Path) -> None:
     """A model without turns gets a cue at the end; one with turns does not."""
     from falter.clients.simulated import Simulated
-    from falter.engine.rewriting import _request, writing_target
+    from falter.engine.rewriting import rewriting_request, writing_target
     from falter.records.interfaces import Capabilities
 
     tone = perturbations.get("tone")
@@ -414,7 +414,7 @@ def test_a_rewriter_that_completes_is_led(data: Path, store: Path) -> None:
     for chats, end in ((False, "The new text:"), (True, "</text>")):
         client = Simulated(falter.clients.ClientSettings(name=""))
         client.capabilities = Capabilities(generates=True, scores=True, chats=chats)
-        sent = _request(wanted, writing_target(client, REWRITER))
+        sent = rewriting_request(wanted, writing_target(client, REWRITER))
         assert (sent.context or sent.messages[-1][1]).endswith(end)
 
 
