@@ -74,7 +74,7 @@ def main() -> None:
     with gzip.open(options.replies, "rt", encoding="utf-8") as lines:
         rows = {row["id"]: row for row in map(json.loads, lines) if row["id"] in GOLD}
     rows = {name: rows[name] for name in list(GOLD)[: options.limit]}
-    replies = {row["question"]: row["reply"] for row in rows.values()}
+    replies: dict[str, str] = {row["question"]: row["reply"] for row in rows.values()}
 
     def replay(prompt: str) -> str:
         """The stored reply to the question of a prompt."""

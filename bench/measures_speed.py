@@ -13,8 +13,10 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import resource
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,9 @@ from falter.measures.consistency import (
 from falter.measures.drops import paired_drops
 from falter.measures.rankings import rank_agreement, ranking_changed, ranking_survival
 from falter.measures.variance import variance_components
-from probit import ProbitModel, simulate_outcomes
+
+sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / "support")]
+from probit import ProbitModel, simulate_outcomes  # noqa: E402
 
 Floats = NDArray[np.float64]
 Steps = list[tuple[str, Callable[[], Any]]]

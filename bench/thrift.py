@@ -32,6 +32,7 @@ import csv
 import gzip
 import io
 import math
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +44,9 @@ from numpy.typing import NDArray
 
 from falter.stats.layout import budget_layout
 from falter.stats.subsample import SampleEstimate, masked_brittleness, masked_drop
-from probit import ProbitModel, simulate_outcomes, simulated_truth
+
+sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / "support")]
+from probit import ProbitModel, simulate_outcomes, simulated_truth  # noqa: E402
 
 Floats = NDArray[np.float64]
 

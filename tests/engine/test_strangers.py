@@ -177,7 +177,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize("name", KEYS)
-@pytest.mark.parametrize("place", ["models", "model", "rewriter", "judge"])
+@pytest.mark.parametrize("place", ["models", "model", "rewriter", "reader", "judge"])
 def test_a_file_does_not_send_secrets_where_it_likes(name: str, place: str) -> None:
     """Only the name on the command line allows it, and the error says what would be sent."""
     settings = {place: [KEYS[name]] if place == "models" else KEYS[name]}

@@ -109,10 +109,10 @@ def test_the_p_value_and_the_interval_agree():
 
 
 def test_intervals_cover_for_items_and_for_clusters():
-    """The drop's and the share's true difference, in at least 90 % of 120 tables."""
+    """The drop's and the share's true difference, in at least 85 % of 40 tables."""
     for groups in (None, 12):
         hits = {"drop": 0, "prompt_share": 0, "flip_rate": 0}
-        for seed in range(120):
+        for seed in range(40):
             rng = np.random.default_rng((7, seed))
             size = 120
             codes = None if groups is None else np.arange(size) % groups
@@ -124,7 +124,7 @@ def test_intervals_cover_for_items_and_for_clusters():
             for name in hits:
                 estimate = getattr(found, name)
                 hits[name] += estimate.low <= 0.0 <= estimate.high
-        assert all(count > 0.9 * 120 for count in hits.values()), (groups, hits)
+        assert all(count > 0.85 * 40 for count in hits.values()), (groups, hits)
 
 
 def test_a_family_adjusts_over_its_pairs():

@@ -14,7 +14,7 @@ from falter.measures.variance import variance_components
 from falter.stats.paired import paired_difference
 from probit import ProbitModel, simulate_outcomes, simulated_truth
 
-REPLICATIONS, ITEMS = 400, 150
+REPLICATIONS, ITEMS = 120, 150
 BRITTLE = ProbitModel(ability=0.6, effects=(0, 0, 0.1, 0.25, 0.4), interaction=0.7)
 ROBUST = ProbitModel(ability=1.0, effects=(0, 0, 0.05, 0.15, 0.35), interaction=0.15)
 NULL = ProbitModel(ability=0.8, effects=(0,) * 5, interaction=0.5)

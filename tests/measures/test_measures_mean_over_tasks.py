@@ -17,7 +17,7 @@ from falter.stats.intervals import wilson_interval
 
 NAN = float("nan")
 SIZES = (60, 150, 400, 40, 250, 90, 800)
-REPLICATIONS = 400
+REPLICATIONS = 120
 
 
 def part(value, low, high, **more):

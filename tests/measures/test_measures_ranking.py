@@ -123,12 +123,12 @@ def test_agreement_interval_holds_the_truth():
         ([0.3, 0.32, 0.34, 0.36, 0.38, 0.4], [0.0, 0.05, 0.0, 0.05, 0.0, 0.05], 0.9),
     ):
         hits = 0
-        for seed in range(100):
+        for seed in range(50):
             outcomes, truth = drawn(rng, 200, ability, drop)
             rho = spearmanr(truth[:, 0], truth[:, 1]).statistic
             found = rank_agreement({"t": outcomes}, replications=200, seed=seed).agreement[0]
             hits += found.low <= rho + 1e-9 and rho - 1e-9 <= found.high
-        assert binomtest(hits, 100, floor, alternative="less").pvalue > 1e-3
+        assert binomtest(hits, 50, floor, alternative="less").pvalue > 1e-3
 
 
 def test_swapping_gives_a_level_test():
@@ -158,11 +158,11 @@ def test_changed_by_hand():
 def test_changed_nulls_are_what_a_loop_gives():
     """Item and swap nulls agree with plain loops over resamples of real outcomes."""
     table = languages()[:120]
-    found = ranking_changed({"a": table}, replications=1500)
+    found = ranking_changed({"a": table}, replications=600)
     rng = np.random.default_rng(7)
     own = rankdata(table[:, :, 0].mean(axis=0).round(12))
     items = swaps = 0.0
-    for _ in range(1500):
+    for _ in range(600):
         again = table[rng.integers(120, size=120), :, 0].mean(axis=0).round(12)
         items += not np.array_equal(rankdata(again), own)
         flip = rng.random((120, 1)) < 0.5
@@ -170,8 +170,8 @@ def test_changed_nulls_are_what_a_loop_gives():
             first = np.where(flip, table[:, :, j], table[:, :, 0]).mean(axis=0).round(12)
             second = np.where(flip, table[:, :, 0], table[:, :, j]).mean(axis=0).round(12)
             swaps += (not np.array_equal(rankdata(first), rankdata(second))) / 4
-    assert found.null_items.value == pytest.approx(items / 1500, abs=0.05)
-    assert found.null_swap.value == pytest.approx(swaps / 1500, abs=0.05)
+    assert found.null_items.value == pytest.approx(items / 600, abs=0.08)
+    assert found.null_swap.value == pytest.approx(swaps / 600, abs=0.08)
 
 
 def test_most_changes_of_close_models_are_noise():

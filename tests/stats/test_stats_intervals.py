@@ -238,7 +238,7 @@ def test_bootstrap_draws_rows():
     first = bootstrap(table, check, replications=50, seed=7)
     assert first == bootstrap(table, check, replications=50, seed=7)
     assert first != bootstrap(table, check, replications=50, seed=8)
-    assert "bca bootstrap of items, PCG64" in first.method
+    assert "bca bootstrap of items, 50 draws, PCG64" in first.method
     assert bootstrap(np.ones(9), np.mean).low is None
     assert bootstrap([1.0], np.mean).low is None
 

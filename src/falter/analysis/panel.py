@@ -165,6 +165,7 @@ class _Panel:
             subjects=self._subjects(),
             at_chance=at_chance(table, self.values),
             not_asked=not_asked(table, self.settings, self.sign),
+            threshold=self.threshold,
             p_any=self._p_any(recipes, averages["micro"]),
             stated=otherwise(family, self._stated()),
             read=otherwise(family, self._read()),

@@ -197,8 +197,7 @@ def verdict_text(panel: PanelResult, level: float) -> str:
     else:
         verdicts = ", ".join(f"{count:,} {word}" for word, count in found.items())
         text = sentence("verdicts.several", recipes=n.whole(len(panel.recipes)), verdicts=verdicts)
-    if counts["degraded"] or counts["improved"]:
-        text += sentence("verdicts.false_alarm", alpha=level_of(1 - level))
+    text += sentence("verdicts.sure", level=level_of(level))
     if counts["undecided"]:
         text += sentence("verdicts.undecided")
     return text

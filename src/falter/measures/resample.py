@@ -6,7 +6,7 @@ of counts and columns, for all resamples at once, and no row is ever copied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
@@ -16,9 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from falter.measures.estimates import Basis, Clusters, Floats
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
+from falter.stats.clusters import cluster_codes
 from falter.stats.intervals import Interval, no_interval
+from falter.stats.resampling import bca_interval
 
 Seed = int | tuple[int, ...]
+unit_codes = cluster_codes  # the unit of a row is its cluster, or the row itself
 
 # More units than this are put into this many groups by lot, and the groups are drawn instead: the
 # standard error of a sum over groups is known to 1/sqrt(2 * 20,000) = 0.5 %, which is less than
@@ -38,18 +41,6 @@ def check_replications(replications: int) -> None:
     """Refuse fewer than two draws."""
     if replications < 2:
         raise InvalidValue("replications", replications, "two or more; 2000 is usual")
-
-
-def unit_codes(clusters: Clusters, rows: int) -> NDArray[np.intp]:
-    """A number from 0 for the unit of every row: its cluster, or the row itself."""
-    if clusters is None:
-        return np.arange(rows)
-    if len(clusters) != rows:
-        raise InvalidValue(
-            "clusters", f"{len(clusters)} labels", f"a label for each of {rows} items"
-        )
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(label, len(numbers)) for label in clusters], dtype=np.intp)
 
 
 def unit_sums(columns: ArrayLike, codes: NDArray[np.intp] | None = None) -> Floats:
@@ -160,7 +151,7 @@ def bootstrap_of_whole_rows(
     basis = replace(basis, items=items, excluded=int((~whole).sum()))
     if items < 2:
         return basis.undefined(measure, "insufficient_data", few)
-    codes = unit_codes(clusters, len(table))[whole]
+    codes = cluster_codes(clusters, len(table))[whole]
     units = unit_sums(np.column_stack([np.ones(items), table[whole]]), codes)
     value = float(statistic(units.sum(axis=0)))
     if np.isnan(value):
@@ -169,39 +160,6 @@ def bootstrap_of_whole_rows(
         units, statistic, level=basis.level, replications=replications, seed=basis.seed or 0
     )
     return basis.estimate(measure, value, interval)
-
-
-def bca_interval(
-    value: float, draws: Floats, left_out: Sequence[Floats], *, level: float
-) -> Interval:
-    """Efron's BCa ends from draws and the leave-one-out values of one or more strata.
-
-        z0 = Φ⁻¹(share of draws below the value)        l_i = (n − 1)/n (ḡ − g_i)
-        a = Σ l³ / (6 (Σ l²)^(3/2))        tail = Φ(z0 + (z0 + z)/(1 − a (z0 + z)))
-
-    g_i is the value without item i of the n of its stratum, ḡ their mean, and z the normal quantile
-    of the plain tail. Plain percentiles where z0 or a is not defined; no interval where more than
-    one draw in twenty is NaN. Source: Efron (1987); Davison and Hinkley (1997) for strata.
-    """
-    from scipy.special import ndtr, ndtri
-
-    known = draws[~np.isnan(draws)]
-    if len(known) < 0.95 * len(draws) or len(known) < 2 or np.ptp(known) == 0.0:
-        return no_interval(level)
-    tails = np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    method = f"percentile bootstrap of items, {len(draws)} draws, PCG64"
-    below = float((np.sum(known < value) + np.sum(known <= value)) / (2.0 * len(known)))
-    influences = [(len(g) - 1) / len(g) * (g.mean() - g) for g in left_out if len(g)]
-    squares = sum(float(np.square(influence).sum()) for influence in influences)
-    if 0.0 < below < 1.0 and 0.0 < squares < np.inf:
-        cubes = sum(float((influence**3).sum()) for influence in influences)
-        acceleration = cubes / (6.0 * squares**1.5)
-        bias = float(ndtri(below))
-        shifted = bias + ndtri(tails)
-        tails = np.asarray(ndtr(bias + shifted / (1.0 - acceleration * shifted)))
-        method = method.replace("percentile", "bca")
-    low, high = np.quantile(known, tails)
-    return Interval(low=float(low), high=float(high), level=level, method=method)
 
 
 def expanded_bca(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -27,15 +27,9 @@ def bootstrap(
 ) -> Interval:
     """An interval for `statistic(data)` from drawing the rows of `data` again, with replacement.
 
-        z0 = Φ⁻¹(share of draws below the value)        l_i = ḡ − g_i
-        a = Σ l³ / (6 (Σ l²)^(3/2))        tail = Φ(z0 + (z0 + z)/(1 − a (z0 + z)))
-
-    BCa: percentiles at these tails, with z the normal quantile of the plain tail, g_i the statistic
-    without row i and ḡ their mean; so they are shifted for median bias and for acceleration. Where
-    either is undefined, plain percentiles. A row is an item with all its conditions; single cells
-    are never drawn. Draws whose statistic is NaN are left out. Fewer than two rows, or a statistic
-    that never varies: no interval. numpy's PCG64, so the same seed draws the same rows.
-    Source: Efron (1987).
+    The ends are those of `bca_interval`. A row is an item with all its conditions; single cells are
+    never drawn. Fewer than two rows, or a statistic that never varies: no interval. numpy's PCG64,
+    so the same seed draws the same rows.
     """
     table = np.asarray(data)
     _check_draws(table, replications, level)
@@ -48,11 +42,9 @@ def bootstrap(
         dtype=np.float64,
     )
 
-    def left_out() -> Floats:
-        without = (np.delete(table, row, axis=0) for row in range(items))
-        return np.array([statistic(rows) for rows in without], dtype=float)
-
-    return _bca(float(statistic(table)), draws, left_out, level)
+    without = (np.delete(table, row, axis=0) for row in range(items))
+    left_out = np.array([statistic(rows) for rows in without], dtype=float)
+    return bca_interval(float(statistic(table)), draws, [left_out], level=level)
 
 
 def bootstrap_of_sums(
@@ -80,29 +72,41 @@ def bootstrap_of_sums(
         drawn = rng.integers(items, size=(count, items)) + items * np.arange(count)[:, None]
         counts = np.bincount(drawn.ravel(), minlength=count * items).reshape(count, items)
         draws[start : start + count] = statistic(counts @ columns)
-    return _bca(float(statistic(total[None])[0]), draws, lambda: statistic(total - columns), level)
+    value = float(statistic(total[None])[0])
+    return bca_interval(value, draws, [statistic(total - columns)], level=level)
 
 
-def _bca(value: float, draws: Floats, left_out: Callable[[], Floats], level: float) -> Interval:
-    """BCa's percentiles of the draws, plain ones where they are undefined."""
+def bca_interval(
+    value: float, draws: Floats, left_out: Sequence[Floats], *, level: float
+) -> Interval:
+    """Efron's BCa ends from draws and the leave-one-out values of one or more strata.
+
+        z0 = Φ⁻¹(share of draws below the value)        l_i = (n − 1)/n (ḡ − g_i)
+        a = Σ l³ / (6 (Σ l²)^(3/2))        tail = Φ(z0 + (z0 + z)/(1 − a (z0 + z)))
+
+    g_i is the value without item i of the n of its stratum, ḡ their mean, and z the normal quantile
+    of the plain tail. Plain percentiles where z0 or a is not defined; no interval where more than
+    one draw in twenty is NaN. Source: Efron (1987); Davison and Hinkley (1997) for strata.
+    """
     from scipy.special import ndtr, ndtri
 
-    draws = draws[~np.isnan(draws)]
-    if len(draws) < 2 or np.ptp(draws) == 0.0 or np.isnan(value):
+    known = draws[~np.isnan(draws)]
+    few = len(known) < 0.95 * len(draws) or len(known) < 2
+    if few or np.isnan(value) or np.ptp(known) == 0.0:
         return no_interval(level)
     tails = np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    name, without = "percentile", left_out()
-    below = (np.sum(draws < value) + np.sum(draws <= value)) / (2.0 * len(draws))
-    influence = without.mean() - without
-    squares = float(np.square(influence).sum())
-    if 0.0 < below < 1.0 and squares > 0.0:
-        acceleration = float((influence**3).sum()) / (6.0 * squares**1.5)
+    method = f"percentile bootstrap of items, {len(draws)} draws, PCG64"
+    below = float((np.sum(known < value) + np.sum(known <= value)) / (2.0 * len(known)))
+    influences = [(len(g) - 1) / len(g) * (g.mean() - g) for g in left_out if len(g)]
+    squares = sum(float(np.square(influence).sum()) for influence in influences)
+    if 0.0 < below < 1.0 and 0.0 < squares < np.inf:
+        cubes = sum(float((influence**3).sum()) for influence in influences)
+        acceleration = cubes / (6.0 * squares**1.5)
         bias = float(ndtri(below))
         shifted = bias + ndtri(tails)
         tails = np.asarray(ndtr(bias + shifted / (1.0 - acceleration * shifted)))
-        name = "bca"
-    low, high = np.quantile(draws, tails)
-    method = f"{name} bootstrap of items, PCG64"
+        method = method.replace("percentile", "bca")
+    low, high = np.quantile(known, tails)
     return Interval(low=float(low), high=float(high), level=level, method=method)
 
 

@@ -487,6 +487,7 @@ def _several(named: Named) -> Iterator[str]:
                      for title, p in some], MOST_PANELS, MOST_PANELS,
                 ),
             )  # fmt: skip
+            every = f"the {noun(len(panels), 'panel')}"
     if not any(found):
         name = "hold" if all(_kind(panel) == "hold" for panel in panels) else "none"
         yield sentence(

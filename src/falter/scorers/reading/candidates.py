@@ -37,14 +37,20 @@ _NAMED_RIGHT = re.compile(
 )
 _KEYED = re.compile(r"(?<=[\n.>])((?:[wdvae] ){0,2}[wva]):(?:[ (]d)?[ (]?c(?=[\n.,(-])")
 _COMMITTED = re.compile(r"[mis](?:[ ,(:-][wdva]){0,4}?[ ,(:-]c|c[ (,](?:i[ (](?:[dw][ (]){0,2})?v")
-_FOR = re.compile(r"(?:[sm](?:[ ,(:-][dav]){0,3}[ ,(:-]|>(?:[dav][ (:]){0,3})c")
+_FOR = re.compile(
+    r"(?:[sm](?:[ ,(:-][dav]){0,3}[ ,(:-]|>(?:[dav][ (:]){0,3}|[,:]s(?: [^c,]){0,6} )c"
+    r"|(?<=[^\n.]{8}):c(?=[\n.])"
+)
 _LED = re.compile(r"[\n.?>:]s|>(?:. ){0,3}c")
 DOUBT = frozenset("nhfrok")
 _UNMARKED = re.compile(
     r"c(?:[ (]c)?(?:[ ,]o[ (](?:[dwa][ (])?c|[ ,]f|[ (,]i[ (](?:d[ (])?[rn]|[ (][rn][.\n,])"
 )
 CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x|[.\n]n[.\n]")
-_BEHIND = re.compile(r"(?:[ (]c)?[ (,:-](?:[diw][ (]){0,2}[rn](?![ (](?:[dwa][ (]){0,2}c)")
+_BEHIND = re.compile(
+    r"(?:[ (]c)?(?:[ (:-](?:[diw][ (]){0,2}[rn]|,(?:[diw][ (]){0,2}r)(?![ (](?:[dwa][ (]){0,2}c)"
+)
+_CHOICE = re.compile(r"c(?:[, (]c)*[ ,][oe][ (](?:[dwa][ (])?c")
 _WEAKENED = re.compile(r"(?:[ (]c)?(?:[ ,]o|[ ,](?:d[ ])?[hj]|[ ,]f)")
 _NO_DENIAL = str.maketrans("nrk", "www")
 _JOINED = re.compile(r"(?:[ (,:]|[ (,][oe][ (](?:[dwa][ (])?)c|\.c(?=[.\n])")
@@ -294,7 +300,7 @@ def _inferred(row: Row, count: int, question: str) -> Reading[int]:
             continue
         here = _affirmed(row, start, end)
         firm, soft, out = firm | here[0], soft | here[1], out | here[2]
-        if "f" in part or "o" in part:
+        if set(part) & {"f", "o", "e"}:
             paired |= here[1]
         led = [m.end() for m in _FOR.finditer(part)]
         who = row.values[start + led[-1] // 2 - 1] if led else -1
@@ -332,6 +338,7 @@ def _affirmed(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[i
     firm, soft, out = set[int](), set[int](), set[int]()
     part = row.part(start, end)
     is_japanese = HAS_CJK.search(row.text) is not None
+    choices = {n for m in _CHOICE.finditer(part) for n in range(*m.span())} if "c" in part else ()
     for n in range(start, end):
         who = row.values[n]
         if who < 0:
@@ -351,6 +358,7 @@ def _affirmed(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[i
             clause & {"h", "o", "j", "k"}
             or ("f" in whole and "s" not in whole)
             or _WEAKENED.match(after)
+            or at in choices
             or in_brackets(row, n)
         ):
             soft.add(who)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.candidates import Finder, Span, settle
 from falter.scorers.reading.cleaning import clean, is_cut
-from falter.scorers.reading.labels import MOST, label_finder
+from falter.scorers.reading.labels import MOST, folded, label_finder
 from falter.scorers.reading.phrases import LANGUAGES, words_of
 from falter.scorers.reading.reading import Reading
 
@@ -126,7 +127,8 @@ def _by_place(text: str, count: int) -> list[Span]:
 def option_finder(letters: Sequence[str], texts: Sequence[str]) -> Finder:
     """Return a finder of options by letter, text and place; texts come before letters in them."""
     named = tuple(letters)
-    by_text = label_finder(texts)
+    twice = {one for one, count in Counter(map(folded, texts)).items() if count > 1}
+    by_text = label_finder([f"\ue000{n}" if folded(t) in twice else t for n, t in enumerate(texts)])
 
     def find(text: str) -> list[Span]:
         taken = by_text(text)

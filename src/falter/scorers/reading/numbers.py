@@ -44,10 +44,15 @@ def read_number(reply: str, question: str = "", *, cut: bool = False) -> Reading
     found = _set_off(cleaned, asked)
     if found is None:
         found = _in_prose(cleaned, asked, question, cut)
-    if found.answer is None or asked.scale == 1:
-        return found
     value = found.answer
-    return Reading(answer=value / asked.scale if value >= asked.scale else value, tier=found.tier)
+    if value is None:
+        return found
+    if 1 < asked.scale <= value:
+        value /= asked.scale
+    written = format(value, "f")
+    if "." in written:
+        written = written.rstrip("0").rstrip(".")
+    return Reading(answer=Decimal(written), tier=found.tier)
 
 
 _VALUE_KEYS = r"answer|result|total|number|final|antwort|réponse|respuesta"

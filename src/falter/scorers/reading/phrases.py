@@ -43,7 +43,8 @@ def words_of(language: str) -> dict[str, str]:
     import yaml
 
     file = files("falter.scorers.reading").joinpath("data", f"{language}.yaml")
-    lists: dict[str, str] = yaml.load(file.read_text("utf-8"), Loader=yaml.BaseLoader)
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    lists: dict[str, str] = yaml.load(file.read_text("utf-8"), Loader=loader)
     return lists
 
 
@@ -247,7 +248,10 @@ class _Tagger:
             if not rest:
                 return 1, tag
             if WILD in rest:
-                if self._is_wild(at, rest):
+                follows = rest[0] == WILD or (
+                    words[at + 1 : at + 2] and words[at + 1][2] == rest[0]
+                )
+                if follows and self._is_wild(at, rest):
                     return 1, tag
                 continue
             if at + len(rest) >= len(words):

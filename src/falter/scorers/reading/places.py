@@ -223,7 +223,11 @@ def _is_label(before: str, after: str, number: Number, asked: Asked) -> bool:
         return True
     if before[-1:] in (" ", "#") and BESIDE.search(before[-18:]):
         return True
-    if _ORDINAL.match(after) or (number.value < 32 and _DATE.match(after)):
+    if (
+        _ORDINAL.match(after)
+        or re.search(r"\d:\Z", before)
+        or (number.value < 32 and _DATE.match(after))
+    ):
         return True
     years = 1000 <= number.value < 2200 and number.end - number.start == 4
     return years and not asked.dated and _DATE_BEFORE.search(before[-16:]) is not None
