@@ -256,7 +256,7 @@ def _check_prompts(
     if file is not None:
         settings = dict(read_settings(file))
         # No model is asked here, but tasks are loaded.
-        loaded = {name: settings[name] for name in ("task", "tasks") if name in settings}
+        loaded: dict[str, Any] = {k: v for k, v in settings.items() if k in ("task", "tasks")}
         check_permits(loaded, Path(file), code=allow_code)
         experiment = read_experiment(settings, folder=Path(file).parent, needs_models=False)
     else:
