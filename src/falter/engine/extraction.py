@@ -208,8 +208,18 @@ def read_extraction(text: str, reply: str, options: Mapping[str, str]) -> tuple[
     """The answer in an extractor's own reply, as text that a scorer reads; how it was found.
 
     The words it quotes have to stand in the reply, white space aside. The answer is one of the
-    options or, where any text may be one, stands in the quote.
+    options or, where any text may be one, stands in the quote. If backslashes as JSON has them lead
+    nowhere, they count as they are: models copy LaTeX without doubling them.
     """
+    first = _read_json(text, reply, options)
+    if first[0] not in ("rejected", "unreadable") or "\\" not in text:
+        return first
+    doubled = re.sub(r'\\(?!")', r"\\\\", text[:LONGEST_EXTRACTION])
+    second = _read_json(doubled, reply, options)
+    return second if second[0] == "read" else first
+
+
+def _read_json(text: str, reply: str, options: Mapping[str, str]) -> tuple[Found, str]:
     for brace in islice(re.finditer(r"\{", text[:LONGEST_EXTRACTION]), MAX_BRACES):
         try:
             data, _ = json.JSONDecoder().raw_decode(text[:LONGEST_EXTRACTION], brace.start())
