@@ -126,7 +126,9 @@ def _free(row: Row, right: bool, rng: random.Random) -> str:
         [answer, answer, low, f"{answer}.", f"**{answer}**", f"The answer is {low}.",
          f"Answer: {answer}", f"It is called {bare}.", f"That would be **{low}**.",
          f"The correct answer is {answer}.", f"It's {low}.", f"A {bare}.",
-         f"The answer to this question is:\n\n**{answer}**"]
+         f"The answer to this question is:\n\n**{answer}**", f"I think it is {low}.",
+         f"{answer}\n\nLet me know if you need anything else!",
+         f"The answer is **{answer}**, since that is what most people say."]
     )  # fmt: skip
 
 

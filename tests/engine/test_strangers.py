@@ -110,6 +110,41 @@ def test_a_line_without_end_is_refused_by_name(
         read_rows(path)
 
 
+@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.csv", "a.parquet", "a.json"])
+def test_rows_without_end_are_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few kilobytes may unpack into more rows than memory holds."""
+    monkeypatch.setattr(files, "_MOST_ROWS", 1000)
+    path = tmp_path / name
+    if name == "a.parquet":
+        pa = pytest.importorskip("pyarrow")
+        import pyarrow.parquet as parquet
+
+        parquet.write_table(pa.table({"q": ["x"] * 9000}), path)
+    else:
+        row = {"a.csv": "x\n", "a.json": '{"a": 1},'}.get(name, '{"a": 1}\n')
+        text = f"[{row * 9000}{row[:-1]}]" if name == "a.json" else row * 9000
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    with pytest.raises(TaskError, match=f"{name} has more than 1,000 rows"):
+        read_rows(path)
+
+
+def test_names_without_end_and_blank_lines_take_no_time(tmp_path: Path) -> None:
+    """A hundred thousand names of which two are the same, and ten million lines with nothing."""
+    names = [f"n{n}" for n in range(150_000)]
+    for file, text in {
+        "a.csv": ",".join([*names, "n7"]) + "\n",
+        "a.jsonl": "{" + ",".join(f'"{name}":1' for name in [*names, "n7"]) + "}",
+    }.items():
+        (tmp_path / file).write_text(text)
+        with pytest.raises(TaskError, match="'n7'"):
+            read_rows(tmp_path / file)
+    (tmp_path / "b.jsonl").write_text("\n" * 10_000_000 + '{"a": 1}\n\n{"a": }')
+    with pytest.raises(TaskError, match="line 10000003 is not JSON"):
+        read_rows(tmp_path / "b.jsonl")
+
+
 def test_odd_types_of_parquet_are_named(tmp_path: Path) -> None:
     """Dates, decimals and bytes have no text of their own; NaN is a missing value."""
     pa = pytest.importorskip("pyarrow")
@@ -142,7 +177,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize("name", KEYS)
-@pytest.mark.parametrize("place", ["models", "model", "rewriter", "judge"])
+@pytest.mark.parametrize("place", ["models", "model", "rewriter", "reader", "judge"])
 def test_a_file_does_not_send_secrets_where_it_likes(name: str, place: str) -> None:
     """Only the name on the command line allows it, and the error says what would be sent."""
     settings = {place: [KEYS[name]] if place == "models" else KEYS[name]}
@@ -256,6 +291,10 @@ def test_the_command_line_asks_for_permits(
     shown = capsys.readouterr().out
     assert "to https://models.example.org/v1, with the key in GITHUB_TOKEN" in shown
     assert invoke(["plan", "--task", "basics", "--model", "simulated", "--allow-code"]) == 0
+    path.write_text("task: 'inspect:evil.py@t'\nmodels: simulated\nrecipes: [typos]\n")
+    for line in (["plan", str(path)], ["perturb", "--check", "--experiment", str(path)]):
+        assert invoke(line) == 2
+        assert "runs code: task is inspect:evil.py@t" in capsys.readouterr().err
 
 
 # A friend's file

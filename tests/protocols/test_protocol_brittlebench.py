@@ -29,7 +29,6 @@ from falter.records.errors import FalterError, UnknownName, UsageError
 from falter.records.figures import Bars, Curves, Grid, HeatMap, Statement, Strips, estimates
 from falter.records.render import messages
 from falter.records.types import Estimate, Recipe, Request
-from falter.report.words import colour
 from falter.store.maintenance import verify
 from falter.store.store import Store
 from falter.store.studies import find_study, studies
@@ -289,7 +288,7 @@ def test_doses_and_pairs_are_those_of_a_computation_by_hand(
 
 
 def test_what_is_lost_with_every_edit_has_the_sign_of_a_loss(result: Result) -> None:
-    """A curve that falls from 70 to 20 % is worse: + and in the colour of worse."""
+    """A curve that falls from 70 to 20 % is worse: +."""
     found = figure(result, "intensity-summary")
     assert (found.columns[3].name, found.columns[3].unit) == ("Lost with every edit", "points")
     assert all(row[3].measure == "intensity_curve.slope, as a loss" for row in found.rows)
@@ -298,7 +297,6 @@ def test_what_is_lost_with_every_edit_has_the_sign_of_a_loss(result: Result) -> 
     loss = _lost(slope)
     assert slope.value is not None and slope.low is not None and slope.high is not None
     assert (loss.value, loss.low, loss.high) == (-slope.value, -slope.high, -slope.low)
-    assert colour(loss, "points") == "worse"
 
 
 def test_the_study_is_stored_and_read_back(result: Result) -> None:

@@ -413,6 +413,21 @@ def test_a_rewriter_fills_the_81_pairs_of_languages(
     assert all(cell.status == "ok" for row in heat.cells for cell in row)
 
 
+def test_a_rewriter_is_not_asked_for_what_is_bundled(
+    tmp_path: Path, patch: pytest.MonkeyPatch
+) -> None:
+    """Named for paraphrase and tone, it leaves every translation as people wrote it."""
+    scripted(patch, "writer", writer())
+    scripted(patch, "polyglot", lambda request: "x")
+    found = falter.plan(
+        protocol="enterprise", preset="paper", task="enterprise_slots:it,translated", limit=1,
+        models=["writer"], rewriter="polyglot", store=tmp_path / "none.db",
+    )  # fmt: skip
+    assert not any("transl" in line for line in found.data["missing"])
+    asked = sum(row["calls"] for row in found.data["others"] if row["role"] == "rewriter")
+    assert asked == found.data["missing_rewrites"]
+
+
 def test_without_translations_and_rewriter_the_part_is_left_out(
     tmp_path: Path, patch: pytest.MonkeyPatch
 ) -> None:
@@ -640,6 +655,7 @@ def test_rubrics_prompts_and_items_of_ones_own_come_through_to_a_report(
     for file, text, why in (
         (rubrics, "similarty: x", "did you mean 'similarity'"),
         (rubrics, "similarity: 3", "a text of up to"),
+        (rubrics, "similarity: [", "cannot be read"),
         (mine / "prompts" / "en.yaml", '{"case_summary": {"context": "Case:"}}', "lacks {case}"),
     ):
         before = file.read_text("utf-8")

@@ -27,6 +27,8 @@ from falter.report.forms.latex import as_latex
 from falter.report.forms.markdown import as_markdown
 from falter.report.forms.terminal import terminal
 from falter.report.page import html
+from falter.stats.goals import DropPrecision
+from falter.stats.sample_size import sample_size
 from report_samples import (
     analysis,
     counts,
@@ -49,6 +51,8 @@ def judged(
     """A recipe with a verdict and an interval of two errors to each side for all together."""
     return replace(
         recipe(label, "words", 100, 0, 0, 1.0),
+        lost=8,
+        gained=2,
         drop=estimate("accuracy_drop", drop, error),
         together=replace(
             estimate("recipe_verdicts", drop, error), low=drop - 2 * error, high=drop + 2 * error
@@ -100,7 +104,7 @@ def test_the_finding_its_limits_and_the_next_step() -> None:
         "does not mean robust: a drop of 9.8 points is still possible.",
         "72 items. No request failed; all 900 answers were read. Next: 'falter answers --lost "
         "--recipe typos' shows what turned wrong; for ± 2 points on every undecided drop ask about "
-        "840 items.",
+        "2,000 items.",
     )
 
 
@@ -110,7 +114,7 @@ def test_nothing_falters() -> None:
         "± 2 points under all 4 recipes.",
         "No recipe costs more than 1.0 points, with 95 % confidence over all 4 recipes.",
         "72 items. No request failed; all 900 answers were read. Next: for ± 0.5 points on every "
-        "drop ask about 290 items.",
+        "drop ask about 27,000 items.",
     )
 
 
@@ -124,7 +128,7 @@ def test_nothing_decided_says_what_is_ruled_out_and_how_many_items_would_narrow_
         "All 5 recipes are undecided (open-0, open-1, open-2 and 2 more), which does not mean "
         "robust."
     )
-    assert last.endswith("Next: for ± 2 points on every undecided drop ask about 840 items.")
+    assert last.endswith("Next: for ± 2 points on every undecided drop ask about 1,800 items.")
 
 
 @pytest.mark.parametrize(
@@ -133,9 +137,14 @@ def test_nothing_decided_says_what_is_ruled_out_and_how_many_items_would_narrow_
      (0.02, 0.005, "± 0.5 points")],
 )  # fmt: skip
 def test_the_goal_is_the_margin_everywhere(margin: float, error: float, goal: str) -> None:
-    """Halved where the interval is as narrow already; no other number of points is a goal."""
+    """Halved where the interval is as narrow already; the items are those of `falter power`."""
     panel = of_recipes(judged("typos", "undecided", 0.02, error), margin=margin)
     assert f"Next: for {goal} on the undecided drop ask about " in words(panel)[-1]
+    points = float(goal.split()[1]) / 100
+    plan = sample_size(DropPrecision(half_width=points, discordance=0.1, conditions=1))
+    said = int(re.findall(r"([\d,]+) items\.$", words(panel)[-1])[0].replace(",", ""))
+    assert plan.needed is not None
+    assert plan.needed <= said < 1.1 * plan.needed + 1
     held = of_recipes(*SAME, margin=margin)
     assert f"within ± {100 * margin:g} points" in words(held)[0]
 
@@ -194,12 +203,12 @@ def test_unreadable_answers_come_first_only_where_they_could_change_a_verdict() 
     text = words(panel)
     assert text[0].startswith("smollm2 on basics (62.0 of 100 as asked) loses")
     assert (
-        "150 of 900 replies hold no usable answer (5 refused, 25 cut off, 20 empty, 100 "
+        "150 of 900 responses hold no usable answer (5 refused, 25 cut off, 20 empty, 100 "
         "unreadable) and count as wrong"
     ) in text[-1]
     assert "falter answers --unparsed" in text[-1]
     assert words(replace(panel, read=("typos",)))[0].startswith(
-        "With the 145 replies that could not be read left out, the verdict on typos is another. "
+        "With the 145 responses that could not be read left out, the verdict on typos is another. "
         "smollm2 on basics"
     )
     inferred = replace(panel, counts=replace(read, inferred=31), stated=("typos", "spaces"))
@@ -270,7 +279,7 @@ def test_a_run_of_empty_replies_says_nothing_with_confidence() -> None:
     empty_replies = replace(counts(900, 800, unparsed=900), scored=0, empty=900)
     text = words(of_recipes(*SAME, counts=empty_replies))
     assert text[0] == (
-        "None of 900 replies holds a usable answer (900 empty), so nothing is concluded."
+        "None of 900 responses holds a usable answer (900 empty), so nothing is concluded."
     )
     assert "confidence" not in " ".join(text)
 

@@ -69,8 +69,8 @@ def test_a_script_gets_one_object_a_line(store: Path) -> None:
 def test_the_commonest_unread_replies_come_first(store: Path) -> None:
     """With their counts; control characters reach no terminal."""
     shown = called(store, "--unparsed").output
-    assert "could not be read" in shown
-    assert shown.index("could not be read") < shown.index("as asked")
+    assert "replies without an answer: unparsed" in shown
+    assert shown.index("without an answer") < shown.index("as asked")
     assert "\x1b" not in shown
     assert "\u202e" not in shown
 

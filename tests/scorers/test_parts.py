@@ -95,7 +95,7 @@ def test_a_reader_that_would_judge_much_otherwise_is_the_headline(
     assert all("second reader named_answer" in e.signature for e in every_estimate(parts))
     first = result.study.figures[0].text[0]
     assert first.startswith(
-        "named_answer would judge 16 of 144 replies (11.1 %) otherwise, with another verdict on "
+        "named_answer would judge 16 of 144 responses (11.1 %) otherwise, with another verdict on "
         "persona: 'falter rescore "
     )
     command = shlex.split(first.split("'")[1])
@@ -114,11 +114,11 @@ def test_refusals_are_the_prompts_doing(tmp_path: Path, monkeypatch: pytest.Monk
     result = asked(tmp_path, monkeypatch, answer, "persona", scorer="label", data=data)
     text = " ".join(result.study.figures[0].text)
     assert (
-        "33 of the 33 points under a persona in front come from the changed prompt itself, 33 of "
+        "All of the 33 points under a persona in front come from the changed prompt itself, all of "
         "them because the model refuses." in text
     )
     assert "not shown to come from" not in text
-    assert "16 of 144 replies hold no usable answer (16 refused) and count as wrong" in text
+    assert "16 of 144 responses hold no usable answer (16 refused) and count as wrong" in text
 
 
 def test_a_second_host_is_the_servings_part(

@@ -244,3 +244,15 @@ def test_no_reply_breaks_a_reader(reply: str) -> None:
         read_fields(reply),
     ):  # fmt: skip
         assert (found.answer is None) == bool(found.reason) == (found.tier is None)
+
+
+def test_every_digit_of_a_number_is_kept() -> None:
+    """Nothing is rounded to the precision of decimal arithmetic, and 3.5 million is an integer."""
+    assert read_number("9" * 59).answer == Decimal("9" * 59)
+    assert str(read_number("about 3.5 million").answer) == "3500000"
+
+
+def test_options_with_equal_texts_are_not_told_apart() -> None:
+    """Only their letters name them."""
+    assert read_letter("same", "AB", ["same", "same"]).answer is None
+    assert read_letter("B", "AB", ["same", "same"]).answer == 1

@@ -9,7 +9,7 @@ from falter.records.types import BASELINE, Item, Prompt, Response, Score, Varian
 from falter.scorers import scorers
 from falter.scorers.answers import Label
 from falter.scorers.base import TextScorer, second_reader
-from falter.scorers.short_answers import aliases, is_named, same_answer
+from falter.scorers.short_answers import aliases, named, same_answer
 
 
 def score(name: str, text: str, target: str, *, finish: str = "stop", question: str = "") -> Score:
@@ -186,6 +186,6 @@ def test_a_second_reader_gives_its_own_judgement(
 
 def test_a_name_is_found_as_whole_words() -> None:
     """Compared like short answers."""
-    assert is_named("It is **3.5 %**, I think", "3.5")
-    assert not is_named("It is 421", "42")
-    assert not is_named("rebilling", "billing")
+    assert named("It is **3.5 %**, I think", ("3.5", "35", "think")) == [True, False, True]
+    assert named("421 rebilling", ("42", "billing")) == [False, False]
+    assert named("x " * 500_000 + "Paris", ("paris", "Rome")) == [True, False]

@@ -213,6 +213,7 @@ def test_foreign_code_is_refused_before_anything_is_read(statement: str, path: P
     "damage",
     [
         "UPDATE variants SET status = 'odd'",
+        "ALTER TABLE studies RENAME COLUMN number TO humber",
         "UPDATE cells SET repeat = 7, mark = NULL WHERE sequence = 2",
         "UPDATE cells SET panel = 4, mark = NULL WHERE sequence = 2",
         'UPDATE items SET body = replace(body, \'"tags":[\', \'"tags":[{"x":1},\')',

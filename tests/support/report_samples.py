@@ -252,6 +252,10 @@ def recipe_parts(label: str, drop: Estimate) -> RecipeParts:
     zero = replace(
         estimate("drop_parts.serving", 0.0, method="none: nothing to correct"), low=None, high=None
     )
+    states = {
+        name: estimate(f"drop_parts.state.{name}", share * whole, 0.02)
+        for name, share in zip(STATES, (0.7, 0.1, 0.1, 0.1), strict=True)
+    }
     return RecipeParts(
         label=label,
         reader="named_answer",
@@ -262,10 +266,8 @@ def recipe_parts(label: str, drop: Estimate) -> RecipeParts:
             serving=zero,
             wording=estimate("drop_parts.wording", 0.2 * whole, 0.04),
             corrected=(9, 4, 0),
-            states={
-                name: estimate(f"drop_parts.state.{name}", share * whole, 0.02)
-                for name, share in zip(STATES, (0.7, 0.1, 0.1, 0.1), strict=True)
-            },
+            states=states,
+            unrecovered=states,
         ),
         churn=Churn(
             lost=11.0,

@@ -14,6 +14,7 @@ from falter.records.figures import Example, Segment, Side
 from falter.records.interfaces import Scorer
 from falter.records.types import BASELINE, Panel, Prompt, Run, Score, Section
 from falter.scorers.base import second_reader
+from falter.scorers.short_answers import aliases
 from falter.store.store import Store, StoredCell
 from falter.text.spans import diff_spans
 
@@ -94,7 +95,7 @@ def example_of(before: Judged, after: Judged, *, with_demonstrations: bool = Fal
     expected = (
         f"{prompt.labels[target]}. {prompt.choices[target]}"
         if isinstance(target, int) and prompt.choices
-        else str(target)
+        else " or ".join(aliases(str(target)))
     )
     return Example(
         item=before.cell.variant.item.key,

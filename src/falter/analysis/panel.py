@@ -165,10 +165,20 @@ class _Panel:
             subjects=self._subjects(),
             at_chance=at_chance(table, self.values),
             not_asked=not_asked(table, self.settings, self.sign),
-            p_any=panel_p([r.together.p_value for r in recipes], averages["micro"].p_value),
+            threshold=self.threshold,
+            p_any=self._p_any(recipes, averages["micro"]),
             stated=otherwise(family, self._stated()),
             read=otherwise(family, self._read()),
         )
+
+    def _p_any(self, recipes: Sequence[RecipeResult], average: Estimate) -> float | None:
+        """The p-value of any change; what the missing answers could undo does not count."""
+        if self.counts.mostly_failed:
+            return None
+        if any(recipe.bounds for recipe in recipes):
+            kept = [r for r in recipes if r.verdict in ("degraded", "improved")]
+            return panel_p([r.together.p_value for r in kept], None)
+        return panel_p([recipe.together.p_value for recipe in recipes], average.p_value)
 
     def _stated(self) -> FamilyVerdicts | None:
         """The verdicts without the answers that were inferred; None where none was."""

@@ -28,6 +28,7 @@ from falter.records.figures import (
 )
 from falter.records.interfaces import Scorer
 from falter.records.types import Estimate, Panel, Run, Score
+from falter.scorers.short_answers import aliases
 from falter.store.store import Store, StoredCell
 
 MOST_SHOWN = 10
@@ -164,7 +165,7 @@ def _expected(cell: StoredCell) -> str:
     prompt = cell.variant.prompt
     if isinstance(prompt.target, int) and prompt.choices:
         return prompt.choices[prompt.target]
-    return "" if prompt.target is None else str(prompt.target)
+    return "" if prompt.target is None else " or ".join(aliases(str(prompt.target)))
 
 
 def _differences(

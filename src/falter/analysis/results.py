@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, cast, get_args
 
 from falter.measures.brittleness import PooledBrittleness
 from falter.measures.drop_decomposition import DropParts
-from falter.measures.flips import Churn, FlipRate
+from falter.measures.flips import SCORE_TOLERANCE, Churn, FlipRate
 from falter.measures.missing import MissingBounds
 from falter.measures.rankings import RankingChanged
 from falter.measures.variance import PromptShare
@@ -321,9 +321,10 @@ class PanelResult:
     for other recipes of their kind. `prompt_share` and `flips` are how much the prompt matters, in
     variance and in outcomes, whatever the number of recipes. `worst` is the largest drop, drawn
     towards the others because it was picked. `p_any` is the p-value of "some recipe, or their
-    average, moves the score". `stated` and `read` name the recipes whose verdict is another from
-    the answers that were stated alone, and without those that could not be read. `components` holds
-    the variance components by method (`plugin`, `crossed`) and name; `brittleness` is the plug-in
+    average, moves the score", `threshold` the change of a score from which an item turns. `stated`
+    and `read` name the recipes whose verdict is another from the answers that were stated alone,
+    and without those that could not be read. `components` holds the variance components by method
+    (`plugin`, `crossed`) and name; `brittleness` is the plug-in
     share that the papers report.
     `subjects` is the baseline with every subject counting the same, where items have several.
     `parts` split the recipes' drops; they take a store, so results of others have none. `margin` is
@@ -361,6 +362,7 @@ class PanelResult:
     not_asked: NotAsked | None = None
     second_reading: SecondReading | None = None
     p_any: float | None = None
+    threshold: float = SCORE_TOLERANCE
     stated: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
 

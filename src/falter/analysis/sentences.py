@@ -117,6 +117,8 @@ def moves_on_average(panel: PanelResult) -> bool:
     """Return True if no recipe alone is shown to move the score, but all of them together are."""
     low, high = panel.micro.low, panel.micro.high
     decided = of_verdict(panel, "degraded") or of_verdict(panel, "improved")
+    if any(recipe.bounds for recipe in panel.recipes) or panel.counts.mostly_failed:
+        return False  # the missing answers may make the average
     if decided or not of_verdict(panel, "undecided") or low is None or high is None:
         return False
     return len(panel.recipes) > 1 and (low > 0 or high < 0)
@@ -195,8 +197,7 @@ def verdict_text(panel: PanelResult, level: float) -> str:
     else:
         verdicts = ", ".join(f"{count:,} {word}" for word, count in found.items())
         text = sentence("verdicts.several", recipes=n.whole(len(panel.recipes)), verdicts=verdicts)
-    if counts["degraded"] or counts["improved"]:
-        text += sentence("verdicts.false_alarm", alpha=level_of(1 - level))
+    text += sentence("verdicts.sure", level=level_of(level))
     if counts["undecided"]:
         text += sentence("verdicts.undecided")
     return text

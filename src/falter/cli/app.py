@@ -244,9 +244,9 @@ def _blaming_damage(given: Sequence[str]) -> Iterator[None]:
     """Put an error of no kind of ours down to the store that was named, if that is damaged."""
     try:
         yield
-    except (FalterError, click.ClickException, OSError):
+    except (FalterError, click.ClickException, click.Abort, OSError):
         raise
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
+    except Exception:
         named = [after for word, after in pairwise(given) if word == "--store"]
         named += [word.removeprefix("--store=") for word in given if word.startswith("--store=")]
         path = Path(named[-1]) if named else Path("falter.db")

@@ -104,7 +104,7 @@ _allow_env = click.option(
     multiple=True,
     help="Let the file send this environment variable, as a key, to the server that it names.",
 )
-_allow_code = click.option(
+allow_code_option = click.option(
     "--allow-code",
     is_flag=True,
     default=None,
@@ -114,12 +114,12 @@ _allow_code = click.option(
 
 def file_options(command: F) -> F:
     """Add an experiment file and what it may do, without the options that are laid over it."""
-    return _file(env_file_option(_allow_env(_allow_code(command))))
+    return _file(env_file_option(_allow_env(allow_code_option(command))))
 
 
 def experiment_options(command: F) -> F:
     """Add the experiment's options to a command."""
-    return _file(env_file_option(_with_options(_allow_env(_allow_code(command)), EXPERIMENT)))
+    return _file(env_file_option(_with_options(_allow_env(allow_code_option(command)), EXPERIMENT)))
 
 
 def protocol_options(command: F) -> F:

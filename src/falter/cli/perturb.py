@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from falter.cli.options import store_option
+from falter.cli.options import allow_code_option, store_option
 from falter.engine.config import read_experiment
-from falter.engine.experiment_file import read_file
+from falter.engine.experiment_file import check_permits, read_settings
 from falter.engine.recipes import recipe_from
 from falter.engine.rewriting import bank_in
 from falter.engine.variants import meaning_of, variant_sets
@@ -57,6 +57,7 @@ class Perturber:
 @click.option(
     "--experiment", type=click.Path(), help="With --check: use the prompts of an experiment file."
 )
+@allow_code_option
 @click.option("--limit", type=int, help="With --check: how many items of the task to use.")
 @click.option("--scorer", help="With --check: ask as this scorer does, e.g. choice_letter.")
 @click.option("--seed", default=0, show_default=True, help="The seed.")
@@ -75,6 +76,7 @@ def perturb(
     check: bool,
     task: str | None,
     experiment: str | None,
+    allow_code: bool | None,
     limit: int | None,
     scorer: str | None,
     seed: int,
@@ -106,7 +108,7 @@ def perturb(
     specs = _specs(names, grid=grid)
     if task or experiment:
         chosen |= {"seed": seed, "language": language, "protect": list(protect)}
-        _check_prompts(specs, chosen, experiment, store_path, as_json)
+        _check_prompts(specs, chosen, experiment, bool(allow_code), store_path, as_json)
         return
     perturber = Perturber(
         recipes=tuple(recipe_from(spec, protect, language) for spec in specs), seed=seed, draw=draw
@@ -240,6 +242,7 @@ def _check_prompts(
     specs: Sequence[Spec],
     chosen: dict[str, Any],
     file: str | None,
+    allow_code: bool,
     store_path: Path,
     as_json: bool,
 ) -> None:
@@ -251,7 +254,11 @@ def _check_prompts(
             "--task and --experiment cannot be used together", hint="keep one of the two"
         )
     if file is not None:
-        experiment = read_file(Path(file), needs_models=False)
+        settings = dict(read_settings(file))
+        # No model is asked here, but tasks are loaded.
+        loaded = {name: settings[name] for name in ("task", "tasks") if name in settings}
+        check_permits(loaded, Path(file), code=allow_code)
+        experiment = read_experiment(settings, folder=Path(file).parent, needs_models=False)
     else:
         settings = {key: value for key, value in chosen.items() if value is not None}
         recipes = ["+".join(name for name, _ in spec) for spec in specs]

@@ -75,12 +75,13 @@ def pick_answers(path: Path, name: str | None, picked: PickedAnswers, *, limit: 
             task=picked.task,
             most=limit,
         )
-        if not set(picked.kinds) & set(UNREAD):
+        outcomes = set(picked.kinds) & set(UNREAD)
+        if not outcomes:
             return Answers(run=run, answers=tuple(first), count=count)
         cells = (
             (cell, score)
             for cell, score in scored_cells(store, run, chosen, sections=True)
-            if score is not None and score.outcome in UNREAD
+            if score is not None and score.outcome in outcomes
         )
         unread, readers = unread_replies(cells, _alternatives(run, chosen))
         return Answers(
@@ -140,7 +141,7 @@ def answers_study(result: Answers, picked: PickedAnswers) -> Study:
     what = " and ".join(picked.kinds) or "all"
     figures: list[Figure] = []
     if result.unread:
-        figures.append(_unread_grid(result))
+        figures.append(_unread_grid(result, what))
     figures.append(
         Examples(
             name="answers",
@@ -162,7 +163,7 @@ def answers_study(result: Answers, picked: PickedAnswers) -> Study:
     )
 
 
-def _unread_grid(result: Answers) -> Grid:
+def _unread_grid(result: Answers, what: str) -> Grid:
     text = []
     if result.readers:
         best = ", ".join(f"{name} {count:,}" for name, count in result.readers[:3])
@@ -172,7 +173,7 @@ def _unread_grid(result: Answers) -> Grid:
         )
     return Grid(
         name="unread-replies",
-        title="The commonest replies that could not be read",
+        title=f"The commonest replies without an answer: {what}",
         text=tuple(text),
         columns=(Column(name="Reply"), Column(name="Times", unit="count"), Column(name="Read by")),
         rows=tuple((r.text or "(empty)", r.count, ", ".join(r.read_by)) for r in result.unread),

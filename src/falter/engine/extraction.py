@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from importlib import resources
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,6 +37,8 @@ MAX_STATED = 50
 """Stated replies that are read once more, to compare."""
 LONGEST = 6_000  # characters of a question or a reply that are shown
 LONGEST_EXTRACTION = 20_000  # characters
+MAX_BRACES = 50
+"""Braces that are tried as the start of an extraction: a model that thinks writes others before."""
 
 Found = Literal["read", "none", "rejected", "unreadable"]
 
@@ -57,7 +60,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extractions:
-    """What an extractor made of the replies of a run. `agreeing` are of `compared` stated ones."""
+    """The answers that an extractor took out of the replies of a run, and its account.
+
+    Of `compared` stated replies it read `agreeing` as the scorer did.
+    """
 
     reader: str
     readings: Mapping[str, ReadElsewhere]
@@ -84,7 +90,7 @@ class Extractions:
         )
 
 
-# What is asked
+# Questions
 
 
 def questions(
@@ -173,7 +179,8 @@ def _task() -> str:
 def _prompt(case: Case, options: Mapping[str, str]) -> Prompt:
     """Our own words, with question, options and reply as quoted lines; never with the target."""
     own = case.variant.prompt.sections
-    question = "".join(section.text for section in own if section.kind != "system")
+    left_out = ("system", "choices") if options else ("system",)  # options are listed by themselves
+    question = "".join(section.text for section in own if section.kind not in left_out)
     shown = [f"The question:\n{quoted(question, LONGEST)}"]
     if options:
         shown.append(f"The possible answers:\n{quoted(chr(10).join(options.values()), LONGEST)}")
@@ -194,7 +201,7 @@ def _prompt(case: Case, options: Mapping[str, str]) -> Prompt:
     )
 
 
-# What comes back
+# Readings
 
 
 def read_extraction(text: str, reply: str, options: Mapping[str, str]) -> tuple[Found, str]:
@@ -203,11 +210,14 @@ def read_extraction(text: str, reply: str, options: Mapping[str, str]) -> tuple[
     The words it quotes have to stand in the reply, white space aside. The answer is one of the
     options or, where any text may be one, stands in the quote.
     """
-    try:
-        start = text.index("{")
-        data, _ = json.JSONDecoder().raw_decode(text[start : start + LONGEST_EXTRACTION])
-        quote, answer = data["quote"], data["answer"]
-    except (ValueError, KeyError, RecursionError):
+    for brace in islice(re.finditer(r"\{", text[:LONGEST_EXTRACTION]), MAX_BRACES):
+        try:
+            data, _ = json.JSONDecoder().raw_decode(text[:LONGEST_EXTRACTION], brace.start())
+            quote, answer = data["quote"], data["answer"]
+            break
+        except (ValueError, KeyError, RecursionError):
+            continue
+    else:
         return "unreadable", ""
     if answer is None or answer == "":
         return "none", ""
@@ -236,7 +246,7 @@ def _plain(text: str) -> str:
 def extractions(
     store: Store, run: Run, scorers: Mapping[str, Scorer], reader: Mapping[str, Any]
 ) -> Extractions:
-    """What the stored replies of an extractor say about the replies of a run. Sends nothing."""
+    """Return what an extractor read in the replies of a run, from its stored replies alone."""
     asked = questions(store, run, scorers, reader)
     label = from_json(Model, reader["model"]).label
     stored = find_responses(store, list({q.request.key for q in asked.values()}))
@@ -266,7 +276,7 @@ def _same(question: Question, answer: str) -> bool:
 
 
 def stored_extractions(store: Store, run: Run) -> Extractions | None:
-    """What the reader of a stored run made of its replies; None if it has no reader."""
+    """Return the extractions of a stored run's reader; None if it has no reader."""
     reader = run.experiment.get("reader")
     return extractions(store, run, run_scorers(run), reader) if reader else None
 
@@ -280,7 +290,7 @@ def stored_scorers(
     return {name: with_readings(s, readings) for name, s in run_scorers(run).items()}
 
 
-# What people read
+# Marks of people
 
 
 def read_marks(

@@ -19,6 +19,7 @@ from falter.perturbations.recipes import everyday_name
 from falter.protocols import Part, protocols
 from falter.protocols.protocol import PartResult, ScoredCell
 from falter.protocols.single_run import SINGLE_RUN
+from falter.protocols.tables import asked_panels
 from falter.records.errors import UsageError
 from falter.records.figures import Study, StudyPart
 from falter.records.types import Run
@@ -164,7 +165,8 @@ def shown_analysis(analysis: Analysis) -> Study:
 
 
 def _study_part(result: PartResult) -> StudyPart:
-    counts = [panel.counts for panel in result.analysis.panels]
+    panels = asked_panels(result)
+    counts = [panel.counts for panel in panels]
     return StudyPart(
         name=result.part.name,
         title=result.part.title,
@@ -173,7 +175,7 @@ def _study_part(result: PartResult) -> StudyPart:
         answered=sum(c.cells - c.failed - c.missing for c in counts),
         failed=sum(c.failed for c in counts),
         unparsed=sum(c.unparsed + c.truncated + c.refused for c in counts),
-        failures=sum((Counter(panel.failures) for panel in result.analysis.panels), Counter()),
+        failures=sum((Counter(panel.failures) for panel in panels), Counter()),
     )
 
 

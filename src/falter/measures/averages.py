@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.measures.estimates import Basis, Clusters, Floats, matrix, of_rate
-from falter.measures.resample import unit_codes
 from falter.measures.tables import Table
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
+from falter.stats.clusters import cluster_codes
 from falter.stats.intervals import Interval, Rate, no_interval, outer, quantile_interval
 from falter.stats.mean import ALIKE, Inference, ItemMean, item_mean
 from falter.stats.rates import informative_items, mean_drop, rate
@@ -68,7 +68,7 @@ def macro_average(
     table = _drops(drops)
     if len(groups) != table.shape[1]:
         raise InvalidValue("groups", groups, f"a group for each of {table.shape[1]} conditions")
-    codes = unit_codes(groups, len(groups))
+    codes = cluster_codes(groups, len(groups))
     was_run = ~np.isnan(table).all(axis=0)
     weights = was_run / np.maximum(np.bincount(codes, weights=was_run)[codes], 1.0)
     return _average(
@@ -139,7 +139,7 @@ def family_mean(
         raise InvalidValue("scores", "an infinite score", "finite numbers, NaN where missing")
     present = ~np.isnan(values)
     names = [family for family, known in zip(families, present, strict=True) if known]
-    codes = unit_codes(names, len(names))
+    codes = cluster_codes(names, len(names))
     count = int(codes.max(initial=-1)) + 1
     basis = Basis(
         estimand=f"mean of the mean scores of these {count} families, items like theirs",

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.measures.estimates import Basis, Clusters, Floats
-from falter.measures.resample import unit_codes, unit_sums
+from falter.measures.resample import unit_sums
 from falter.measures.tables import RARE_EVENT_LIMIT, Table, share_of_few
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
-from falter.stats.clusters import too_few_clusters
+from falter.stats.clusters import cluster_codes, too_few_clusters
 from falter.stats.intervals import Interval, no_interval
 
 # The plug-in decomposition as a function of sums over items, so that dropping one is cheap.
@@ -327,7 +327,7 @@ class _Pool:
     def add(self, label: str, cells: ArrayLike, clusters: Clusters) -> None:
         """Add a matrix, or note why it cannot be decomposed."""
         table = Table.read_all(cells, self.level)
-        codes = None if clusters is None else unit_codes(clusters, len(table.rows))
+        codes = None if clusters is None else cluster_codes(clusters, len(table.rows))
         if table.status != "ok":
             self.left_out[label] = table.status
             return

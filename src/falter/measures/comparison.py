@@ -17,14 +17,13 @@ from falter.measures.resample import (
     check_replications,
     expanded_bca,
     resampled_sums,
-    unit_codes,
     unit_sums,
 )
 from falter.measures.variance import INFORMATIVE
 from falter.measures.verdicts import RecipeVerdict, Verdict, recipe_verdicts
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
-from falter.stats.clusters import too_few_clusters
+from falter.stats.clusters import cluster_codes, too_few_clusters
 from falter.stats.intervals import Between
 from falter.stats.mean import least_error
 from falter.stats.multiplicity import holm
@@ -109,7 +108,7 @@ def compare_pair(
         both = one.there & other.there
         one, other = (replace(s, cells=np.where(both, s.cells, np.nan)) for s in (one, other))
     rows = one.used & other.used
-    codes = unit_codes(clusters, len(rows))[rows]
+    codes = cluster_codes(clusters, len(rows))[rows]
     sides = [side.rows(rows) for side in (one, other)]
     sums = [_ItemSums.of(side) for side in sides]
     units = unit_sums(np.hstack([part.values for part in sums]), codes)

@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from falter.measures.averages import mean_score
 from falter.measures.drops import accuracy
 from falter.measures.estimates import Basis, Clusters, Floats
-from falter.measures.resample import unit_codes, unit_sums
+from falter.measures.resample import unit_sums
 from falter.measures.tables import Table
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
-from falter.stats.clusters import too_few_clusters
+from falter.stats.clusters import cluster_codes, too_few_clusters
 from falter.stats.intervals import (
     Interval,
     agresti_coull,
@@ -188,7 +188,7 @@ def consistency_curve(
     codes, asked = _read(outputs, missing)
     width = codes.shape[1]
     sizes = tuple(range(2, width + 1))
-    units = unit_codes(clusters, len(codes))[asked]
+    units = cluster_codes(clusters, len(codes))[asked]
     codes = codes[asked]
     # Over cells instead of groups: a cell in a group of s draws k − 1 others of its group with
     # the chance (s − 1 over k − 1)/(V − 1 over k − 1).
@@ -442,7 +442,7 @@ def steadiness(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0
     if not table.binary:
         raise InvalidValue("scores", "scores between 0 and 1", "0/1 scores")
     right, wrong = cells.all(axis=1), ~cells.any(axis=1)
-    codes = unit_codes(clusters, len(table.rows))[table.rows]
+    codes = cluster_codes(clusters, len(table.rows))[table.rows]
     found = {}
     for part, same, (lowest, highest) in zip(
         parts, (right | wrong, right), (INDEX_RANGE, RIGHT_RANGE), strict=True

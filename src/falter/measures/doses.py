@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from falter.measures.drops import accuracy, accuracy_drop
 from falter.measures.estimates import Basis, Clusters, Floats
 from falter.measures.rankings import rank_correlation
-from falter.measures.resample import bootstrap_of_whole_rows, unit_codes
+from falter.measures.resample import bootstrap_of_whole_rows
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
-from falter.stats.clusters import cluster_parts, too_few_clusters
+from falter.stats.clusters import cluster_codes, cluster_parts, too_few_clusters
 from falter.stats.intervals import Interval, no_interval
 from falter.stats.mean import Inference, ItemMean
 from falter.stats.multiplicity import max_t
@@ -34,7 +34,7 @@ def contrast(
     too_few_clusters.
     """
     c = np.asarray(coefficients, dtype=np.float64)
-    codes = unit_codes(clusters, len(matrix))
+    codes = cluster_codes(clusters, len(matrix))
     present = ~np.isnan(matrix) & (c != 0.0)
     rows = present.any(axis=1)
     y, codes = np.where(present, matrix, 0.0)[rows], codes[rows]

@@ -41,8 +41,9 @@ FEW_TOUCHED = 10
 class DropParts:
     """A drop, and two sets of parts that each add up to it.
 
-    `states` say in which state the points ended (`STATES`); `reading`, `meaning` and `serving` may
-    be blamed on the test, and `wording` is the rest. `corrected` counts the items of the blames.
+    `states` say in which state the points ended (`STATES`), `unrecovered` the same of the points
+    that the second reader does not give back. `reading`, `meaning` and `serving` may be blamed on
+    the test, and `wording` is the rest. `corrected` counts the items of the blames.
     """
 
     drop: Estimate
@@ -51,6 +52,7 @@ class DropParts:
     serving: Estimate
     wording: Estimate
     states: Mapping[str, Estimate]
+    unrecovered: Mapping[str, Estimate]
     corrected: tuple[int, ...]
 
     @property
@@ -123,7 +125,11 @@ def drop_parts(
     means = _mean(sides[0]), _mean(sides[1])
     drop = accuracy_drop(*means, **options)
     kept = ~np.isnan(means[0] - means[1])
-    corrected = tuple(_corrected(*cells) for cells in zip(sides, kinds, again, strict=True))
+    corrected = _corrected(sides[0], kinds[0], again[0]), _corrected(sides[1], kinds[1], again[1])
+    still = (
+        np.where(corrected[0] > sides[0], 0.0, kinds[0]),
+        np.where(corrected[1] > sides[1], 0.0, kinds[1]),
+    )
     left = _mean(corrected[0]) - _mean(corrected[1])
     recovered = means[0] - means[1] - left
     marks = [
@@ -154,7 +160,8 @@ def drop_parts(
     }  # fmt: skip
     return DropParts(
         drop=drop,
-        states=_by_state(sides, kinds, means, options),
+        states=_by_state(sides, kinds, options),
+        unrecovered=_by_state(corrected, still, options),
         corrected=tuple(counts),
         **named,
     )
@@ -200,11 +207,10 @@ def _paired(numbers: Floats, options: Mapping[str, Any]) -> Estimate:
 def _by_state(
     sides: tuple[Floats, Floats],
     kinds: tuple[Floats, Floats],
-    means: tuple[Floats, Floats],
     options: Mapping[str, Any],
 ) -> dict[str, Estimate]:
     """What of the drop ended in each state; another answer is the rest."""
-    parts = {}
+    parts, means = {}, (_mean(sides[0]), _mean(sides[1]))
     rest = means[0] - means[1]
     for code, name in enumerate(STATES[1:], start=1):
         shares = [_mean(np.where(np.isnan(side), np.nan, kind == code))

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from falter.measures.estimates import Basis, Clusters, Floats, matrix, of_rate, vectors
-from falter.measures.resample import bootstrap_of_whole_rows, sums_interval, unit_codes, unit_sums
+from falter.measures.resample import bootstrap_of_whole_rows, sums_interval, unit_sums
 from falter.records.errors import InvalidValue, UnknownName
 from falter.records.types import Estimate
+from falter.stats.clusters import cluster_codes
 from falter.stats.mean import item_mean
 from falter.stats.multiplicity import max_t
 from falter.stats.paired import paired_difference
@@ -164,7 +165,7 @@ def relative_change(
         level=level,
         seed=seed,
     )
-    codes = unit_codes(clusters, len(table))[whole]
+    codes = cluster_codes(clusters, len(table))[whole]
     if basis.items < 2:
         return basis.undefined("relative_change", "insufficient_data", "fewer than two items")
     units = unit_sums(np.column_stack([np.ones(basis.items), table[whole]]), codes)

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from falter.measures.drops import accuracy
 from falter.measures.estimates import Basis, Bools, Clusters, Floats, vectors
-from falter.measures.resample import unit_codes
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
+from falter.stats.clusters import cluster_codes
 from falter.stats.intervals import no_interval
 from falter.stats.resampling import jackknife
 
@@ -286,7 +286,7 @@ class _Category:
     def read(cls, pairs: RatedPairs, tolerance: float) -> _Category:
         asked, content, quality = _decided(pairs, tolerance)
         count = len(content)
-        codes = unit_codes(pairs.items, count)
+        codes = cluster_codes(pairs.items, count)
         names = range(count) if pairs.items is None else pairs.items
         unread = np.isnan(content)
         changed = np.where(unread, 1.0, content)

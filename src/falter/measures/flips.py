@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 from falter.measures.averages import mean_score, micro_average
 from falter.measures.drops import accuracy_drop
 from falter.measures.estimates import Basis, Clusters, Floats, items_by_times, vectors
-from falter.measures.resample import resampled_sums, student_bca, unit_codes, unit_sums
+from falter.measures.resample import resampled_sums, student_bca, unit_sums
 from falter.measures.tables import outcome_array
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
+from falter.stats.clusters import cluster_codes
 from falter.stats.intervals import Interval, no_interval
 from falter.stats.resampling import jackknife
 
@@ -219,7 +220,7 @@ def churn(
         [np.where(either, lost + gained, 0.0), either, np.where(asked, repeated, 0.0), asked],
         axis=1,
     )
-    codes = unit_codes(clusters, len(either))[either]
+    codes = cluster_codes(clusters, len(either))[either]
     sums = _Sums(columns, unit_sums(columns[either], codes), replications, seed)
     again = Basis(
         estimand="items that turn each way when the same prompt is asked again, items like these",
@@ -360,7 +361,7 @@ def excess_change(
     """
     by_prompt, by_repeat = vectors("perturbed, repeated", perturbed, repeated)
     both = ~np.isnan(by_prompt + by_repeat)
-    codes = unit_codes(clusters, len(by_prompt))[both]
+    codes = cluster_codes(clusters, len(by_prompt))[both]
     x, y = by_prompt[both], by_repeat[both]
     basis = Basis(
         estimand="items changed by the perturbation, less those changed by asking again, items "

@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from falter.measures.averages import micro_average
 from falter.measures.drops import accuracy
 from falter.measures.estimates import Bools, Clusters, Floats, items_by_times
-from falter.measures.resample import unit_codes
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
-from falter.stats.clusters import too_few_clusters
+from falter.stats.clusters import cluster_codes, too_few_clusters
 from falter.stats.paired import mcnemar
 
 # More missing than this, or a test below that, and a drop needs its worst case beside it.
@@ -153,7 +152,7 @@ def missingness(
     right, wrong = (
         float(m[rows].mean()) if rows.any() else None for rows in (b > middle, b <= middle)
     )
-    codes = None if clusters is None else unit_codes(clusters, len(first))[known]
+    codes = None if clusters is None else cluster_codes(clusters, len(first))[known]
     p_value, method = _test(b, m, codes)
     only_after = int((plan & gone & ~np.isnan(first)).sum())
     only_before = int((plan & ~gone & np.isnan(first)).sum())

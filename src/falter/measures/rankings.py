@@ -15,11 +15,11 @@ from falter.measures.resample import (
     check_replications,
     resampled_sums,
     signed_sums,
-    unit_codes,
     unit_sums,
 )
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
+from falter.stats.clusters import cluster_codes
 from falter.stats.intervals import Interval, clopper_pearson, no_interval
 
 
@@ -420,7 +420,7 @@ def rank_sets(
     table = np.asarray(scores, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] == 0:
         raise InvalidValue("scores", table.shape, "items x models")
-    codes = unit_codes(clusters, len(table))
+    codes = cluster_codes(clusters, len(table))
     whole = ~np.isnan(table).any(axis=1)
     table, codes = table[whole], codes[whole]
     units = unit_sums(table - table.mean(axis=0), codes) if len(table) else table

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from falter.measures.estimates import Basis, Clusters, Floats
-from falter.measures.resample import sums_interval, unit_codes, unit_sums
+from falter.measures.resample import sums_interval, unit_sums
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
+from falter.stats.clusters import cluster_codes
 from falter.stats.intervals import Interval, no_interval, student_quantile
 
 
@@ -123,7 +124,7 @@ def association(
         raise InvalidValue("quality, scores", (x.shape, y.shape), "two tables items x conditions")
     present = ~np.isnan(x + y)
     rows = present.any(axis=1)
-    codes = unit_codes(clusters, len(x))[rows]
+    codes = cluster_codes(clusters, len(x))[rows]
     x, y = np.where(present, x, 0.0)[rows], np.where(present, y, 0.0)[rows]
     present = present[rows]
     counts = present.sum(axis=1)

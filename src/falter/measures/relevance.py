@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 
 from falter.measures.drops import accuracy
 from falter.measures.estimates import Basis, Clusters, Floats, vectors
-from falter.measures.resample import check_replications, signed_sums, unit_codes, unit_sums
+from falter.measures.resample import check_replications, signed_sums, unit_sums
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
 from falter.stats.agreement import Agreement
-from falter.stats.clusters import too_few_clusters
+from falter.stats.clusters import cluster_codes, too_few_clusters
 from falter.stats.intervals import Interval, no_interval, student_quantile
 from falter.stats.mean import item_mean
 from falter.stats.paired import sign_flip_test
@@ -235,7 +235,7 @@ def score_change(
     )
     if basis.items < 2:
         return basis.undefined("score_change", "insufficient_data", "fewer than two articles")
-    units = unit_sums(table[whole], unit_codes(clusters, len(table))[whole])
+    units = unit_sums(table[whole], cluster_codes(clusters, len(table))[whole])
     if clusters is not None:
         basis = replace(basis, clusters=len(units))
     sums = units.sum(axis=0)

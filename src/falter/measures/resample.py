@@ -151,7 +151,7 @@ def bootstrap_of_whole_rows(
     basis = replace(basis, items=items, excluded=int((~whole).sum()))
     if items < 2:
         return basis.undefined(measure, "insufficient_data", few)
-    codes = unit_codes(clusters, len(table))[whole]
+    codes = cluster_codes(clusters, len(table))[whole]
     units = unit_sums(np.column_stack([np.ones(items), table[whole]]), codes)
     value = float(statistic(units.sum(axis=0)))
     if np.isnan(value):

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.measures.estimates import Basis, Bools, Clusters, Floats
-from falter.measures.resample import unit_codes
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
-from falter.stats.clusters import too_few_clusters
+from falter.stats.clusters import cluster_codes, too_few_clusters
 from falter.stats.intervals import Interval, clopper_pearson, no_interval
 from falter.stats.resampling import jackknife, jackknife_error
 from falter.stats.variance import Components, components
@@ -69,7 +68,7 @@ class Table:
         empty = tuple(int(j) for j in np.flatnonzero(~columns)) if len(array) else ()
         codes = None
         if clusters is not None:
-            codes = unit_codes(clusters, len(array))[rows]
+            codes = cluster_codes(clusters, len(array))[rows]
             codes = np.unique(codes, return_inverse=True)[1].astype(np.intp)
         cells = array[rows][:, columns] if len(array) else array
         return cls(cells=cells, rows=rows, level=level, codes=codes, empty=empty)

@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.measures.drops import accuracy_drop
 from falter.measures.estimates import Basis, Clusters, Floats
-from falter.measures.resample import unit_codes
 from falter.records.errors import DuplicateName, InvalidValue
 from falter.records.types import Estimate
-from falter.stats.clusters import cluster_parts
+from falter.stats.clusters import cluster_codes, cluster_parts
 from falter.stats.equivalence import equivalence_p
 from falter.stats.multiplicity import MaxTMember, holm, max_t, recipe_level
 
@@ -118,7 +117,7 @@ def recipe_verdicts(
                 why=_why(member),
             )
         )
-    codes = unit_codes(clusters, len(drops))
+    codes = cluster_codes(clusters, len(drops))
     place, worst, observed = _worst(drops, tuple(recipes), codes, own, seed)
     return FamilyVerdicts(
         recipes=tuple(recipes),

@@ -42,9 +42,11 @@ LONGEST_RUBRIC = 20_000
 
 def read_rubrics(path: Path) -> dict[str, str]:
     """Return the bundled rubrics of pairs and replies with those of a YAML file in their place."""
+    import yaml
+
     try:
         own = read_yaml(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"The rubrics in {path} cannot be read: {error}") from None
     if not isinstance(own, dict):
         raise UsageError(f"{path} holds no rubrics", hint=f"by name: {', '.join(RUBRICS)}")

@@ -101,23 +101,23 @@ def findings(
     `unread_are` says what the protocol counts unread replies as, where the analysis does not.
     """
     asked, judged = (
-        [counts for r in results if (r.part.judges is None) is models for counts in _requests(r)]
+        [p.counts for r in results if (r.part.judges is None) is models for p in asked_panels(r)]
         for models in (True, False)
     )
     counted = unread_are or results[0].analysis.unparsed
     return answer_of(sentences, asked, judged, unread_are=counted)
 
 
-def _requests(result: PartResult) -> list[Counts]:
-    """What became of every request: replies that several scorers read count once.
+def asked_panels(result: PartResult) -> list[PanelResult]:
+    """One panel for each model and task: replies that several scorers read count once.
 
     Of several readings the one that leaves most unread.
     """
-    by_request: dict[tuple[str, str], list[Counts]] = {}
+    by_request: dict[tuple[str, str], list[PanelResult]] = {}
     for table, panel in zip(result.tables, result.analysis.panels, strict=True):
         asked = table.panel.model.id, result.run.panels[table.place].task
-        by_request.setdefault(asked, []).append(panel.counts)
-    return [max(counts, key=lambda c: c.unparsed) for counts in by_request.values()]
+        by_request.setdefault(asked, []).append(panel)
+    return [max(panels, key=lambda p: p.counts.unparsed) for panels in by_request.values()]
 
 
 def grid_named(figures: Iterable[Figure], name: str) -> Grid | None:

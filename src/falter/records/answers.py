@@ -14,11 +14,12 @@ class AnswerKey:
     """One part of an answer that has several.
 
     `many` says that it is a list; `choices` are the values it may take, if not any; an `optional`
-    one may be left out.
+    one may be left out. `heading` is that of older stores, which named parts of plain text.
     """
 
     name: str
     about: str = ""
+    heading: str = ""
     many: bool = False
     choices: tuple[str, ...] = ()
     optional: bool = False
@@ -41,7 +42,7 @@ class AnswerSchema:
 
     def identity(self) -> list[Any]:
         """What makes two schemas the same, as plain JSON."""
-        keys = [[k.name, k.about, k.many, k.choices, k.optional] for k in self.keys]
+        keys = [[k.name, k.about, k.heading, k.many, k.choices, k.optional] for k in self.keys]
         return [keys, self.form, self.plain, self.lines, self.empty]
 
 

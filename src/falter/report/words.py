@@ -30,7 +30,7 @@ _REASONS: dict[EstimateStatus, str] = {
     "insufficient_data": "too few items to say",
     "too_few_clusters": "too few clusters to say how sure it is",
     "not_identified": "this design cannot separate it from other effects",
-    "not_informative": "not informative, because nearly every outcome is the same",
+    "not_informative": "not informative, because too few items differ between prompts",
 }
 _UNITS: dict[Unit, str] = {
     "percent": "in percent",
@@ -143,7 +143,9 @@ def about(figure: Figure) -> str:
     levels = sorted({e.level for e in numbers if e.low is not None})
     bracketed = isinstance(figure, Grid | Bars | Breakdown | Headline)
     if levels and (bracketed or hasattr(figure, "measured")):
-        sentences.append(f"Brackets contain {' and '.join(map(n.level, levels))} intervals.")
+        *others, last = map(n.level, levels)
+        several = f"{', '.join(others)} and {last}" if others else last
+        sentences.append(f"Brackets contain {several} intervals.")
     sentences += _about_p(figure)
     return " ".join(sentences)
 

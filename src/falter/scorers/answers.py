@@ -17,7 +17,7 @@ from falter.scorers.reading.answers import read_answer
 from falter.scorers.reading.labels import read_label, read_yes_no
 from falter.scorers.reading.numbers import read_number
 from falter.scorers.replies import final_answer
-from falter.scorers.short_answers import accepted, is_named, same_answer
+from falter.scorers.short_answers import accepted, named, same_answer
 from falter.scorers.structured import entity_match
 
 _LONGEST = 20_000
@@ -257,7 +257,7 @@ class NamedAnswer(_Labelled):
             return self._one_of(text, labels, accepted(case))
         values = object_values(str(prompt.target))
         targets = values or accepted(case)
-        share = sum(is_named(text, target) for target in targets) / len(targets)
+        share = sum(named(text, targets)) / len(targets)
         if share and not values:
             share = 1.0
         if not share and declined(text):
@@ -267,10 +267,10 @@ class NamedAnswer(_Labelled):
         return self.scored(share, text.strip())
 
     def _one_of(self, text: str, names: Sequence[str], targets: Sequence[str]) -> Score:
-        named = [names[place] for place in named_choices(text, names)]
-        if len(named) != 1:
-            return self.unparsed(f"the reply names {len(named)} of {len(names)} answers, not one")
-        return self.scored(any(_folded(named[0]) == _folded(each) for each in targets), named[0])
+        found = [names[place] for place in named_choices(text, names)]
+        if len(found) != 1:
+            return self.unparsed(f"the reply names {len(found)} of {len(names)} answers, not one")
+        return self.scored(any(_folded(found[0]) == _folded(each) for each in targets), found[0])
 
 
 class LastNumber(Numeric):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 
 from falter.records.interfaces import Case
 
 _SHORT = 200
 """Characters; a longer text is no short answer, and is compared without being looked into."""
+_SEARCHED = 10_000  # characters at each end
 # Those of MLQA's evaluation script in English, German and Spanish, and of French and Dutch.
 _ARTICLE = re.compile(r"\A(?:an?|the|der|die|das|le|la|les|el|los|las|de|het)\s+(?=\S)")
 _NUMBER = re.compile(r"(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|(?<![\w.])[-−+]?\.\d+")
@@ -69,9 +71,15 @@ def same_answer(found: str, expected: str) -> bool:
     return bare == other != "" and (bare == left or other == right)
 
 
-def is_named(text: str, expected: str) -> bool:
-    """Return True if an answer stands in a text as whole words, compared like short answers."""
-    return f" {folded(expected)} " in f" {folded(text)} "
+def named(text: str, answers: Sequence[str]) -> list[bool]:
+    """Say of each answer if it stands in a text as whole words, compared like short answers.
+
+    Of a long text the two ends are searched.
+    """
+    if len(text) > 2 * _SEARCHED:
+        text = f"{text[:_SEARCHED]}\n{text[-_SEARCHED:]}"
+    words = f" {folded(text)} "
+    return [f" {folded(answer)} " in words for answer in answers]
 
 
 def folded(text: str) -> str:

@@ -19,7 +19,7 @@ from falter.store.migrations import MIGRATIONS, migrate
 T = TypeVar("T")
 _OPENING, _WAITING = 30.0, 5.0  # seconds that another process may hold the file
 _BUSY, _FULL = (5, 6), 13
-_DAMAGED = (11, 26)
+_DAMAGED = (1, 11, 26)  # 1: our SQL names a column or a table that is gone
 # What SQLite raises; also where its message quotes a damaged schema that is no UTF-8.
 FAULTS = (sqlite3.Error, UnicodeDecodeError)
 

@@ -73,8 +73,9 @@ def put_study(store: Store, study: StoredStudy) -> StoredStudy:
 
 def studies(store: Store) -> list[StoredStudy]:
     """Every study, the newest last."""
-    rows = store.db.execute("SELECT body FROM studies ORDER BY number")
-    return [from_json(StoredStudy, orjson.loads(body)) for (body,) in rows]
+    with store.reading():
+        rows = store.db.execute("SELECT body FROM studies ORDER BY number")
+        return [from_json(StoredStudy, orjson.loads(body)) for (body,) in rows]
 
 
 def single_run(stored: StoredRun) -> StoredStudy:

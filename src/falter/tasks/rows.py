@@ -11,8 +11,10 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,6 +32,8 @@ _DEEPEST = 50
 _MOST_BYTES = 2 * 2**30
 _LONGEST_CELL = _LONGEST_LINE = 16 * 2**20
 _LINES = re.compile(r"[\t\r\n]")
+_FILLED = re.compile(r"[^\n]+")
+_MOST_ROWS = 2_000_000
 _SPREADSHEETS = ("xlsx", "xlsm", "xls", "ods", "numbers")
 _SPREADSHEET = (
     "save the sheet as 'CSV UTF-8' in the spreadsheet program; in Python, falter.run takes a data "
@@ -72,14 +76,15 @@ def read_rows(path: str | Path) -> list[Row]:
     if path.is_dir():
         raise TaskError(f"{path} is a folder, not a data file", hint=f"give a {_READABLE} file")
     kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
+    rows: Iterable[Row]
     if kind == "parquet":
-        rows = list(_parquet(path))
+        rows = _parquet(path)
     else:
         text = read_text(path, None if kind == "json" else _LONGEST_LINE)
         if kind in ("csv", "tsv"):
-            rows = list(_csv(text, path, "\t" if kind == "tsv" else _separator(text)))
+            rows = _csv(text, path, "\t" if kind == "tsv" else _separator(text))
         elif kind == "jsonl":
-            rows = list(_jsonl(text, path))
+            rows = _jsonl(text, path)
         elif kind == "json":
             rows = _json(text, path)
         else:
@@ -87,7 +92,12 @@ def read_rows(path: str | Path) -> list[Row]:
                 f"The data file {path} is not a kind of file that falter can read",
                 hint=_SPREADSHEET if kind in _SPREADSHEETS else f"use {_READABLE}",
             )
-    return _checked_rows(rows, f"The data file {path}", str(path))
+    read = list(islice(rows, _MOST_ROWS + 1))
+    if len(read) > _MOST_ROWS:
+        raise TaskError(
+            f"The data file {path} has more than {_MOST_ROWS:,} rows", hint="give a part of it"
+        )
+    return _checked_rows(read, f"The data file {path}", str(path))
 
 
 def _checked_rows(rows: list[Row], what: str, where: str) -> list[Row]:
@@ -167,11 +177,7 @@ def _bounded(
     size = lines = line = 0
     while piece := file.read(1 << 20):
         size += len(piece)
-        if size > _MOST_BYTES:
-            raise TaskError(
-                f"The data file {path} holds more than {_MOST_BYTES:,} bytes",
-                hint="give a part of it",
-            )
+        _require_size(size, path)
         head, feed, _ = piece.partition(b"\n")
         line += len(head)
         if longest is not None and line > longest:
@@ -192,7 +198,10 @@ def _jsonl(text: str, path: Path) -> Iterator[Row]:
             whole = _loaded(text)
             yield from (_object(row, f"{path}, entry {n}") for n, row in enumerate(whole, 1))
             return
-    for number, line in enumerate(text.split("\n"), start=1):
+    number = end = 0
+    for match in _FILLED.finditer(text):  # blank lines may be millions, and cost nothing
+        number += text.count("\n", end, match.start()) + (not number)
+        end, line = match.start(), match[0]
         if not line.strip():
             continue
         try:
@@ -227,10 +236,15 @@ def _no_number(name: str) -> Any:
 def _once(pairs: list[tuple[str, Any]]) -> Row:
     row = dict(pairs)
     if len(row) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for n, name in enumerate(names) if name in names[:n])
+        twice = _twice([name for name, _ in pairs])
         raise ValueError(f"the name {twice[:80]!r} is there twice")
     return row
+
+
+def _twice(names: Sequence[str]) -> str:
+    """The first name that is there more than once; empty if there is none."""
+    counts = Counter(names)
+    return next((name for name in names if counts[name] > 1), "")
 
 
 def _object(row: Any, where: str) -> Row:
@@ -252,10 +266,9 @@ def _csv(text: str, path: Path, delimiter: str) -> Iterator[Row]:
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
         names = reader.fieldnames or []
-        twice = {name for name in names if names.count(name) > 1}
-        if twice:
+        if len(set(names)) < len(names):
             raise TaskError(
-                f"{path} has the column '{sorted(twice)[0]}' twice", hint="rename one of the two"
+                f"{path} has the column '{_twice(names)}' twice", hint="rename one of the two"
             )
         for row in reader:
             if None in row or None in row.values():
@@ -274,19 +287,35 @@ def _parquet(path: Path) -> Iterator[Row]:
     except ImportError as error:
         raise MissingExtra("Reading Parquet", "parquet", "pyarrow") from error
     try:
-        table = parquet.read_table(path)
+        file = parquet.ParquetFile(path)
+        names = file.schema_arrow.names
     except Exception as error:
         raise TaskError(
             f"The data file {path} is not Parquet: {error}", hint="is the file whole?"
         ) from error
-    if table.num_rows and len(set(table.column_names)) < table.num_columns:
+    if file.metadata.num_rows and len(set(names)) < len(names):
         raise TaskError(f"{path} has a column twice", hint="rename one of the two")
-    try:
-        rows = table.to_pylist()
-    except Exception as error:  # texts that are no UTF-8, dates that Python does not have
-        raise TaskError(f"{path} holds a value that cannot be read: {error}") from error
-    for row in rows:
-        yield {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
+    size, batches = 0, file.iter_batches(1024)
+    while True:
+        try:
+            batch = next(batches, None)
+            size += 0 if batch is None else batch.nbytes
+            rows = [] if batch is None or size > _MOST_BYTES else batch.to_pylist()
+        except Exception as error:  # texts that are no UTF-8, dates that Python does not have
+            raise TaskError(f"{path} holds a value that cannot be read: {error}") from error
+        _require_size(size, path)
+        if batch is None:
+            return
+        for row in rows:
+            yield {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
+
+
+def _require_size(size: int, path: Path) -> None:
+    if size > _MOST_BYTES:
+        raise TaskError(
+            f"The data file {path} holds more than {_MOST_BYTES:,} bytes",
+            hint="give a part of it",
+        )
 
 
 def read_template_file(path: str | Path) -> str:

@@ -225,10 +225,11 @@ def _how_sure(panel: PanelResult, level: float) -> str:
             low, high = (size(end(map(abs, bounds))) for end in (min, max))
             one = f"the {name}" if len(shown) == 1 else f"every {name}"
             reach.append(sentence("answer.between", change=one, low=low, high=high))
+    average = " and their average" if len(panel.recipes) > 1 else ""
     return sentence(
         "answer.sure",
         level=level_of(level),
-        recipes=recipes_counted(len(panel.recipes), panel),
+        recipes=f"{recipes_counted(len(panel.recipes), panel)}{average}",
         bounds=" and ".join(reach),
     )
 
@@ -283,17 +284,27 @@ def points_went(recipe: RecipeResult, parts: RecipeParts, panel: PanelResult) ->
     split = parts.split
     about = {"points": size(drop_of(recipe)), "name": names_of([recipe], panel)}
     if _shown(split.wording):
-        state = next((s for s in _BECAUSE if _shown(split.states[s])), None)
+        state = next((s for s in _BECAUSE if _shown(split.unrecovered[s])), None)
         because = ""
         if state is not None:
-            part = size(split.states[state].value or 0.0)
-            because = sentence("answer.because", part=part, why=_BECAUSE[state])
-        part = size(split.wording.value or 0.0)
+            because = sentence(
+                "answer.because",
+                part=_share(split.unrecovered[state], split.wording),
+                why=_BECAUSE[state],
+            )
+        part = _share(split.wording, recipe.drop)
+        part = part[0].upper() + part[1:]
         return sentence("answer.wording", part=part, because=because, **about)
     if split.blamed is not None:
         part = size(getattr(split, split.blamed).low)
         return sentence("answer.blamed", part=part, kind=_KINDS[split.blamed], **about)
     return sentence("answer.unexplained", **about)
+
+
+def _share(part: Estimate, whole: Estimate) -> str:
+    """The points of a part, or `all` where they are no less than the whole."""
+    points = size(part.value or 0.0)
+    return "all" if (part.value or 0.0) >= (whole.value or 0.0) - 5e-4 else points
 
 
 def _shown(estimate: Estimate) -> bool:
@@ -373,7 +384,7 @@ def _next_steps(panels: Sequence[PanelResult], counts: Counts, analysis: Analysi
 def _step(panels: Sequence[PanelResult], counts: Counts, *, stored: bool) -> str:
     """The most urgent step; commands only for runs that falter stored."""
     lost = [(drop_of(r), r.label) for panel in panels for r in of_verdict(panel, "degraded")]
-    if counts.missing or counts.mostly_failed:
+    if counts.missing or counts.mostly_failed or _missing_matters(panels):
         return sentence("answer.next_missing" if stored else "answer.next_missing_elsewhere")
     if counts.unreadable > MUCH_UNREAD * counts.answers and stored:
         return sentence("answer.next_unread")
@@ -387,6 +398,10 @@ def _step(panels: Sequence[PanelResult], counts: Counts, *, stored: bool) -> str
     if all(panel.baseline.value == 1.0 for panel in panels):
         return sentence("answer.next_harder")
     return ""
+
+
+def _missing_matters(panels: Sequence[PanelResult]) -> bool:
+    return any(recipe.bounds for panel in panels for recipe in panel.recipes)
 
 
 def _holds(panel: PanelResult) -> bool:
@@ -472,6 +487,7 @@ def _several(named: Named) -> Iterator[str]:
                      for title, p in some], MOST_PANELS, MOST_PANELS,
                 ),
             )  # fmt: skip
+            every = f"the {noun(len(panels), 'panel')}"
     if not any(found):
         name = "hold" if all(_kind(panel) == "hold" for panel in panels) else "none"
         yield sentence(

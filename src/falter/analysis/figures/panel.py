@@ -12,6 +12,7 @@ from falter.analysis.figures.answer import answer_of_panel
 from falter.analysis.figures.details import not_asked_figures, parts_figures, verdict_figures
 from falter.analysis.results import Analysis, Counts, PanelResult
 from falter.analysis.sentences import listed, noun, verdict_text
+from falter.measures.flips import SCORE_TOLERANCE
 from falter.records import numbers as n
 from falter.records.figures import (
     VERDICT_WORDS,
@@ -35,6 +36,8 @@ from falter.records.types import Estimate
 
 MOST_REASONS = 20
 ALL = "all recipes"
+FEW_INFORMATIVE = 20  # items; with fewer the interval counts each once (measures, rate)
+WIDE = "few items differ, so the interval is wide on purpose"
 NUMBERS, DETAILS = "Key numbers", "More numbers"
 
 PLUGIN_PARTS = {"data": "the item", "pert": "the prompt", "run": "asking again"}
@@ -116,6 +119,8 @@ def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterato
 def _headline(panel: PanelResult) -> Headline:
     """The numbers to remember, and how they were made."""
     count = len(panel.recipes)
+    graded = panel.threshold > SCORE_TOLERANCE
+    turn = f", by more than {panel.threshold:.3g}" if graded else ""
     like_these = [
         HeadNumber(label="Other recipes like these", estimate=panel.like_these, unit="points",
                    about="points: the same number, for recipes that were not run")
@@ -139,11 +144,19 @@ def _headline(panel: PanelResult) -> Headline:
                    about=f"of the variance between answers comes from the "
                    f"{panel.prompt_share.label}, the rest from the item"),
         HeadNumber(label="Flip rate", estimate=panel.flip_rate,
-                   unit="percent", about="of answers turn when the prompt changes"),
+                   unit="percent", about=f"of answers turn when the prompt changes{turn}"),
         HeadNumber(label="Noise floor", estimate=panel.noise_floor, unit="percent",
                    about="of items change when asked again" if panel.noise_floor
                    else "not measured: nothing was asked twice"),
     ]  # fmt: skip
+    numbers = [
+        replace(number, about=f"{number.about}; {WIDE}")
+        if number.estimate is not None
+        and number.estimate.informative is not None
+        and number.estimate.informative < FEW_INFORMATIVE
+        else number
+        for number in numbers
+    ]
     served = ", ".join(panel.served_by[:5])
     more = len(panel.served_by) - 5
     facts = [

@@ -429,7 +429,7 @@ def _correlations(found: Sequence[Measured]) -> Grid:
 # The first sentences: how many pairs are steadier than luck, then each of them
 
 
-MOST_PAIRS = 6
+MOST_PAIRS = 4
 STEADY = 0.9
 """The low end of the index above which, with a high end of 1, answers are practically the same."""
 

@@ -135,12 +135,12 @@ def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
                 f"{n.shown(valid, 'percent').with_unit(' %')}."
             )
         least = _least_robust([one for one in known if one[2] != title_of(BASELINE)])
-        said = (
+        yield (
             f"{row[0]} is robust in {n.shown(whole, 'percent').with_unit(' %')} of its replies, on "
-            "average over the kinds of change: their content and quality did not both change. A "
-            "pair with a reply that could not be read counts as changed."
+            "average over the kinds of change: their content and quality did not both change."
         )
-        yield " ".join(filter(None, (said, least, read)))
+        unread = "A pair with a reply that could not be read counts as changed."
+        yield " ".join(filter(None, (least, unread, read)))
 
 
 def _least_robust(kinds: Sequence[tuple[float, Estimate, str]]) -> str:
@@ -149,6 +149,8 @@ def _least_robust(kinds: Sequence[tuple[float, Estimate, str]]) -> str:
         return ""
     (_, least, name), *others = sorted(kinds, key=lambda one: one[0])
     value = n.shown(least, "percent").with_unit(" %")
+    if least.value == others[-1][0]:
+        return f"All kinds have the same value: {value}."
     ends = [other.low for _, other, _ in others]
     if least.high is None or any(low is None or low <= least.high for low in ends):
         return f"Which kind costs most is undecided; the lowest value is that of {name}: {value}."

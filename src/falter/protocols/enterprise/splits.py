@@ -28,6 +28,7 @@ from falter.records.errors import FalterError
 from falter.records.figures import Column, Figure, Grid, HeatMap, Value
 from falter.records.types import Estimate
 from falter.scorers.similarity import semantic_similarities
+from falter.scorers.structured import json_similarity
 from falter.stats.agreement import Agreement, krippendorff_alpha, weighted_kappa
 
 # Agreement of judges
@@ -316,34 +317,17 @@ def _mean(
 
 
 def _cosines(pairs: Sequence[Pair]) -> tuple[list[float | None], list[float | None]] | None:
-    """MiniLM's cosines of the replies, and their means over parts; None without the encoder.
-
-    A part that one reply lacks is 0; there is no mean where a reply could not be read.
-    """
+    """MiniLM's cosines of the replies, and their means over parts; None without the encoder."""
     replies = [(p.candidate, p.reference) for p in pairs if p.candidate and p.reference]
-    aligning = {n for n, pair in enumerate(pairs) if pair.aligns}
-    parts = [
-        (n, key, a.parts[key], b.parts[key])
-        for n, (a, b) in enumerate(replies)
-        if n in aligning and a.parts is not None and b.parts is not None
-        for key in a.parts.keys() & b.parts.keys()
-    ]
-    first = [*(a.shown for a, _ in replies), *(text for *_, text, _ in parts)]
-    second = [*(b.shown for _, b in replies), *(text for *_, text in parts)]
     try:
-        cosines = semantic_similarities(first, second)
+        whole = semantic_similarities([a.shown for a, _ in replies], [b.shown for _, b in replies])
+        parts = [
+            json_similarity(dict(a.parts or {}), dict(b.parts or {})).value if p.aligns else None
+            for p, (a, b) in zip(pairs, replies, strict=True)
+        ]
     except FalterError:
         return None
-    sums = dict.fromkeys(range(len(replies)), 0.0)
-    for (n, *_), cosine in zip(parts, cosines[len(replies) :], strict=True):
-        sums[n] += cosine or 0.0
-    aligned = [
-        sums[n] / len(a.parts.keys() | b.parts.keys())
-        if n in aligning and a.parts and b.parts
-        else None
-        for n, (a, b) in enumerate(replies)
-    ]
-    return cosines[: len(replies)], aligned
+    return whole, parts
 
 
 def _judge(scores: Scores) -> Iterator[Figure]:

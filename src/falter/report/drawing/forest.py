@@ -43,7 +43,8 @@ def forest_chart(figure: Forest, scale: Scale) -> Html:
 
 def _head(figure: Forest, scale: Scale) -> Html:
     levels = {row.estimate.level for row in figure.rows if row.estimate is not None}
-    interval = f" [{n.level(max(levels))} interval]" if levels else ""
+    level = f"{n.level(*levels)} " if len(levels) == 1 else ""
+    interval = f" [{level}interval]" if levels else ""
     measured = figure.measured[:1].upper() + figure.measured[1:]
     return tag(
         "thead",

@@ -55,7 +55,7 @@ def forest_rows(figure: Forest, scale: Scale, out: Printer) -> list[Row]:
     columns = [
         PrintedColumn(head=figure.measured, cells=[text.value if text else "" for text in numbers]),
         PrintedColumn(
-            head=f"{n.level(max(levels))} interval" if levels else "interval",
+            head=f"{n.level(*levels)} interval" if len(levels) == 1 else "interval",
             cells=[text.interval if text else "" for text in numbers],
             rank=1,
         ),

@@ -10,11 +10,25 @@ from falter.scorers.reading.candidates import CORRECTED, DOUBT
 from falter.scorers.reading.cleaning import Cleaned, clean, is_cut
 from falter.scorers.reading.fields import set_off
 from falter.scorers.reading.labels import folded
+from falter.scorers.reading.numbers import read_number
 from falter.scorers.reading.phrases import Row, all_stop_words, refusal_at, tag_text
 from falter.scorers.reading.reading import Reading
 from falter.text.words import sentences
 
 MAX_WORDS = 12  # of an answer
+MAX_SPAN = 400  # characters behind a mark, and of a sentence, that are looked at
+_COUNTS = late_regex(
+    r"\b(?:how (?:many|much|old|tall|long|far|high)|(?:what|which) year|wie ?viele?|combien"
+    r"|cu[aá]nt[oa]s"
+    r"|quant[ioae]s?|hoeveel)\b",
+    re.IGNORECASE,
+)
+_POLAR = late_regex(
+    r"\W*(?:is|are|was|were|do|does|did|can|could|has|have|had|will|would|should|ist|sind|hat|kann|est|es"
+    r"|está|è|é|heeft|kan)\b",
+    re.IGNORECASE,
+)
+_SAID = late_regex(r"(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não)\b(?=[,.!–—])", re.IGNORECASE)
 _ALONE = 6  # words of a reply that is its own answer, without a verb of its own
 _QUESTION_END = 1_000
 _EDGES = " \t\r\n\"'“”‘’«»„`*_.,;:!。、()[]"
@@ -36,7 +50,7 @@ _POLITE = late_regex(
 )
 _LEAD = late_regex(
     r"\A(?:(?:it|this|that|he|she|they)"
-    r"(?:'s| is| was| are| were)(?: called| named| known as)?|(?:i|we) (?:think|believe"
+    r"(?:'s| is| was| are| were| would be)(?: called| named| known as)?|(?:i|we) (?:think|believe"
     r"|would say)(?: it(?:'s| is| was))?"
     r"|i'd say|es ist|das ist"
     r"|c'est|es|è|é|het is|dat is|これは|それは)\s+",
@@ -54,6 +68,16 @@ _VERB_FIRST = late_regex(r"\A[a-zà-ÿ]+\s(?:in|at|on|for|from|to|as|im|am|en|à
 _TIME = late_regex(
     r"\s(?:in|on|at|around|im|am|en|le|nel|op|em|during|between)\s.*", re.IGNORECASE | re.DOTALL
 )
+_ARTICLE = re.compile(r"\A[Oo]\s")  # Portuguese; "o" is also a word for "or"
+_QUOTED = late_regex(r"[\"“„«「][^\"”“»」\n]*[\"”“»」]")
+_OPENER = late_regex(
+    r"\b(?:i|i'm|i'll|me|my|we|you|let|let's|here|hello|hi|well|hm+|correction|note|thanks)\b",
+    re.IGNORECASE,
+)
+_DESCRIPTION = late_regex(
+    r"(?:an?|one of|eine?|une?|una|uno|een|uma?|according|being|[a-z]+(?:ed|ly|ing))(?:\s|\Z)"
+)
+_COPULA_AT_END = late_regex(r"(?:です|でした|である|だ)\Z")
 _WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
 _VALUE_KEYS = r"answer|result|response|antwort|réponse|respuesta|risposta|antwoord|resposta|final"
 
@@ -77,23 +101,37 @@ def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading
         return Reading(reason="the reply declines to answer")
     if "p" in row.tags[1::2] or row.tags[-1] == "?":
         return Reading(reason="the reply leaves the answer open")
-    asked = _stems(question[-_QUESTION_END:])
+    asked = _stems(_asking(question))
     if (alone := _alone(row, cleaned, asked)) is not None:
         return Reading(answer=alone, tier="stated")
+    if _POLAR.match(question) and (said := _SAID.match(cleaned.text)):
+        return Reading(answer=said[0], tier="stated")
     if (bold := _bold(cleaned, asked)) is not None:
         return Reading(answer=bold, tier="stated")
     if cut or is_cut(cleaned.text):
         return Reading(reason="the reply was cut off before it marked an answer")
     if CORRECTED.search(row.tags):
         return Reading(reason="the reply corrects itself")
+    if _COUNTS.search(question):
+        number = read_number(reply, question, cut=cut)
+        if number.answer is not None:
+            return Reading(answer=format(number.answer, "f"), tier="inferred")
     told = _told(cleaned.text, asked)
-    if told is None:
+    if told is None or _DESCRIPTION.match(told):
         return Reading(reason="the reply does not settle on one short answer")
     return Reading(answer=told, tier="inferred")
 
 
+def _asking(question: str) -> str:
+    """Return what asks in a question: no quotation or passage, whose words may answer it."""
+    text = _QUOTED.sub(" ", question[-_QUESTION_END:])
+    asking = [text[s:e] for s, e in sentences(text) if text[s:e].rstrip().endswith(("?", "？"))]
+    return asking[-1] if asking else text
+
+
 def _trimmed(text: str) -> str:
     text = text.strip().strip(_EDGES if not re.fullmatch(r"\W+", text.strip()) else " ")
+    text = _COPULA_AT_END.sub("", text)
     return " ".join(text.split())
 
 
@@ -125,12 +163,12 @@ def _marked(row: Row) -> Iterator[tuple[int, str]]:
                 continue
         end = next((e for s, e in bounds if s <= start < e), len(row.text))
         if colon:
-            rest = row.text[start:].lstrip(" \t:*=→⇒>-—–\n")
+            rest = row.text[start : start + MAX_SPAN].lstrip(" \t:*=→⇒>-—–\n")
             text = rest.partition("\n")[0]
             inside = [text[s:e] for s, e in sentences(text)[:1]]
             text = inside[0] if inside else text
         else:
-            text = row.text[start:end].lstrip(" \t:*").partition("\n")[0]
+            text = row.text[start : min(end, start + MAX_SPAN)].lstrip(" \t:*").partition("\n")[0]
         if set(part[mark.end() :][:3]) & set("nro"):
             continue
         answer = _short(text) or _short(_REASON.sub("", text))
@@ -168,23 +206,26 @@ def _alone(row: Row, cleaned: Cleaned, asked: frozenset[str]) -> str | None:
     """Return a reply of one short line, or its first line, that is an answer and no sentence."""
     line, _, rest = cleaned.text.partition("\n")
     line = line.strip()
-    first = [line[s:e] for s, e in sentences(line)[:1]]
-    if first and (rest.strip() or len(first[0]) < len(line)):
-        if len(_words(first[0])) > 4:
+    pieces = [line[s:e] for s, e in sentences(line)]
+    opens = bool(rest.strip()) or any(piece[:1].isupper() for piece in pieces[1:])
+    if opens:  # more follows: it must not be a heading, a greeting or an answer that is taken back
+        line = pieces[0] if pieces else line
+        if len(_words(line)) > 4 or _OPENER.search(line) or CORRECTED.search(row.tags):
             return None
-        line = first[0]
-    body = _LEAD.sub("", line)
+    head, colon, value = line.partition(":")
+    if colon and _stems(head) and _stems(head) <= asked and value.strip():
+        line = value.strip()  # "Company: Norvik", of a question for the company
+    body = re.sub(r"\s\([^()]*\)\W*\Z", "", _ARTICLE.sub("", _LEAD.sub("", line)))
     words = _words(body)
     tags = tag_text(body).tags[1::2]
     if not words and body.strip():
         return body.strip() if len(body.strip()) <= 12 else None
     if len(words) > _ALONE or set(tags) & set("nhoxpzj") or line.endswith(("?", ":")):
         return None
-    stems = {w[:5] for w in words}
-    verb = "i" in tags or (len(words) > 3 and stems & asked)
-    if verb or (stems & asked and len(stems & asked) * 2 >= len(stems) and len(words) > 1):
+    repeats = _stems(body) & asked
+    if "i" in tags or (repeats and (opens or len(words) > 3)):
         return None
-    return _short(re.sub(r"\s\([^()]*\)\W*\Z", "", body))
+    return _short(body)
 
 
 def _bold(cleaned: Cleaned, asked: frozenset[str]) -> str | None:
@@ -212,15 +253,20 @@ def _told(text: str, asked: frozenset[str]) -> str | None:
             best, share = sentence, found
     if share < 0.3:
         return None
-    tags = tag_text(best).tags[1::2]
-    if set(tags) & set("nhofpj"):
+    if set(tag_text(best).tags[1::2]) & set("nofpj") or _DOUBTED.search(best):
         return None
     return _added(best, asked)
 
 
+_DOUBTED = late_regex(r"\b(?:might|could|maybe|perhaps|possibly|may|thought|seems?)\b", re.I)
+_VERBS = late_regex(
+    r"\A(?:uses?|gives?(?: you| us)?|ha(?:s|ve)|makes?|produces?|contains?|means?|speaks?"
+    r"|called|credited with)\s"
+)
+
+
 def _added(sentence: str, asked: frozenset[str]) -> str | None:
     """Return the words of a sentence beside its copula that are not those of the question."""
-    known = all_stop_words()
     row = tag_text(sentence)
     copulas = [n for n, tag in enumerate(row.tags[1::2]) if tag in "i"]
     by = next((m for m in _BY.finditer(sentence) if _PASSIVE.search(sentence, 0, m.start())), None)
@@ -233,28 +279,36 @@ def _added(sentence: str, asked: frozenset[str]) -> str | None:
         before, after = sentence[: row.spans[n][0]], sentence[row.spans[n][1] :]
         told, said = _stems(before), _stems(after)
         repeated = said & asked and not said - asked
-        if len(told & asked) * 2 >= len(asked) and not repeated and _WORD.search(after):
-            return _short(_VERB_FIRST.sub("", _REASON.sub("", after).strip()))
-        if (
-            told
-            and not told & asked
-            and len(said & asked) * 2 >= min(len(asked), len(said))
-            and said & asked
-        ):
+        enough = len(told & asked) * 2 >= len(asked) or (told and told <= asked)
+        if enough and len(told & asked) >= len(said & asked):
+            return None if repeated else _short(_VERB_FIRST.sub("", _REASON.sub("", after).strip()))
+        if told - asked and len(said & asked) * 2 >= min(len(asked), len(said)) and said & asked:
             head = _LEAD.sub("", before)
             return _short(head.rpartition(",")[2] if "," in head else head)
-    runs: list[tuple[int, int]] = []
+    return _only_run(sentence, asked)
+
+
+def _only_run(sentence: str, asked: frozenset[str]) -> str | None:
+    """Return the only words in a row that are not the question's; or those that begin with it."""
+    known, runs, last = all_stop_words(), list[tuple[int, int]](), False
     for match in _WORD.finditer(sentence):
         word = folded(match[0])
-        if word in known:
+        if word in known or word.partition("'")[0] in ("i", "we", "you", "it", "that"):
             continue
-        if word[:5] in asked:
-            runs.append((-1, -1))
-        elif runs and runs[-1][0] >= 0:
+        is_new = word[:5] not in asked
+        joins = last and match[0][0].isupper() and match.start() - runs[-1][1] == 1
+        if joins or (is_new and last):
             runs[-1] = (runs[-1][0], match.end())
-        else:
+        elif is_new:
             runs.append(match.span())
-    new = [run for run in runs if run[0] >= 0]
-    if len(new) != 1:
+        last = is_new or joins
+    if not runs:
         return None
-    return _short(_VERB_FIRST.sub("", _REASON.sub("", sentence[slice(*new[0])])))
+    start, end = runs[0]
+    leads = not _stems(sentence[:start]) and sentence[start].isupper()
+    if len(runs) > 1 and not leads:
+        return None
+    text = _REASON.sub("", sentence[start:end])
+    if leads:  # "George Orwell wrote 1984, published in 1949."
+        text = re.sub(r"(?:\s[a-zß-ÿ]+)+\W*\Z", "", text)
+    return _short(_VERB_FIRST.sub("", _VERBS.sub("", text)))

@@ -21,6 +21,7 @@ Span = tuple[int, int, int]
 Finder = Callable[[str], list[Span]]
 """Finds the candidates in a plain text: where each begins and ends, and its number."""
 
+MAX_MENTIONS = 200  # the last ones of a reply; of more, only a mark is read
 NO_CANDIDATE = "the reply names no candidate"
 TAKEN_BACK = "the reply takes its answer back"
 
@@ -36,14 +37,20 @@ _NAMED_RIGHT = re.compile(
 )
 _KEYED = re.compile(r"(?<=[\n.>])((?:[wdvae] ){0,2}[wva]):(?:[ (]d)?[ (]?c(?=[\n.,(-])")
 _COMMITTED = re.compile(r"[mis](?:[ ,(:-][wdva]){0,4}?[ ,(:-]c|c[ (,](?:i[ (](?:[dw][ (]){0,2})?v")
-_FOR = re.compile(r"(?:[sm](?:[ ,(:-][dav]){0,3}[ ,(:-]|>(?:[dav][ (:]){0,3})c")
+_FOR = re.compile(
+    r"(?:[sm](?:[ ,(:-][dav]){0,3}[ ,(:-]|>(?:[dav][ (:]){0,3}|[,:]s(?: [^c,]){0,6} )c"
+    r"|(?<=[^\n.]{8}):c(?=[\n.])"
+)
 _LED = re.compile(r"[\n.?>:]s|>(?:. ){0,3}c")
 DOUBT = frozenset("nhfrok")
 _UNMARKED = re.compile(
     r"c(?:[ (]c)?(?:[ ,]o[ (](?:[dwa][ (])?c|[ ,]f|[ (,]i[ (](?:d[ (])?[rn]|[ (][rn][.\n,])"
 )
 CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x|[.\n]n[.\n]")
-_BEHIND = re.compile(r"(?:[ (]c)?[ (,:-](?:[diw][ (]){0,2}[rn](?![ (](?:[dwa][ (]){0,2}c)")
+_BEHIND = re.compile(
+    r"(?:[ (]c)?(?:[ (:-](?:[diw][ (]){0,2}[rn]|,(?:[diw][ (]){0,2}r)(?![ (](?:[dwa][ (]){0,2}c)"
+)
+_CHOICE = re.compile(r"c(?:[, (]c)*[ ,][oe][ (](?:[dwa][ (])?c")
 _WEAKENED = re.compile(r"(?:[ (]c)?(?:[ ,]o|[ ,](?:d[ ])?[hj]|[ ,]f)")
 _NO_DENIAL = str.maketrans("nrk", "www")
 _JOINED = re.compile(r"(?:[ (,:]|[ (,][oe][ (](?:[dwa][ (])?)c|\.c(?=[.\n])")
@@ -52,6 +59,7 @@ _WORDS = re.compile(r"[^\W\d_]{3,}")
 _STEM = 5  # letters that forms of one word share
 _ANSWERS = 0.6  # share of the question's words in a clause that answers it
 _LONG = 400  # characters of a reply that has to draw a conclusion
+CLAUSE_TAGS = 120  # before a candidate that are looked at: 60 words
 CLAUSE = re.compile(r"[,(](?=[^con])|[:>-]|b")
 
 
@@ -77,7 +85,9 @@ def settle(
     `count`: how many there are, of which all but one may be excluded. `opens`: a reply that begins
     with a candidate states it, as one does that begins with "Yes".
     """
-    row = tag_text(reply.text, find(reply.text), question)
+    spans = find(reply.text)[-MAX_MENTIONS:]
+    reply.is_whole &= len(spans) < MAX_MENTIONS
+    row = tag_text(reply.text, spans, question)
     if opens:  # "No, it is not": what follows denies something else
         row.tags = row.tags.translate(_NO_DENIAL)
     alone = _alone(row)
@@ -290,7 +300,7 @@ def _inferred(row: Row, count: int, question: str) -> Reading[int]:
             continue
         here = _affirmed(row, start, end)
         firm, soft, out = firm | here[0], soft | here[1], out | here[2]
-        if "f" in part or "o" in part:
+        if set(part) & {"f", "o", "e"}:
             paired |= here[1]
         led = [m.end() for m in _FOR.finditer(part)]
         who = row.values[start + led[-1] // 2 - 1] if led else -1
@@ -328,14 +338,16 @@ def _affirmed(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[i
     firm, soft, out = set[int](), set[int](), set[int]()
     part = row.part(start, end)
     is_japanese = HAS_CJK.search(row.text) is not None
+    choices = {n for m in _CHOICE.finditer(part) for n in range(*m.span())} if "c" in part else ()
     for n in range(start, end):
         who = row.values[n]
         if who < 0:
             continue
         at = 2 * (n - start) + 1
         after = part[at + 1 : at + 10]
-        whole = set(part[:at])
-        clause = set(CLAUSE.split(part[:at] if part[at - 1] not in ":>-" else "")[-1])
+        whole = set(part[max(0, at - CLAUSE_TAGS) : at])
+        led = part[max(0, at - CLAUSE_TAGS) : at] if part[at - 1] not in ":>-" else ""
+        clause = set(CLAUSE.split(led)[-1])
         if is_japanese:  # what denies stands behind
             denied = after[1:2] in ("n", "r")
         else:
@@ -346,6 +358,7 @@ def _affirmed(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[i
             clause & {"h", "o", "j", "k"}
             or ("f" in whole and "s" not in whole)
             or _WEAKENED.match(after)
+            or at in choices
             or in_brackets(row, n)
         ):
             soft.add(who)

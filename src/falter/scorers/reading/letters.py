@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.candidates import Finder, Span, settle
 from falter.scorers.reading.cleaning import clean, is_cut
-from falter.scorers.reading.labels import MOST, label_finder
+from falter.scorers.reading.labels import MOST, folded, label_finder
 from falter.scorers.reading.phrases import LANGUAGES, words_of
 from falter.scorers.reading.reading import Reading
 
@@ -126,15 +127,19 @@ def _by_place(text: str, count: int) -> list[Span]:
 def option_finder(letters: Sequence[str], texts: Sequence[str]) -> Finder:
     """Return a finder of options by letter, text and place; texts come before letters in them."""
     named = tuple(letters)
-    by_text = label_finder(texts)
+    twice = {one for one, count in Counter(map(folded, texts)).items() if count > 1}
+    by_text = label_finder([f"\ue000{n}" if folded(t) in twice else t for n, t in enumerate(texts)])
 
     def find(text: str) -> list[Span]:
         taken = by_text(text)
+        covered = bytearray(len(text) + 1)
+        for start, end, _ in taken:
+            covered[start:end] = b"\1" * (end - start)
         for spans in (_letters(text, named) if named else [], _by_place(text, len(texts))):
-            ends = sorted(taken)
-            for span in spans:
-                if not any(start < span[1] and span[0] < end for start, end, _ in ends):
-                    taken.append(span)
+            for start, end, who in spans:
+                if not any(covered[start:end]):
+                    taken.append((start, end, who))
+                    covered[start:end] = b"\1" * (end - start)
         return sorted(taken)
 
     return find

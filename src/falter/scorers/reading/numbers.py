@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from falter.records.lazy_regex import late_regex
-from falter.scorers.reading.candidates import CORRECTED, DOUBT, WITHDRAWN
+from falter.scorers.reading.candidates import CORRECTED, DOUBT, MAX_MENTIONS, WITHDRAWN
 from falter.scorers.reading.cleaning import HANGING, Cleaned, clean, is_cut
 from falter.scorers.reading.fields import set_off, taken
 from falter.scorers.reading.numerals import Number, numbers_in, without_latex
@@ -44,10 +44,15 @@ def read_number(reply: str, question: str = "", *, cut: bool = False) -> Reading
     found = _set_off(cleaned, asked)
     if found is None:
         found = _in_prose(cleaned, asked, question, cut)
-    if found.answer is None or asked.scale == 1:
-        return found
     value = found.answer
-    return Reading(answer=value / asked.scale if value >= asked.scale else value, tier=found.tier)
+    if value is None:
+        return found
+    if 1 < asked.scale <= value:
+        value /= asked.scale
+    written = format(value, "f")
+    if "." in written:
+        written = written.rstrip("0").rstrip(".")
+    return Reading(answer=Decimal(written), tier=found.tier)
 
 
 _VALUE_KEYS = r"answer|result|total|number|final|antwort|réponse|respuesta"
@@ -96,6 +101,8 @@ def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Readi
         numbers.insert(0, Number(Decimal(0), none.start(1), none.end(1)))
     if not numbers:
         return Reading(reason="the reply holds no number")
+    numbers = numbers[-MAX_MENTIONS:]
+    cleaned.is_whole &= len(numbers) < MAX_MENTIONS
     row = tag_text(text, [(n.start, n.end, i) for i, n in enumerate(numbers)], question)
     refused = refusal_at(row)
     places = places_in(row, numbers, asked)
@@ -138,14 +145,9 @@ def _shortened(text: str) -> str:
     return text
 
 
-def _sentence(row: Row, at: int) -> tuple[int, int]:
-    """Return the sentence that an item stands in."""
-    return next((s for s in row.sentences() if s[0] <= at < s[1]), (0, len(row.values)))
-
-
 def _is_led(row: Row, at: int) -> bool:
     """Return True if the sentence of an item draws a conclusion."""
-    return _LED.search("\n" + row.part(*_sentence(row, at))[1:]) is not None
+    return _LED.search("\n" + row.part(*row.sentence_at(at))[1:]) is not None
 
 
 def _short(row: Row, numbers: Sequence[Number], places: list[Place]) -> Decimal | None:
@@ -328,7 +330,7 @@ def _one(places: Sequence[Place]) -> Decimal | None:
 
 def _last_led(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     """Return the number of the last sentence that draws a conclusion."""
-    start, end = _sentence(row, fresh[-1].at)
+    start, end = row.sentence_at(fresh[-1].at)
     led = list(_LED.finditer("\n" + row.part(start, end)[1:]))
     if not led:
         return None
@@ -347,7 +349,7 @@ def _equation(row: Row, place: Place) -> bool:
 
 def _calculated(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     """Return the result of a calculation that ends the reply."""
-    start, end = _sentence(row, fresh[-1].at)
+    start, end = row.sentence_at(fresh[-1].at)
     here = [p for p in fresh if start <= p.at < end]
     results = [p for p in here if _equation(row, p)]
     if not results or results[-1] is not here[-1] or end < len(row.values):
@@ -361,7 +363,7 @@ def _only_fitting(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     fitting = [p for p in fresh if p.fits]
     if (value := _one(fitting)) is not None:
         return value
-    start, end = _sentence(row, fresh[-1].at)
+    start, end = row.sentence_at(fresh[-1].at)
     return _one([p for p in fitting if start <= p.at < end and p.result and end == len(row.values)])
 
 
@@ -370,7 +372,7 @@ def _opening(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     first = fresh[0]
     if first.at > 1 or row.tags[1 : 2 * first.at + 1].strip(" d"):
         return None
-    end = _sentence(row, first.at)[1]
+    end = row.sentence_at(first.at)[1]
     return first.value if all(p.at < end for p in fresh) else None
 
 
@@ -381,7 +383,7 @@ def _only(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
         return value
     if "=" in row.text and not any(_equation(row, p) for p in fresh):
         return None
-    start, end = _sentence(row, fresh[-1].at)
+    start, end = row.sentence_at(fresh[-1].at)
     words = {
         stem(w)
         for w in re.findall(
@@ -405,7 +407,7 @@ def _by_question(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
         return None
     shares = dict[Decimal, int]()
     for n, place in enumerate(fresh):
-        start, end = _sentence(row, place.at)
+        start, end = row.sentence_at(place.at)
         if n and fresh[n - 1].at >= start:
             start = fresh[n - 1].at + 1
         commas = [i for i in range(start + 1, place.at + 1) if row.tags[2 * i] in ",:-("]

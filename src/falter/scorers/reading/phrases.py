@@ -8,10 +8,12 @@ look for an answer with short expressions over tags instead of long ones over wo
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from operator import itemgetter
 
 from falter.records.lazy_regex import late_regex
 
@@ -41,7 +43,8 @@ def words_of(language: str) -> dict[str, str]:
     import yaml
 
     file = files("falter.scorers.reading").joinpath("data", f"{language}.yaml")
-    lists: dict[str, str] = yaml.load(file.read_text("utf-8"), Loader=yaml.BaseLoader)
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    lists: dict[str, str] = yaml.load(file.read_text("utf-8"), Loader=loader)
     return lists
 
 
@@ -120,9 +123,21 @@ class Row:
     tags: str = ""
     spans: list[tuple[int, int]] = field(default_factory=list)
     values: list[int] = field(default_factory=list)
+    bounds: list[tuple[int, int]] | None = None
 
     def sentences(self) -> list[tuple[int, int]]:
         """Return the first and last-plus-one item of each sentence or line."""
+        if self.bounds is None:
+            self.bounds = self._sentences()
+        return self.bounds
+
+    def sentence_at(self, item: int) -> tuple[int, int]:
+        """Return the sentence that an item stands in."""
+        bounds = self.sentences()
+        n = bisect_right(bounds, item, key=itemgetter(0)) - 1
+        return bounds[n] if n >= 0 else (0, len(self.values))
+
+    def _sentences(self) -> list[tuple[int, int]]:
         gaps = self.tags[2::2]
         found, start = [], 0
         for n, gap in enumerate(gaps, 1):
@@ -233,7 +248,10 @@ class _Tagger:
             if not rest:
                 return 1, tag
             if WILD in rest:
-                if self._is_wild(at, rest):
+                follows = rest[0] == WILD or (
+                    words[at + 1 : at + 2] and words[at + 1][2] == rest[0]
+                )
+                if follows and self._is_wild(at, rest):
                     return 1, tag
                 continue
             if at + len(rest) >= len(words):

@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from falter.records.lazy_regex import late_regex
-from falter.scorers.reading.candidates import CLAUSE, in_brackets
+from falter.scorers.reading.candidates import CLAUSE, CLAUSE_TAGS, in_brackets
 from falter.scorers.reading.numerals import (
     Number,
     numbers_in,
@@ -190,7 +190,7 @@ def places_in(row: Row, numbers: Sequence[Number], asked: Asked) -> list[Place]:
         before, after = row.text[max(0, start - 32) : start], row.text[end : end + 40]
         if _is_term(before, after) or _is_label(before, after, numbers[number], asked):
             continue
-        asks = row.tags.find("?", 2 * n)
+        asks = row.tags.find("?", 2 * n, 2 * n + CLAUSE_TAGS)
         if asks < 0 or set(row.tags[2 * n + 2 : asks]) & set("\n.>"):
             found.append(_place(row, n, numbers[number], before, after, asked))
     return found
@@ -223,7 +223,11 @@ def _is_label(before: str, after: str, number: Number, asked: Asked) -> bool:
         return True
     if before[-1:] in (" ", "#") and BESIDE.search(before[-18:]):
         return True
-    if _ORDINAL.match(after) or (number.value < 32 and _DATE.match(after)):
+    if (
+        _ORDINAL.match(after)
+        or re.search(r"\d:\Z", before)
+        or (number.value < 32 and _DATE.match(after))
+    ):
         return True
     years = 1000 <= number.value < 2200 and number.end - number.start == 4
     return years and not asked.dated and _DATE_BEFORE.search(before[-16:]) is not None
@@ -272,8 +276,8 @@ def _is_beside(row: Row, n: int, stems: set[str], after: str, asked: Asked) -> b
 
 def _is_doubted(row: Row, n: int) -> bool:
     """Return True if the clause before a number denies it, doubts it or sets it aside."""
-    start = max(row.tags.rfind(gap, 0, 2 * n + 1) for gap in "\n.?>")
-    part = row.tags[start + 1 : 2 * n + 1]
+    part = row.tags[max(0, 2 * n + 1 - CLAUSE_TAGS) : 2 * n + 1]
+    part = part[max(part.rfind(gap) for gap in "\n.?>") + 1 :]
     clause = set(CLAUSE.split(part if part[-1:] not in (":", ">", "-") else "")[-1])
     return bool(clause & set("nrhfjko"))
 
