@@ -182,7 +182,7 @@ class Table:
         numbers = ", ".join(str(j) for j in self.empty)
         return f"these conditions without {numbers} (no outcome), items like these"
 
-    def few_vary(self) -> Interval | None:
+    def few_vary(self, limit: float = RARE_EVENT_LIMIT, *, most: float = 0.25) -> Interval | None:
         """An interval for the variance within items (ddof 1) when hardly a 0/1 item varies.
 
             k = (Σ v)² / Σ v²        s = Σ v² / Σ v
@@ -190,8 +190,8 @@ class Table:
         The items' variances v behave like k items of the size s among I − k that have none: the
         interval is s times Clopper and Pearson's for k of I. If not one item varies, s is the
         largest variance an item can have. Clusters divide k and I by the design effect of v, Σ_g
-        (Σ_i v)²/Σ v²; if not one item varies, I is their number. None from k = 10 or k > I/4 on,
-        for scores other than 0/1, for more runs, and where all items are the same.
+        (Σ_i v)²/Σ v²; if not one item varies, I is their number. None from k = `limit` or k >
+        `most` · I on, for scores other than 0/1, for more runs, and where all items are the same.
         """
         if self.runs > 1 or not self.binary:
             return None
@@ -210,7 +210,7 @@ class Table:
             k, items = k / effect, items / effect if total > 0.0 else float(len(sums))
         largest = (width // 2) * ((width + 1) // 2) / (width * (width - 1))
         s = squares / total if total > 0.0 else largest
-        if k >= RARE_EVENT_LIMIT or k > items / 4.0:
+        if k >= limit or k > most * items:
             return None
         interval = clopper_pearson(k, items, level=self.level).mapped(lambda share: share * s)
         return replace(interval, method="scaled clopper-pearson, few items vary")

@@ -23,7 +23,7 @@ from falter.records.errors import InvalidValue, UnknownName
 from falter.records.types import Estimate
 from falter.stats.clusters import too_few_clusters
 from falter.stats.condition import condition_intervals
-from falter.stats.intervals import Interval, no_interval
+from falter.stats.intervals import Interval, no_interval, outer
 from falter.stats.resampling import jackknife, jackknife_error
 from falter.stats.variance import Components
 
@@ -398,7 +398,13 @@ def _runs_are_no_repeats(table: Table, split: _Split) -> bool:
 def _share_interval(table: Table, split: _Split) -> Interval:
     if split.run is None:
         whole = split.prompt + split.item
-        return ratio_interval(table, split.prompt, whole, shift=1.0 / table.cells.shape[1])
+        interval = ratio_interval(table, split.prompt, whole, shift=1.0 / table.cells.shape[1])
+        few = table.few_vary(2.0 * FEWEST_VARYING, most=1.0)
+        if few is None or interval.low is None:
+            return interval
+        # Just enough items vary, perhaps by luck: alone the jackknife covered 90 % of such tables.
+        part, rest = (max(0.0, float(values[0])) for values in (split.prompt, split.item))
+        return outer(interval, share_of_few(few, part, rest))
     share = split.share
     if len(share) < 4 or np.isnan(share).any():
         return no_interval(table.level)
