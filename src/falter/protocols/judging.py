@@ -36,7 +36,9 @@ RUBRICS: Mapping[str, str] = {
     for name in ("similarity", "faithfulness", "completeness", "relevance", "citations",
                  "conciseness")
 }  # fmt: skip
-SIMILARITY = RUBRICS["similarity"]
+OF_PAIRS = next(iter(RUBRICS))
+"""The rubric of two replies; the others are of one."""
+SIMILARITY = RUBRICS[OF_PAIRS]
 LONGEST_RUBRIC = 20_000
 
 

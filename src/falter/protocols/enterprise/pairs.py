@@ -19,7 +19,7 @@ from falter.protocols.enterprise.parts import (
     name_of,
 )
 from falter.protocols.judging import AGAIN as BRIEFLY
-from falter.protocols.judging import OUTPUT, RUBRICS, VERSION, quoted
+from falter.protocols.judging import OF_PAIRS, OUTPUT, RUBRICS, VERSION, quoted
 from falter.protocols.protocol import Part, PartResult, ScoredCell
 from falter.records.errors import TaskError
 from falter.records.ids import digest, short
@@ -264,7 +264,7 @@ def _comparisons(pairs: Iterable[Pair], rubrics: Mapping[str, str]) -> Iterable[
             for reply in (pair.reference, pair.candidate)
         )
         shown = f"The first reply:\n{first}\n\nThe second reply:\n{second}\n"
-        yield _item(COMPARING, pair.key, rubrics["similarity"], shown)
+        yield _item(COMPARING, pair.key, rubrics[OF_PAIRS], shown)
 
 
 def _quality(
