@@ -47,6 +47,8 @@ def read_number(reply: str, question: str = "", *, cut: bool = False) -> Reading
     value = found.answer
     if value is None:
         return found
+    if cut and _UNFINISHED.search(reply, max(0, len(reply) - 40)):
+        return Reading(reason="the reply was cut off in its last number")
     if 1 < asked.scale <= value:
         value /= asked.scale
     written = format(value, "f")
@@ -55,6 +57,7 @@ def read_number(reply: str, question: str = "", *, cut: bool = False) -> Reading
     return Reading(answer=Decimal(written), tier=found.tier)
 
 
+_UNFINISHED = late_regex(r"\d[.,]?\s*\Z")  # "7." may go on as 7.5
 _VALUE_KEYS = r"answer|result|total|number|final|antwort|réponse|respuesta"
 _ELEMENT = late_regex(r"<([a-zA-Z]\w{0,30})>\s{0,9}([^<>]{1,40}?)\s{0,9}</")
 
