@@ -152,12 +152,14 @@ def family_mean(
     values = values[present]
     if clusters is not None:
         clusters = [c for c, known in zip(clusters, present, strict=True) if known]
-    # A column for every family: item_mean is the mean of the columns' means.
-    table = np.full((len(values), count), np.nan)
-    table[np.arange(len(values)), codes] = values
     if count == 1:
         found = rate(values, clusters=clusters, level=level)
     else:
+        table = values
+        if clusters is not None:
+            # A column for every family: item_mean is the mean of the columns' means.
+            table = np.full((len(values), count), np.nan)
+            table[np.arange(len(values)), codes] = values
         found = item_mean(table, clusters=clusters, level=level)
         if found.items < 2 or found.status == "ok":
             found = _of_families(found, values, codes, level)
@@ -188,7 +190,7 @@ def _of_families(mean: ItemMean, values: Floats, codes: NDArray[np.intp], level:
     variance = float((variances / sizes).sum()) / count**2
     shares = 1.0 / sizes
     freedom = shares.sum() ** 2 / float((np.square(shares) / freedoms).sum())
-    mean = replace(mean, value=value, status="ok")
+    mean = replace(mean, value=value, status="ok", how=None)
     if not 0.0 <= values.min() <= values.max() <= 1.0:
         if mean.clusters is not None:
             return mean
