@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 
 from falter.analysis.notes import MUCH_UNREAD
 from falter.analysis.results import Analysis, Counts, PanelResult
