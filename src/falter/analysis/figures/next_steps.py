@@ -1,0 +1,103 @@
+"""What a report says to do next: one step, and how many items would narrow what is undecided."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+
+from falter.analysis.notes import MUCH_UNREAD
+from falter.analysis.results import Analysis, Counts, PanelResult
+from falter.analysis.sentences import drop_of, noun, of_verdict, sentence, within
+from falter.stats.goals import DropPrecision
+from falter.stats.sample_size import sample_size
+
+
+def next_steps(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis) -> Iterator[str]:
+    """What to do about it: one step, and the items that would narrow what is undecided, or all."""
+    more = ""
+    if (
+        counts.scored
+        and not counts.mostly_failed
+        and (wanted := _items_for(panels, analysis.level))
+    ):
+        width, count = wanted
+        undecided = sum(len(of_verdict(panel, "undecided")) for panel in panels)
+        drops = {0: "every drop", 1: "the undecided drop"}.get(undecided, "every undecided drop")
+        items = noun(count, "item")
+        items += " of each task" if len({panel.panel.task for panel in panels}) > 1 else ""
+        more = sentence("answer.next_items", margin=within(width), drops=drops, items=items)
+    steps = [part for part in (_step(panels, counts, stored=analysis.stored), more) if part]
+    if steps:
+        yield sentence("answer.next", steps="; ".join(steps))
+
+
+def _step(panels: Sequence[PanelResult], counts: Counts, *, stored: bool) -> str:
+    """The most urgent step; commands only for runs that falter stored."""
+    lost = [(drop_of(r), r.label) for panel in panels for r in of_verdict(panel, "degraded")]
+    if counts.missing or counts.mostly_failed or _missing_matters(panels):
+        return sentence("answer.next_missing" if stored else "answer.next_missing_elsewhere")
+    if counts.unreadable > MUCH_UNREAD * counts.answers and stored:
+        return sentence("answer.next_unread")
+    if all(panel.baseline.value == 0.0 for panel in panels):
+        return sentence("answer.next_none_right") if stored else ""
+    if all(panel.at_chance for panel in panels):
+        return sentence("answer.next_easier")
+    if lost:
+        recipe = shlex.quote(max(lost)[1])
+        return sentence("answer.next_lost", recipe=recipe) if stored else ""
+    if all(panel.baseline.value == 1.0 for panel in panels):
+        return sentence("answer.next_harder")
+    return ""
+
+
+def _missing_matters(panels: Sequence[PanelResult]) -> bool:
+    return any(recipe.bounds for panel in panels for recipe in panel.recipes)
+
+
+def _holds(panel: PanelResult) -> bool:
+    return bool(panel.recipes) and len(of_verdict(panel, "equivalent")) == len(panel.recipes)
+
+
+def _items_for(panels: Sequence[PanelResult], level: float) -> tuple[float, int] | None:
+    """A half-width for the undecided drops, and about how many items of a task it takes.
+
+    The items are those of `falter power --drop`, for the share of answers that turned in these
+    results; where none turned, items × (widest half-width / wanted half-width)². Rounded up to two
+    digits. The wanted half-width is the margin, halved until it is clearly below what there is.
+    Where all is shown to hold it is about every drop. None where something is decided and nothing
+    undecided, or no interval is known.
+    """
+    all_hold = bool(panels) and all(_holds(panel) for panel in panels)
+    widths = [
+        (panel.items, (recipe.together.high - recipe.together.low) / 2.0)
+        for panel in panels
+        for recipe in (panel.recipes if all_hold else of_verdict(panel, "undecided"))
+        if recipe.together.low is not None and recipe.together.high is not None
+    ]
+    widest = max((width for _, width in widths), default=0.0)
+    if not 0.0 < widest < math.inf:
+        return None
+    wanted = panels[0].margin
+    while wanted >= 0.9 * widest:
+        wanted /= 2.0
+    items = _planned(panels, wanted, level)
+    if items is None or items <= max(panel.items for panel in panels):
+        items = max(count * (width / wanted) ** 2 for count, width in widths)
+    digit = 10.0 ** max(0, math.floor(math.log10(items)) - 1)
+    return wanted, int(math.ceil(items / digit - 1e-9) * digit)
+
+
+def _planned(panels: Sequence[PanelResult], half_width: float, level: float) -> float | None:
+    """Return the items that `falter power --drop --from` plans; None where no answer turned."""
+    shares = [panel.discordance for panel in panels if panel.discordance is not None]
+    if not sum(shares):
+        return None
+    goal = DropPrecision(
+        half_width=half_width,
+        discordance=fmean(shares),
+        conditions=max(len(panel.recipes) for panel in panels),
+    )
+    effect = fmean(panel.design_effect for panel in panels)
+    return sample_size(goal, level=level, design_effect=effect).needed
