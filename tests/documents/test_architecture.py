@@ -282,6 +282,7 @@ NAMED: dict[str, set[str]] = {
     "perturbations/recipes.py": {"brittlebench"},
     "perturbations/tool*.py": {"function", "functions"},
     "protocols/enterprise/scores.py": {"rougeL"},
+    "protocols/enterprise/pairs.py": {"similarity"},
     "protocols/judging.py": {"similarity"},
     "protocols/protocol.py": {"numeric"},
     "rewrites/agreement.py": {"exact"},
