@@ -21,20 +21,28 @@ DATA = Path(__file__).parents[1] / "data" / "store_0_1"
 Key = tuple[str, ...]
 # Changed on purpose: fewer than 6 clusters of cells have no interval and others have CR2's; mid-p
 # where as many rose as fell is below 1. Heights of a curve stay between 0 and 1, and its slope is
-# what is lost.
+# what is lost. Ratios without an interval are not shown.
 CHANGED = {
     "chain_of_thought_gain",
     "composition.asymmetry",
+    "difference_in_drops",
     "differential_failure",
     "intensity_curve.auc",
     "intensity_curve.mean",
+    "intensity_curve.retained",
     "intensity_curve.slope",
+    "mitigation",
+    "noise_floor",
     "quality_gap",
     "reasoning_quality",
     "unreadable",
 }
-# The same values, whose intervals are those of means, and know how near the baseline is to 1.
-AVERAGES = {"capability", "macro_average", "micro_average"}
+# The same values with other intervals: one rule for every mean on a scale, and the level of the
+# family for averages.
+AVERAGES = {
+    "accuracy", "capability", "family_mean", "group_average", "macro_average", "micro_average",
+    "noise_floor",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
