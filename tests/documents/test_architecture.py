@@ -282,15 +282,12 @@ NAMED: dict[str, set[str]] = {
     "perturbations/recipes.py": {"brittlebench"},
     "perturbations/tool*.py": {"function", "functions"},
     "protocols/enterprise/scores.py": {"rougeL"},
-    "protocols/enterprise/pairs.py": {"similarity"},
     "protocols/judging.py": {"similarity"},
     "protocols/protocol.py": {"numeric"},
     "rewrites/agreement.py": {"exact"},
     "scorers/judging.py": {"relevance"},
     "stats/resampling.py": {"identity"},
     "tasks/enterprise_data.py": {"enterprise"},
-    # The columns of a printed table.
-    "protocols/brittlebench/published.py": {"perturbations"},
     "text/relevance.py": {"rouge1"},
     "weights/downloads.py": {"smollm2"},
 }

@@ -425,7 +425,7 @@ def test_the_page_has_every_count_and_the_three_drops() -> None:
 def test_undefined_is_a_dash_with_a_reason() -> None:
     """Every reason is spelled out, and nothing undefined is drawn or called a zero."""
     found = undefined()
-    reasons = ("too few items", "every outcome is the same", "its denominator is zero")
+    reasons = ("too few items", "too few items differ", "its denominator is zero")
     for form in ("html", "markdown", "terminal"):
         text = RENDERERS[form](found)
         text = re.sub(r"\s+", " ", text)

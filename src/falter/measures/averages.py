@@ -332,6 +332,8 @@ def random_conditions_average(
     if not variance > 1e-26 * largest:
         return _about(table.estimate(measure, value, no_interval(level)), table)
     interval = _interval(value, (of_columns, of_items, rest), (width, units), level)
+    if largest <= 1.0:  # no drop of a score from 0 to 1 is larger
+        interval = interval.clipped(-1.0, 1.0)
     if baseline is not None:
         these = micro_average(drops, baseline=baseline, clusters=clusters, level=level)
         interval = outer(interval, replace(interval, low=these.low, high=these.high))
