@@ -175,7 +175,9 @@ def _in_prose(
     return found if bold <= {found.answer} else Reading(reason=SEVERAL)
 
 
-_BECAUSE = late_regex(r"[,\s]{1,3}because\b", re.IGNORECASE)
+_BECAUSE = late_regex(
+    r"[,\s]{1,3}because\b(?![^.!?\n]*\b(?:i|we|can(?:not|['’]t| not))\b)", re.IGNORECASE
+)
 
 
 def _is_reason(row: Row, at: int) -> bool:
