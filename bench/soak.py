@@ -46,6 +46,7 @@ from numpy.typing import NDArray
 
 from _process import FALTER, environment
 from _server import bodies, body_hash, mock_server, stats
+from falter.store.encoding import read_prompt
 
 RECIPES = (
     "pad_quotes", "pad_spaces", "pad_newlines", "emotion", "pad_quotes:count=2",
@@ -264,7 +265,8 @@ def wrong_answers(path: Path) -> tuple[int, int, int]:
             if body is None:
                 missing += 1
                 continue
-            content = "".join(section["text"] for section in orjson.loads(prompt)["sections"])
+            whole, _ = read_prompt(prompt, whole=True)
+            content = "".join(section.text for section in whole.sections)
             sent = {
                 "model": "mock", "messages": [{"role": "user", "content": content}],
                 "temperature": 0.0, "max_tokens": MAX_TOKENS,

@@ -158,6 +158,8 @@ def _in_prose(
     if not reply.is_whole:
         return Reading(reason="the reply is too long, and its end marks no answer")
     refused = refusal_at(row)
+    if refused is not None and _is_reason(row, refused):
+        refused = None
     if refused is not None:
         row = _tail(row, refused + 1)
         if not _COMMITTED.search(row.tags):
@@ -171,6 +173,17 @@ def _in_prose(
         firm = any(who in _affirmed(row, *s)[0] for s in row.sentences())
         return Reading(answer=who, tier="stated") if firm else found
     return found if bold <= {found.answer} else Reading(reason=SEVERAL)
+
+
+_BECAUSE = late_regex(
+    r"[,\s]{1,3}because\b(?![^.!?\n]*\b(?:i|we|can(?:not|['’]t| not))\b)", re.IGNORECASE
+)
+
+
+def _is_reason(row: Row, at: int) -> bool:
+    """Return True in a first sentence that gives its reason: "login, because it is missing"."""
+    _, end = next(iter(row.sentences()))
+    return row.values[0] >= 0 and at < end and bool(_BECAUSE.match(row.text, row.spans[0][1]))
 
 
 def _claims(row: Row, question: str) -> list[Claim]:

@@ -95,8 +95,11 @@ class _Index:
     def find(self, text: str) -> list[Span]:
         """Return the labels of a text: where each begins and ends, and its number."""
         low = folded(text)
-        if len(text) < 200 and (n := self.names.get(low.strip(" .\"'`*"))) is not None:
-            return [(0, len(text), n)]
+        if len(text) < 200:
+            name = low.strip(" .\"'`*")
+            n = self.names.get(name, self.names.get(name.replace("-", "")))
+            if n is not None:
+                return [(0, len(text), n)]
         words = [(m.start(), m.end(), m[0]) for m in _WORD.finditer(low)]
         found, at = list[Span](), 0
         while at < len(words):
