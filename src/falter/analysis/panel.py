@@ -186,6 +186,8 @@ class _Panel:
         inferred = None if tier is None else tier == TIERS.index("inferred")
         if inferred is None or not inferred.any():
             return None
+        if 2 * self.counts.inferred > self.counts.answers:
+            return None  # too few stated answers are left to contradict
         value = np.where(inferred, np.nan, self.table.value)
         outcome = np.where(inferred, np.uint8(MISSING), self.table.outcome)
         return family_of(replace(self.table, value=value, outcome=outcome), self.settings)

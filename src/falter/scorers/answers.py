@@ -22,6 +22,7 @@ from falter.scorers.structured import entity_match
 
 _LONGEST = 20_000
 _NUMBER = re.compile(r"[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|[-−+]?\.\d+")
+_MEASURED = re.compile(rf"(?:{_NUMBER.pattern})\s?[^\W\d_]{{1,20}}")
 
 
 def _folded(text: str) -> str:
@@ -101,9 +102,15 @@ class Answer(TextScorer):
 
 
 def _same_number(found: str, targets: Sequence[str]) -> bool:
-    """Return True if one of the targets is a number and nothing else, and the answer gives it."""
-    numbers = [last_number(target) for target in targets if _NUMBER.fullmatch(target.strip())]
-    return bool(numbers) and read_number(found).answer in numbers
+    """Return True if the answer gives the number of a target, and no unit that differs.
+
+    A target that is a number alone accepts any unit; one with a unit accepts the number alone.
+    """
+    bare = [last_number(target) for target in targets if _NUMBER.fullmatch(target.strip())]
+    if bare and read_number(found).answer in bare:
+        return True
+    measured = [last_number(target) for target in targets if _MEASURED.fullmatch(target.strip())]
+    return bool(_NUMBER.fullmatch(found.strip())) and last_number(found) in measured
 
 
 def last_number(text: str) -> Decimal | None:

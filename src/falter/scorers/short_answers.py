@@ -16,6 +16,7 @@ _SEARCHED = 10_000  # characters at each end
 # Those of MLQA's evaluation script in English, German and Spanish, and of French and Dutch.
 _ARTICLE = re.compile(r"\A(?:an?|the|der|die|das|le|la|les|el|los|las|de|het)\s+(?=\S)")
 _NUMBER = re.compile(r"(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|(?<![\w.])[-−+]?\.\d+")
+_UNIT_BEHIND = re.compile(r"(?<=\d)(?=[^\W\d_])")  # "6kg" is "6 kg"
 _SIGNS = "%$€£¥°"
 _SIGN = re.compile(f"[{_SIGNS}]")
 _APART = re.compile(r"[\s,;:!?()\[\]{}/_\"“”„‟«»‹›「」『』、。，：；！？（）*`‐‑–—-]+")
@@ -92,6 +93,7 @@ def _folded(text: str) -> str:
     text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text)).casefold().strip()
     text = unicodedata.normalize("NFKC", text)
     numbers = _SIGN.sub(r" \g<0> ", _NUMBER.sub(_canonical, text)).replace("&", " and ")
+    numbers = _UNIT_BEHIND.sub(" ", numbers)
     bare = _ARTICLE.sub("", _DROPPED.sub("", numbers).strip('"“”„«»*`_ '), count=1)
     return " ".join(filter(None, _APART.split(bare))) or " ".join(text.split())
 

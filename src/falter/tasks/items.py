@@ -74,7 +74,7 @@ def _item(
         )
     choices = _choices(row, spec, where)
     value = None if spec.target is None else row.get(spec.target)
-    if spec.target is not None and (value is None or str(value).strip() == ""):
+    if spec.target is not None and (value in (None, [], {}) or str(value).strip() == ""):
         raise TaskError(
             f"{where}: the target '{spec.target}' is empty", hint="fill or drop the row"
         )

@@ -29,6 +29,8 @@ from falter.analysis.sentences import (
     recipes_counted,
     sentence,
     size,
+    size_at_least,
+    size_at_most,
     unusable,
     within,
 )
@@ -219,7 +221,7 @@ def _how_sure(panel: PanelResult, level: float) -> str:
         shown = of_verdict(panel, verdict)
         bounds = [b for r in shown for b in (r.least, r.most) if b is not None]
         if bounds:
-            low, high = (size(end(map(abs, bounds))) for end in (min, max))
+            low, high = size_at_least(min(map(abs, bounds))), size_at_most(max(map(abs, bounds)))
             one = f"the {name}" if len(shown) == 1 else f"every {name}"
             reach.append(sentence("answer.between", change=one, low=low, high=high))
     average = " and their average" if len(panel.recipes) > 1 else ""
@@ -246,7 +248,7 @@ def _open(panel: PanelResult) -> Iterator[str]:
     elif blank:
         bounds = sentence("answer.without_interval", count=n.whole(blank))
     else:
-        bounds = sentence("answer.still_possible", points=size(max(0.0, *known)))
+        bounds = sentence("answer.still_possible", points=size_at_most(max(0.0, *known)))
     count = recipes_counted(len(undecided), panel)
     yield sentence(
         "answer.open",
@@ -293,7 +295,7 @@ def points_went(recipe: RecipeResult, parts: RecipeParts, panel: PanelResult) ->
         part = part[0].upper() + part[1:]
         return sentence("answer.wording", part=part, because=because, **about)
     if split.blamed is not None:
-        part = size(getattr(split, split.blamed).low)
+        part = size_at_least(getattr(split, split.blamed).low)
         return sentence("answer.blamed", part=part, kind=_KINDS[split.blamed], **about)
     return sentence("answer.unexplained", **about)
 
@@ -453,7 +455,7 @@ def _limits_of_several(panels: Sequence[PanelResult], level: float) -> Iterator[
         recipes=drops,
         are=are(len(undecided)),
         names=listed_bounded([name for name, _ in often.most_common()]),
-        bounds=sentence("answer.still_possible", points=size(max(0.0, *known)))
+        bounds=sentence("answer.still_possible", points=size_at_most(max(0.0, *known)))
         if whole
         else sentence("answer.without_interval", count=n.whole(len(undecided) - len(known))),
     )

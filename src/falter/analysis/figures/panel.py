@@ -125,7 +125,8 @@ def _headline(panel: PanelResult) -> Headline:
         HeadNumber(label="Other recipes like these", estimate=panel.like_these, unit="points",
                    about="points: the same number, for recipes that were not run")
     ]  # fmt: skip
-    says_nothing = panel.like_these.low == -1.0 and panel.like_these.high == 1.0
+    interval = (panel.like_these.low, panel.like_these.high)
+    says_nothing = interval in ((None, None), (-1.0, 1.0))
     if says_nothing or n.shown(panel.like_these, "points") == n.shown(panel.micro, "points"):
         like_these = []
     numbers = [HeadNumber(label="Baseline accuracy", estimate=panel.baseline, unit="percent",

@@ -74,6 +74,9 @@ _OPENER = late_regex(
     r"\b(?:i|i'm|i'll|me|my|we|you|let|let's|here|hello|hi|well|hm+|correction|note|thanks)\b",
     re.IGNORECASE,
 )
+_AFTERTHOUGHT = late_regex(
+    r"(?:\s+[—–]\s+\D*|,? (?:I|we) (?:believe|think|guess|suppose)\b.{0,40})\Z", re.IGNORECASE
+)
 _DESCRIPTION = late_regex(
     r"(?:an?|one of|eine?|une?|una|uno|een|uma?|according|being|[a-z]+(?:ed|ly|ing))(?:\s|\Z)"
 )
@@ -205,7 +208,7 @@ def _words(text: str) -> list[str]:
 def _alone(row: Row, cleaned: Cleaned, asked: frozenset[str]) -> str | None:
     """Return a reply of one short line, or its first line, that is an answer and no sentence."""
     line, _, rest = cleaned.text.partition("\n")
-    line = line.strip()
+    line = _AFTERTHOUGHT.sub("", line.strip())
     pieces = [line[s:e] for s, e in sentences(line)]
     opens = bool(rest.strip()) or any(piece[:1].isupper() for piece in pieces[1:])
     if opens:  # more follows: it must not be a heading, a greeting or an answer that is taken back
