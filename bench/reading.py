@@ -210,7 +210,9 @@ STAND_INS: dict[str, Callable[[Row], Any]] = {
 
 
 def rows_of(path: Path) -> Iterator[dict[str, Any]]:
-    for line in path.read_text("utf-8").splitlines():
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+    for line in text.split("\n"):
         if line.strip():
             row = json.loads(line)
             yield {**row, "kind": KINDS.get(row["kind"], row["kind"])}
