@@ -118,7 +118,7 @@ def test_rows_without_end_are_refused(
     monkeypatch.setattr(files, "_MOST_ROWS", 1000)
     path = tmp_path / name
     if name == "a.parquet":
-        pa = pytest.importorskip("pyarrow")
+        import pyarrow as pa
         import pyarrow.parquet as parquet
 
         parquet.write_table(pa.table({"q": ["x"] * 9000}), path)
@@ -147,10 +147,10 @@ def test_names_without_end_and_blank_lines_take_no_time(tmp_path: Path) -> None:
 
 def test_odd_types_of_parquet_are_named(tmp_path: Path) -> None:
     """Dates, decimals and bytes have no text of their own; NaN is a missing value."""
-    pa = pytest.importorskip("pyarrow")
     import datetime
     import decimal
 
+    import pyarrow as pa
     import pyarrow.parquet as parquet
 
     path = tmp_path / "a.parquet"

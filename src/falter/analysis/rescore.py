@@ -156,7 +156,7 @@ class _TwoReadings:
 
 
 def _read(score: Score) -> str:
-    """What a scorer took for the answer, with its tier where it was inferred."""
+    """Return the answer that a scorer read, with its tier if it was inferred."""
     read = score.extracted or ""
     return f"{read} (inferred)" if score.tier == "inferred" else read
 

@@ -169,7 +169,7 @@ def moved(subject: str, verb: str, recipes: Sequence[RecipeResult], panel: Panel
 
 
 def at_most(recipes: Iterable[RecipeResult], level: float, over: str) -> Iterator[str]:
-    """How much no recipe costs; nothing where one has no interval."""
+    """Yield the bound that no recipe's cost exceeds; nothing if one has no interval."""
     each = list(recipes)
     known = [recipe.most for recipe in each if recipe.most is not None]
     if not known or len(known) < len(each):

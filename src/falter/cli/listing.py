@@ -105,7 +105,7 @@ def list_models() -> None:
 
 
 def weights_here() -> dict[str, str | None]:
-    """Where the weights of each embedded model are, or why they are not used."""
+    """Return the place of each embedded model's weights, or the reason why they are not used."""
     found: dict[str, str | None] = {}
     for name, record in EMBEDDED.items():
         try:

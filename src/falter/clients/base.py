@@ -51,7 +51,7 @@ class BaseClient(ABC):
 
     @property
     def address(self) -> str | None:
-        """Where the requests go; None if they stay in this process."""
+        """The address that requests go to; None if they stay in this process."""
         return self.model.base_url
 
     @property

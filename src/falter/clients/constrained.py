@@ -1,4 +1,4 @@
-"""How servers are asked to let a model write one of a few answers, or a number, and nothing else.
+"""Request fields that let a model write one of a few answers, or a number, and nothing else.
 
 Whatever the form, the reply is the same JSON: `{"answer": "B"}`. So one reader judges all of them.
 An empty list of answers stands for any number.

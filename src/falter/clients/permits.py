@@ -62,7 +62,7 @@ SAFE_TASK = re.compile(r"inspect:inspect_evals(\.\w+)*(?<!\.py)@\w+|lm-eval:\w[\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a model of a file asks for: variables to send, the address, and code to run.
+    """The variables, the address and the code that a file's model asks for.
 
     `variables` are those that the file names, then the provider's own if `address` is the file's.
     """

@@ -69,7 +69,7 @@ ODD_JSON = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError,
 
 
 def _trouble(result: Answer | Outcome) -> str | None:
-    """How an attempt failed if the server is away or broken; a refusal shows that it is not."""
+    """Return the failure of an attempt on a server that is away or broken; refusals are none."""
     if isinstance(result, Answer) or result.final:
         return None
     if result.status is not None and result.status < 500:

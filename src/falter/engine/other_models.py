@@ -26,7 +26,7 @@ from falter.tasks.task import Task
 def asked_of(
     cost: Cost, client: Client, target: Target, price_list: str | None, batch: bool
 ) -> dict[str, Any]:
-    """What a model is asked and what that costs, and where it would go with whose key.
+    """Return the calls of a model, their cost, and the address and key that they go with.
 
     Batches have no cost where there is no price, or where requests fit into none.
     """

@@ -291,7 +291,7 @@ class Plan:
 
     @property
     def calls(self) -> int:
-        """How many requests would be sent; of judges and of the rewriter, at most."""
+        """The number of requests to send; for judges and the rewriter an upper bound."""
         return sum(row["calls"] for row in self._all)
 
     @property

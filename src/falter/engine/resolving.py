@@ -204,7 +204,7 @@ EXTRACTION_TOKENS = 256
 
 
 def reader_settings(client: Client) -> dict[str, Any]:
-    """How a model that reads replies is asked: enough to find its own replies without a client."""
+    """Return the settings of a model that reads replies, enough to find its stored replies."""
     able = client.capabilities
     sampling = Sampling(max_tokens=REASONING_LIMIT if able.reasons else EXTRACTION_TOKENS)
     way = Way(asking="chat" if able.chats else "plain", sampling=sampling)

@@ -98,7 +98,7 @@ def bank_for(experiment: Experiment, store: Store | None) -> RewriteBank:
 
 
 def _written_by_hand(experiment: Experiment, store: Store | None) -> list[RewriteBank]:
-    """What people wrote or edited: in the store, and bundled."""
+    """Return the texts that people wrote or edited, in the store and bundled."""
     banks: list[RewriteBank] = [] if store is None else [StoreBank(store, HAND_WRITTEN)]
     banks.append(bundled_bank())
     return [*banks, *([TaskTranslations(experiment)] if needs_translations(experiment) else [])]
@@ -256,7 +256,7 @@ def rewrite_status(experiment: Experiment | None, store: Store) -> list[StatusRo
 def _needs_by_author(
     rewriter: ModelSpec | None, experiment: Experiment, store: Store
 ) -> list[tuple[str, Needs]]:
-    """What is needed beside each author's rewrites; beside none, if there is no author.
+    """Return the texts needed beside each author's rewrites, or all if there is no author.
 
     A rewriter that is named is asked for what people have not written.
     """

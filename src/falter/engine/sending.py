@@ -119,7 +119,7 @@ ABORT_MIN_ITEMS = 5
 MOST_HELD = 1024
 LEASE_POLL_SECONDS = 0.1
 LANDING_SECONDS = 10.0
-"""How long requests in flight may land once an error has ended the run."""
+"""Seconds that requests in flight have to land once an error has ended the run."""
 
 
 @dataclass(slots=True, kw_only=True)

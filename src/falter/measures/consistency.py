@@ -386,7 +386,7 @@ def random_baseline(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steadiness:
-    """Where a model stands between luck (0) and always the same (1).
+    """A model's place between luck (0) and always the same (1).
 
     `index` is about items that are right everywhere or wrong everywhere, `right` about those that
     are right everywhere.

@@ -23,7 +23,7 @@ from falter.stats.intervals import (
 )
 
 STATES = ("another", "unparsed", "truncated", "refused")
-"""What a reply that lost a point is: another answer, or one without an answer, by its reason."""
+"""States of a reply that lost a point: another answer, or none, by its reason."""
 _UNPARSED, _TRUNCATED = STATES.index("unparsed"), STATES.index("truncated")
 BLAMES = ("reading", "meaning", "serving")
 _ESTIMANDS = {
@@ -209,7 +209,7 @@ def _by_state(
     kinds: tuple[Floats, Floats],
     options: Mapping[str, Any],
 ) -> dict[str, Estimate]:
-    """What of the drop ended in each state; another answer is the rest."""
+    """Return the part of the drop for each state; another answer is the rest."""
     parts, means = {}, (_mean(sides[0]), _mean(sides[1]))
     rest = means[0] - means[1]
     for code, name in enumerate(STATES[1:], start=1):

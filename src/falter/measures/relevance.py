@@ -1,4 +1,4 @@
-"""What rewording does to summaries: scores, sources, ratings."""
+"""Effects of rewording on summaries: scores, sources, ratings."""
 
 from __future__ import annotations
 

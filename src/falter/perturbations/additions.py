@@ -122,7 +122,7 @@ def _ended(prompt: Prompt, at: int, name: str, text: str) -> tuple[Section, ...]
 
 
 def _joint(before: str, gap: str) -> str:
-    """What joins a sentence to a text: a blank behind one that ends in a sentence."""
+    """Return the separator of a sentence: a blank behind a text that ends in a sentence."""
     line = before.rstrip().rpartition("\n")[2]
     if _LISTED.match(line):
         return "\n\n"

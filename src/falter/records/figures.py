@@ -271,7 +271,7 @@ class Side:
 
     @property
     def reading(self) -> str:
-        """What was read if it is not the whole answer, how it was found, and the second reading."""
+        """The extracted answer if it is not the whole reply, its tier, and the second reading."""
         read = self.read if self.read != self.answer else ""
         return (
             " · ".join(filter(None, (read, self.tier, self.second))) if read or self.second else ""

@@ -1,4 +1,4 @@
-"""How many items, conditions and requests a goal needs."""
+"""Numbers of items, conditions and requests that a goal needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AnyGoal = Goal | VerdictGoal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleSize:
-    """How many items: `value`, None if those available are not enough.
+    """A number of items: `value`, None if those available are not enough.
 
     `chance` is the share of studies in which the goal is reached with the needed items, and
     `all_at_once` that in which it is for every recipe, both None where they are not simulated.

@@ -147,7 +147,7 @@ class Lines:
             file.write(orjson.dumps(line) + b"\n")
 
     def rows(self) -> list[dict[str, Any]]:
-        """What is said of each; lines that make no sense are passed over."""
+        """Return the notes on each item; lines that make no sense are passed over."""
         if not self.path.exists():
             return []
         last: dict[tuple[Any, ...], dict[str, Any]] = {}

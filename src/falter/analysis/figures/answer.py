@@ -117,7 +117,7 @@ def _unfinished(counts: Counts) -> Iterator[str]:
 
 
 def _unread(counts: Counts, unread_are: str) -> Iterator[str]:
-    """Where many replies hold no answer, and no verdict could tell if that matters."""
+    """Say that many replies hold no answer where no verdict could tell if that matters."""
     if counts.unread > MUCH_UNREAD * counts.answers:
         yield sentence(
             "answer.unread", evidence=_unusable_of(counts), rule=_rule(counts, unread_are)
@@ -156,7 +156,7 @@ def _doubts(panels: Sequence[PanelResult], analysis: Analysis) -> Iterator[str]:
 
 
 def _panel(panel: PanelResult, level: float) -> Iterator[str]:
-    """What is found of one model on one task."""
+    """Yield the finding about one model on one task."""
     if panel.has_no_baseline:
         conditions = noun(len(panel.recipes), "condition")
         yield sentence("answer.no_baseline", panel=panel.title, conditions=conditions)
@@ -201,7 +201,7 @@ def _bound(panel: PanelResult, level: float) -> str:
 
 
 def _limits(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
-    """How sure the finding is, what is undecided, and where the lost points went."""
+    """Yield the finding's confidence, the undecided recipes, and the parts of the loss."""
     (panel,) = panels
     if panel.has_no_baseline or not panel.recipes:
         return
@@ -214,7 +214,7 @@ def _limits(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
 
 
 def _how_sure(panel: PanelResult, level: float) -> str:
-    """How small or large each shown change may be."""
+    """Return the bounds of each shown change."""
     words: dict[Verdict, str] = {"degraded": "loss", "improved": "gain"}
     reach = []
     for verdict, name in words.items():
@@ -279,7 +279,7 @@ def _where_points_went(panel: PanelResult) -> Iterator[str]:
 
 
 def points_went(recipe: RecipeResult, parts: RecipeParts, panel: PanelResult) -> str:
-    """Where the points of one loss went; never acquitted without a part that is shown."""
+    """Name the parts of one loss; the wording is acquitted only by a part that is shown."""
     split = parts.split
     about = {"points": size(drop_of(recipe)), "name": names_of([recipe], panel)}
     if _shown(split.wording):
@@ -375,7 +375,7 @@ def _kind(panel: PanelResult) -> str:
 
 
 def _several(named: Named) -> Iterator[str]:
-    """How many panels move, of all that are tested at once, and which most."""
+    """Count the panels that move, of all tested at once, and name the largest changes."""
     panels = [panel for _, panel in named]
     models = noun(len({panel.panel.model.id for panel in panels}), "model")
     tasks = noun(len({panel.panel.task for panel in panels}), "task")
@@ -409,7 +409,7 @@ def _several(named: Named) -> Iterator[str]:
 
 
 def _rejected(panels: Sequence[PanelResult]) -> list[bool]:
-    """Whether each panel moves, in a test of all of them at once."""
+    """Return for each panel True if it moves in a test of all panels at once."""
     return panels_rejected([panel.p_any for panel in panels], level=_level(panels))
 
 
@@ -427,7 +427,7 @@ def _extreme(panel: PanelResult) -> tuple[float, str]:
 
 
 def _limits_of_several(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
-    """What only a panel's own test shows, and how much is undecided, over all panels."""
+    """Yield the changes that only a panel's own test shows, and the undecided rest."""
     found = _rejected(panels)
     own = sum(not is_found and _kind(panel) in ("lose", "gain")
               for panel, is_found in zip(panels, found, strict=True))  # fmt: skip

@@ -288,7 +288,7 @@ def meaning_losses(meanings: Sequence[Meaning]) -> tuple[Figure, ...]:
 
 
 def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
-    """What stands behind the verdicts, and the largest drop; details, so they are folded."""
+    """Yield the evidence for the verdicts and the largest drop, folded as details."""
     if panel.has_no_baseline or not panel.recipes:
         return
     worst = "at worst, whatever the missing answers are"

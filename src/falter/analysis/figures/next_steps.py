@@ -1,4 +1,4 @@
-"""What a report says to do next: one step, and how many items would narrow what is undecided."""
+"""The next step that a report names, and the items that would narrow undecided drops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from falter.stats.sample_size import sample_size
 
 
 def next_steps(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis) -> Iterator[str]:
-    """What to do about it: one step, and the items that would narrow what is undecided, or all."""
+    """Yield one next step, and the number of items that would narrow the drops."""
     more = ""
     if (
         counts.scored

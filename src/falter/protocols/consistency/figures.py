@@ -50,7 +50,7 @@ declared = figures_of("consistency")
 Floats = NDArray[np.float64]
 PAPER = "as in the paper"
 PAPERS_SCORERS = "exact_"
-"""What the names of scorers begin with that compare the whole reply, as the paper does."""
+"""Prefix of the scorers that compare the whole reply, as the paper does."""
 MIN_POINTS = 3
 """Fewest model–data set pairs through which a line is drawn."""
 
@@ -131,7 +131,7 @@ def measured_panels(panels: Sequence[GridPanel], level: float) -> list[Measured]
 
 
 def _agree(one: GridPanel, other: GridPanel) -> bool:
-    """Whether two readings gave every reply the same score, and found the same replies equal."""
+    """Return True if two readings agree on every score and on which replies are equal."""
     if one.outputs is None or other.outputs is None:
         return False
     return np.array_equal(one.scores, other.scores, equal_nan=True) and np.array_equal(
@@ -229,7 +229,7 @@ def _by_task(found: Sequence[Measured]) -> list[Measured]:
 
 
 def paper_figures(found: Sequence[Measured], level: float) -> Iterator[Figure]:
-    """What the paper shows, computed as the paper does."""
+    """Return the paper's figures, computed as the paper does."""
     read = _of_paper(found)
     yield from _regression(found, level)
     yield Grid(rows=tuple(_by_data_set(read)), **declared("by-data-set"))
@@ -454,7 +454,7 @@ def answer_sentences(found: Sequence[Measured]) -> Iterator[str]:
 
 
 def _verdict(m: Measured) -> str:
-    """What the interval of the index says, in words."""
+    """Return the sentence about the interval of the index."""
     index = m.index
     if index is None or index.value is None:
         return "not informative at this capability or number of items"

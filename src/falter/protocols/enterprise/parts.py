@@ -38,7 +38,7 @@ _CATEGORY = {
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What the replies of a task are rated on, by a judge and without one.
+    """The ratings of a task's replies, by a judge and by rule.
 
     Measures `beside` are shown and decide nothing.
     """

@@ -195,7 +195,7 @@ class Ratings:
         return [self.both(pair, name) for name in self.measures(pair)]
 
     def measures(self, pair: Pair) -> tuple[str, ...]:
-        """What decides for the pair's task: the judge's measures, else those by rule."""
+        """The deciding measures of the pair's task: the judge's, else those by rule."""
         kind = kind_of(pair.task)
         return (kind.judged if self.judged else ()) or kind.counted
 

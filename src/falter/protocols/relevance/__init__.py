@@ -92,7 +92,7 @@ def _chapters_of(
 
 
 def _sentences(figures: Sequence[Figure], level: float) -> Iterator[str]:
-    """What could not be reworded; relevant against irrelevant sentences; then every rewording."""
+    """Yield the failed rewordings, relevant against irrelevant sentences, then each rewording."""
     yield from _unusable(figures)
     yield from _against_control(figures, 1.0 - level)
     grid = grid_named(figures, "relative-change")
@@ -141,7 +141,7 @@ def _against_control(figures: Sequence[Figure], alpha: float) -> Iterator[str]:
 
 
 def _claim(value: float, p: float | None, differ: int, articles: int, alpha: float) -> str:
-    """What the test by sign flips says, in words; nothing from too few articles."""
+    """Return the sentence about the sign-flip test; nothing from too few articles."""
     if p is None:
         few = f"only {differ} of them differ" if differ < MIN_DIFFERING else "too few clusters"
         return f"{few}, so nothing is claimed"

@@ -69,7 +69,7 @@ def _paper_table(rows: Sequence[tuple[Value, ...]]) -> Grid:
 
 
 def _lengths(summaries: Sequence[Summary], level: float) -> Iterator[tuple[Value, ...]]:
-    """How often a summary has as many sentences as it was asked for."""
+    """Return the share of summaries with as many sentences as were asked for."""
     by_arm: dict[tuple[str, str, str], list[Summary]] = {}
     for summary in summaries:
         by_arm.setdefault((summary.model, summary.task, summary.arm), []).append(summary)

@@ -52,7 +52,7 @@ def _step(least: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Across:
-    """Where doses are along the bottom of a chart, from 0 to 1, and the numbers written there."""
+    """The places of doses along a chart's bottom, from 0 to 1, and their labels."""
 
     at: Callable[[float], float]
     labels: tuple[float, ...]

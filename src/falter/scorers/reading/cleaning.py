@@ -39,7 +39,7 @@ _SEQUEL = late_regex(
     r"(?: ?\d+)?[ *]{0,3}[:：]",
     re.IGNORECASE,
 )
-"""Where a model asks itself a further question."""
+"""A further question that a model asks itself."""
 _INPUT = late_regex(
     r"\n[ \t>*#]{0,9}(?:input|text|review|ticket|passage|sentence|message|premise|hypothesis"
     r"|context"

@@ -282,7 +282,7 @@ _OWN_ANSWER = late_regex(
     r"|short|in short)\b)[^\n]*\w[^\n]*[:.)|–—-][\s*_]*\Z",
     re.IGNORECASE | re.MULTILINE,
 )
-"""What stands before a yes or no that answers a question of the reply's own, or a row of it."""
+"""Words before a yes or no that answers a question, or a row, of the reply's own."""
 
 
 def read_yes_no(reply: str, question: str = "", *, cut: bool = False) -> Reading[str]:

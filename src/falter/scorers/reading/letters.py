@@ -25,7 +25,7 @@ _COUNTED = late_regex(
     r"|dr\.?)|[\d°=+*/^<≤≥]|(?<![=-])>|\b[A-Z]\.)\s?\Z",
     re.IGNORECASE,
 )
-"""What counts with letters of its own, or computes with them: plan B, x = B."""
+"""Things that count or compute with letters of their own: plan B, x = B."""
 _COMPUTES = late_regex(
     r"\s?(?:=(?!>)|[+*/^<>°²≤≥]|\\|_)|\s(?:major|minor|sharp|flat|code|compiler)\b"
 )
