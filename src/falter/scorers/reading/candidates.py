@@ -57,8 +57,7 @@ _JOINED = re.compile(r"(?:[ (,:]|[ (,][oe][ (](?:[dwa][ (])?)c|\.c(?=[.\n])")
 WITHDRAWN = re.compile(r"[.\n]b[^.\n]*[zp]")
 _WORDS = re.compile(r"[^\W\d_]{3,}")
 _STEM = 5  # letters that forms of one word share
-_ANSWERS = 0.6  # share of the question's words in a clause that answers it
-_LONG = 400  # characters of a reply that has to draw a conclusion
+_LONG, _END = 400, 3  # characters of a reply that has to draw a conclusion, in its last sentences
 CLAUSE_TAGS = 120  # before a candidate that are looked at: 60 words
 CLAUSE = re.compile(r"[,(](?=[^con])|[:>-]|b")
 
@@ -154,7 +153,7 @@ def _in_prose(
         again = [m.end() // 2 - 1 for m in re.finditer(r"[.\n]c[,.]", row.tags)]
         claims += [Claim(n, row.values[n]) for n in again if n > claims[-1].at]
     if claims:
-        return _agreed(row, claims, count, question)
+        return _agreed(row, claims, count)
     if not reply.is_whole:
         return Reading(reason="the reply is too long, and its end marks no answer")
     refused = refusal_at(row)
@@ -166,7 +165,7 @@ def _in_prose(
             return Reading(reason="the reply declines to answer")
     if "p" in row.tags[1::2]:
         return Reading(reason="the reply leaves the answer open")
-    found = _inferred(row, count, question)
+    found = _inferred(row, count)
     bold = {who for span in reply.bold if (who := only(span, find)) is not None}
     if len(bold) == 1 and refused is None and found.answer in (None, *bold):
         who = bold.pop()
@@ -256,14 +255,14 @@ def _keyed(row: Row, question: str) -> Iterator[Claim]:
             yield Claim(at, row.values[at])
 
 
-def _agreed(row: Row, claims: list[Claim], count: int, question: str) -> Reading[int]:
+def _agreed(row: Row, claims: list[Claim], count: int) -> Reading[int]:
     """Return the one answer of all marks, or that of the last where it replaces the others."""
     last = claims[-1]
     behind = row.tags[2 * last.at + 2 :]
     taken_back = CORRECTED.search(behind)
     rest = _tail(row, last.at + 1 + (taken_back.start() // 2 if taken_back else 0))
     if taken_back:
-        return _inferred(rest, count, question) if "c" in rest.tags else Reading(reason=TAKEN_BACK)
+        return _inferred(rest, count) if "c" in rest.tags else Reading(reason=TAKEN_BACK)
     if (last.is_line and "p" in behind[1::2]) or WITHDRAWN.search(behind):
         return Reading(reason=TAKEN_BACK)
     who = {claim.who for claim in claims}
@@ -298,23 +297,23 @@ def _concluded(row: Row) -> int | None:
     return found
 
 
-def _inferred(row: Row, count: int, question: str) -> Reading[int]:
+def _inferred(row: Row, count: int) -> Reading[int]:
     """Return the one candidate that is affirmed, or that all others being excluded leaves."""
     corrected = list(CORRECTED.finditer(row.tags))
     if corrected:
         row = _tail(row, corrected[-1].end() // 2)
         if "c" not in row.tags:
             return Reading(reason=TAKEN_BACK)
-    firm, soft, out, paired = set[int](), set[int](), set[int](), set[int]()
+    firm, soft, out = set[int](), set[int](), set[int]()
     committed: list[int | None] = []
-    for start, end in row.sentences():
+    bounds, at = row.sentences(), 0
+    for n, (start, end) in enumerate(bounds):
         part = row.part(start, end)
         if "c" not in part or part[-1] == "?":
             continue
+        at = n
         here = _affirmed(row, start, end)
         firm, soft, out = firm | here[0], soft | here[1], out | here[2]
-        if set(part) & {"f", "o", "e"}:
-            paired |= here[1]
         led = [m.end() for m in _FOR.finditer(part)]
         who = row.values[start + led[-1] // 2 - 1] if led else -1
         if who in here[0]:
@@ -327,19 +326,15 @@ def _inferred(row: Row, count: int, question: str) -> Reading[int]:
     last = committed[-1] if committed else None
     if len(firm) > 1:
         firm = firm - out or firm
-    if last is not None and last in firm:
+    is_long = len(row.text) > _LONG
+    if last is not None and last in firm and not (is_long and at < len(bounds) - _END):
         return Reading(answer=last, tier="inferred")
-    if len(row.text) > _LONG and firm:
+    if is_long and firm:
         return Reading(reason="a long reply that concludes nothing")
-    if len(firm) == 1 and not (len(soft & paired) > 1 and firm.isdisjoint(paired)):
+    if len(firm) == 1 and not soft - firm:
         return Reading(answer=firm.pop(), tier="inferred")
     if firm:
-        by_question = _by_question(row, question) if question else None
-        if by_question is not None:
-            return Reading(answer=by_question, tier="inferred")
         return Reading(reason=f"the reply names {len(firm)} candidates")
-    if len(soft - out) == 1 and not soft & paired:
-        return Reading(answer=(soft - out).pop(), tier="inferred")
     left = set(range(count)) - out
     if not soft - out and len(left) == 1:
         return Reading(answer=left.pop(), tier="inferred")
@@ -394,34 +389,3 @@ def content_words(text: str) -> set[str]:
     """Return the stems of a text's words that are not the commonest."""
     known = all_stop_words()
     return {w[:_STEM] for w in _WORDS.findall(text.lower()) if w not in known}
-
-
-def _by_question(row: Row, question: str) -> int | None:
-    """Return the only candidate in a clause that says most of what the question asks."""
-    wanted = content_words(question[-400:])
-    for who, (start, end) in zip(row.values, row.spans, strict=True):
-        if who >= 0:
-            wanted -= content_words(row.text[start:end])
-    if len(wanted) < 2:
-        return None
-    best, others = dict[int, float](), dict[int, float]()
-    for start, end in row.sentences():
-        at = start
-        for stop in [*(n for n in range(start + 1, end) if row.tags[2 * n] in ",:-("), end]:
-            named = {v for v in row.values[at:stop] if v >= 0}
-            words = content_words(row.text[row.spans[at][0] : row.spans[stop - 1][1]])
-            share = len(words & wanted) / len(wanted)
-            firm = _affirmed(row, start, end)[0] & named
-            if len(firm) == 1 and len(named) == 1:
-                who = next(iter(firm))
-                best[who] = max(best.get(who, 0), share)
-            for who in named - firm:
-                others[who] = max(others.get(who, 0), share)
-            at = stop
-    if not best:
-        return None
-    who = max(best, key=best.__getitem__)
-    rivals = [v for w, v in (*best.items(), *others.items()) if w != who]
-    if best[who] >= _ANSWERS and max(rivals, default=0) <= best[who] / 2:
-        return who
-    return None

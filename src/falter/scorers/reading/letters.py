@@ -33,9 +33,10 @@ _NAMES_LETTER = late_regex(
     r"(?:\b(?:is|was|be|option|answer|choice|letter|choose|chose|pick|picked|select|selected|say"
     r"|with|it's|ist|antwort|option|lautet|wähle|nehme|réponse|est|lettre|choisis|opción|respuesta"
     r"|es|letra|elijo|risposta|è|opzione|lettera|scelgo|antwoord|optie|kies|resposta|é|opção|escolho"
-    r"|alternativa)|[:=→>（(は])\s?[\"'“«(\[*]?\Z",
+    r"|alternativa)|[:→>（(は])\s?[\"'“«(\[*]?\Z",
     re.IGNORECASE,
 )
+_ENDS = late_regex(r"[\"'*”»]?(?:[.,;:!)\]\n。]|\s*\Z)")
 _SMALL_FOLLOWS = late_regex(r"['’]?\s?[a-zà-ÿ]|\s[A-Z]\.")
 
 
@@ -70,15 +71,15 @@ def _names_option(text: str, match: re.Match[str], as_written: bool) -> bool:
     if closed and before[-1:] in ("(", "[") and not before[-2:-1].isalnum():
         return True
     at_line = not before.rpartition("\n")[2].strip(" \t*-#>\"'(“")
-    if at_line and after[:1] in (".", ":", ")", "]"):
+    if at_line and (after[:1] in (".", ":", ")", "]", "\n") or not after):
         return True
-    if (before[-1:] == "(" and after.strip()) or (
-        after[:1] == "(" and after[1:2] != "" and before[-1:] == "\\"
-    ):
-        return False  # a function's variable, or more than the letter in the brackets
+    if after[:1] == "(" or (before[-1:] == "(" and after.strip()):
+        return False  # a function, its variable, or more than the letter in the brackets
     named = _NAMES_LETTER.search(before) is not None
     if not as_written:
-        return named and not _SMALL_FOLLOWS.match(after) and not _COMPUTES.match(after)
+        return named and _ENDS.match(after) is not None
+    if "=" in text and not named:
+        return False  # a variable
     if after[:1] in ("'", "’", "-", "/", "&") or _COMPUTES.match(after):
         return False
     if _COUNTED.search(before) and not named:
@@ -124,6 +125,14 @@ def _by_place(text: str, count: int) -> list[Span]:
     return found
 
 
+def _is_term(text: str, start: int, end: int, who: int) -> bool:
+    """Return True for an option's text that is part of a longer formula."""
+    if re.search(r"[^\W\d_]{3}", text[start:end]):
+        return False
+    before = text[max(0, start - 2) : start].rstrip()[-1:]
+    return before in tuple("=+*/^)") or _COMPUTES.match(text, end, end + 8) is not None
+
+
 def option_finder(letters: Sequence[str], texts: Sequence[str]) -> Finder:
     """Return a finder of options by letter, text and place; texts come before letters in them."""
     named = tuple(letters)
@@ -131,10 +140,11 @@ def option_finder(letters: Sequence[str], texts: Sequence[str]) -> Finder:
     by_text = label_finder([f"\ue000{n}" if folded(t) in twice else t for n, t in enumerate(texts)])
 
     def find(text: str) -> list[Span]:
-        taken = by_text(text)
+        named_texts = by_text(text)
         covered = bytearray(len(text) + 1)
-        for start, end, _ in taken:
+        for start, end, _ in named_texts:
             covered[start:end] = b"\1" * (end - start)
+        taken = [span for span in named_texts if not _is_term(text, *span)]
         for spans in (_letters(text, named) if named else [], _by_place(text, len(texts))):
             for start, end, who in spans:
                 if not any(covered[start:end]):
