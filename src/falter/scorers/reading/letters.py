@@ -130,7 +130,7 @@ def _is_term(text: str, start: int, end: int, who: int) -> bool:
     if re.search(r"[^\W\d_]{3}", text[start:end]):
         return False
     before = text[max(0, start - 2) : start].rstrip()[-1:]
-    return before in tuple("=+*/^)") or _COMPUTES.match(text, end, end + 8) is not None
+    return before in tuple("=+-*/^)") or _COMPUTES.match(text, end, end + 8) is not None
 
 
 def option_finder(letters: Sequence[str], texts: Sequence[str]) -> Finder:

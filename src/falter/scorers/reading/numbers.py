@@ -9,7 +9,7 @@ from typing import Any
 
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.candidates import CORRECTED, DOUBT, MAX_MENTIONS, WITHDRAWN
-from falter.scorers.reading.cleaning import HANGING, Cleaned, clean, is_cut
+from falter.scorers.reading.cleaning import Cleaned, clean, is_cut
 from falter.scorers.reading.fields import set_off, taken
 from falter.scorers.reading.numerals import Number, numbers_in, without_latex
 from falter.scorers.reading.phrases import HAS_CJK, Row, refusal_at, tag_text
@@ -119,11 +119,12 @@ def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Readi
         return Reading(reason="the reply is too long, and its end marks no number")
     if refused is not None:
         return Reading(reason="the reply declines to answer")
-    if "p" in row.tags[1::2]:
+    if "p" in row.tags[1::2] or "?" in row.tags:
         return Reading(reason="the reply leaves the answer open")
-    if cut or (is_cut(text) and not (places and _ends_line(row, places[-1]))):
+    if cut or is_cut(text):
         return Reading(reason="the reply was cut off before it marked an answer")
-    places = _corrected(row, places)
+    if CORRECTED.search(row.tags):
+        return Reading(reason="the reply corrects itself")
     bold = _bold(cleaned, asked, places)
     found = _concluded(row, places, asked)
     if bold is None or found.answer == bold:
@@ -240,13 +241,6 @@ def _chain_end(row: Row, at: int) -> int:
     return at
 
 
-def _corrected(row: Row, places: list[Place]) -> list[Place]:
-    """Return the numbers behind the last correction, if there are any."""
-    corrections = list(CORRECTED.finditer(row.tags))
-    later = [p for p in places if corrections and p.at >= corrections[-1].end() // 2]
-    return later or ([] if corrections else places)
-
-
 def _bold(cleaned: Cleaned, asked: Asked, places: list[Place]) -> Decimal | None:
     """Return the only number that stands in bold type with nothing but its unit."""
     known = {place.value for place in places}
@@ -279,15 +273,7 @@ def _concluded(row: Row, places: list[Place], asked: Asked) -> Reading[Decimal]:
         return Reading(reason="the reply only repeats numbers of the question")
     if HAS_CJK.search(row.text) and _one(fresh) is None:
         return Reading(reason="the reply gives several numbers")
-    for choose in (
-        _calculated,
-        _keyed,
-        _last_led,
-        _only_fitting,
-        _opening,
-        _only,
-        _by_question,
-    ):
+    for choose in (_calculated, _keyed, _last_led, _only_fitting, _only):
         value = choose(row, fresh, asked)
         if value is not None:
             return Reading(answer=value, tier="inferred")
@@ -335,7 +321,7 @@ def _last_led(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     """Return the number of the last sentence that draws a conclusion."""
     start, end = row.sentence_at(fresh[-1].at)
     led = list(_LED.finditer("\n" + row.part(start, end)[1:]))
-    if not led:
+    if not led or "k" in row.part(start, end):
         return None
     here = [p for p in fresh if start + led[-1].end() // 2 - 1 <= p.at < end] or [
         p for p in fresh if start <= p.at < end
@@ -357,6 +343,8 @@ def _calculated(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     results = [p for p in here if _equation(row, p)]
     if not results or results[-1] is not here[-1] or end < len(row.values):
         return None
+    if "k" in row.part(start, end):
+        return None
     misses = asked.counted and not results[-1].fits and any(p.fits for p in here)
     return None if misses else results[-1].value
 
@@ -368,15 +356,6 @@ def _only_fitting(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
         return value
     start, end = row.sentence_at(fresh[-1].at)
     return _one([p for p in fitting if start <= p.at < end and p.result and end == len(row.values)])
-
-
-def _opening(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
-    """Return the number that a reply begins with, where it concludes no other."""
-    first = fresh[0]
-    if first.at > 1 or row.tags[1 : 2 * first.at + 1].strip(" d"):
-        return None
-    end = row.sentence_at(first.at)[1]
-    return first.value if all(p.at < end for p in fresh) else None
 
 
 def _only(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
@@ -402,42 +381,3 @@ def _only(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
         or len(row.values) <= _SHORT
     )
     return value if related else None
-
-
-def _by_question(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
-    """Return the number whose clause says most of what the question asks."""
-    if len(asked.words) < 2 or len(fresh) > 12 or any(_equation(row, p) for p in fresh):
-        return None
-    shares = dict[Decimal, int]()
-    for n, place in enumerate(fresh):
-        start, end = row.sentence_at(place.at)
-        if n and fresh[n - 1].at >= start:
-            start = fresh[n - 1].at + 1
-        commas = [i for i in range(start + 1, place.at + 1) if row.tags[2 * i] in ",:-("]
-        start = commas[-1] if commas and place.at - commas[-1] > 1 else start
-        text = row.text[row.spans[start][0] : row.spans[min(place.at + 1, end - 1)][1]]
-        words = {stem(w) for w in re.findall(r"[^\W\d_]{2,}", text)}
-        shares[place.value] = max(shares.get(place.value, 0), len(words & asked.words))
-    best = max(shares, key=shares.__getitem__)
-    rest = max((v for k, v in shares.items() if k != best), default=0)
-    return best if shares[best] >= 2 and shares[best] > rest + 1 else None
-
-
-def _ends_line(row: Row, place: Place) -> bool:
-    """Return True if the last line sets a number equal, with at most its unit behind it."""
-    start, end = row.spans[place.at]
-    line = row.text.rstrip().rfind("\n") + 1
-    behind = row.text[end:].strip()
-    words = behind.split()
-    return (
-        line <= start
-        and "=" in row.text[line:start]
-        and len(words) <= _SHORT
-        and behind[-1:] not in tuple("+-=×*/,:(")
-        and (words[-1:] or [""])[0].lower() not in HANGING
-    )
-
-
-def _ends(row: Row, at: int) -> bool:
-    """Return True if a number ends its text but for a unit."""
-    return len(row.values) - at <= 4
