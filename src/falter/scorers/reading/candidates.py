@@ -43,8 +43,8 @@ _FOR = re.compile(
 )
 _LED = re.compile(r"[\n.?>:]s|>(?:. ){0,3}c")
 DOUBT = frozenset("nhfrok")
-_UNMARKED = re.compile(
-    r"c(?:[ (]c)?(?:[ ,]o[ (](?:[dwa][ (])?c|[ ,]f|[ (,]i[ (](?:d[ (])?[rn]|[ (][rn][.\n,])"
+UNMARKED = re.compile(
+    r"c(?:[ (]c)?(?:[ ,]o[ (](?:[dwa][ (])?c|[ ,(]f|[ (,]i[ (](?:d[ (])?[rn]|[ (][rn][.\n,])"
 )
 CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x|[.\n]n[.\n]")
 _BEHIND = re.compile(
@@ -196,7 +196,7 @@ def _claims(row: Row, question: str) -> list[Claim]:
         for mark in (*_MARK.finditer(part), *_NAMED_RIGHT.finditer(part)):
             at = mark.end() - 1 if part[mark.end() - 1] == "c" else mark.start()
             before = part[: mark.start()]
-            if DOUBT.isdisjoint(before[1::2]) and not _UNMARKED.match(part, at):
+            if DOUBT.isdisjoint(before[1::2]) and not UNMARKED.match(part, at):
                 if _clashes(row, (start + at) // 2):
                     claims.append(Claim((start + at) // 2, CLASH))
                     continue
@@ -245,14 +245,16 @@ def _of_lines(row: Row, lines: list[Claim]) -> Iterator[Claim]:
             yield claim
 
 
-def _keyed(row: Row, question: str) -> Iterator[Claim]:
-    """Yield the candidates of lines whose key has a word of the question: "Team: network"."""
+def _keyed(row: Row, question: str) -> list[Claim]:
+    """Return the candidate of the only line whose key has a word of the question: "Team: db"."""
     words = set(re.findall(r"[^\W\d_]{4,}", question.lower()))
+    found = []
     for match in _KEYED.finditer(row.tags):
         first, at = match.start() // 2, (match.end() - 1) // 2
         key = row.text[row.spans[first][0] : row.spans[at - 1][1]].lower()
-        if any(w in words for w in re.findall(r"[^\W\d_]{4,}", key)):
-            yield Claim(at, row.values[at])
+        if not words.isdisjoint(re.findall(r"[^\W\d_]{4,}", key)):
+            found.append(Claim(at, row.values[at]))
+    return found if len(found) == 1 else []
 
 
 def _agreed(row: Row, claims: list[Claim], count: int) -> Reading[int]:

@@ -270,7 +270,8 @@ def _find_yes_no(text: str) -> list[Span]:
         inside = before.endswith(", ")
         if inside and (word not in _STRONG or _GRANTS.match(text, end)):
             continue
-        if _STOPS.match(text, end) or (word in _STRONG and _GOES_ON.match(text, end)):
+        goes_on = word in _STRONG and _GOES_ON.match(text, end) and not text.startswith(" es ", end)
+        if _STOPS.match(text, end) or goes_on:
             own = _OWN_ANSWER.search(before) and not text[end : end + 2].strip(" .*|")
             (asides if own else found).append((start, end, who))
     return sorted([*found, *asides]) if len(asides) < 2 else found

@@ -55,11 +55,12 @@ def _letter_pattern(letters: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str
 def _letters(text: str, letters: tuple[str, ...]) -> list[Span]:
     """Return the letters of a text that name an option."""
     pattern, numbers = _letter_pattern(letters)
-    whole = sum(map(str.isalnum, text[:20])) == 1 and len(text) < 20
+    if sum(map(str.isalnum, text[:20])) == 1 and len(text) < 20:
+        return [(0, len(text), numbers[c]) for c in text if c in numbers]
     return [
         (match.start(), match.end(), numbers[match[0]])
         for match in pattern.finditer(text)
-        if whole or _names_option(text, match, match[0] in letters)
+        if _names_option(text, match, match[0] in letters)
     ]
 
 

@@ -8,7 +8,13 @@ from decimal import Decimal
 from typing import Any
 
 from falter.records.lazy_regex import late_regex
-from falter.scorers.reading.candidates import CORRECTED, DOUBT, MAX_MENTIONS, WITHDRAWN
+from falter.scorers.reading.candidates import (
+    CORRECTED,
+    DOUBT,
+    MAX_MENTIONS,
+    UNMARKED,
+    WITHDRAWN,
+)
 from falter.scorers.reading.cleaning import Cleaned, clean, is_cut
 from falter.scorers.reading.fields import set_off, taken
 from falter.scorers.reading.numerals import Number, numbers_in, without_latex
@@ -204,7 +210,7 @@ def _marked(row: Row, numbers: Sequence[Number], places: list[Place]) -> Reading
                 continue
             at = _chain_end(row, at)
             place = known.get(at)
-            if place is None or place.weak or joined(row, at):
+            if place is None or place.weak or joined(row, at) or UNMARKED.match(row.tags, 2 * at + 1):
                 return Reading(reason="the marked answer is no single number")
             values.append(numbers[row.values[at]].value)
             ends.append(at)
@@ -350,12 +356,13 @@ def _calculated(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
 
 
 def _only_fitting(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
-    """Return the only number with what was asked for behind it; of several the last result."""
+    """Return the only number with what was asked for behind it, if no "but" gives another."""
     fitting = [p for p in fresh if p.fits]
-    if (value := _one(fitting)) is not None:
-        return value
-    start, end = row.sentence_at(fresh[-1].at)
-    return _one([p for p in fitting if start <= p.at < end and p.result and end == len(row.values)])
+    value = _one(fitting)
+    others = [p.at for p in fresh if p.value != value]
+    if value is None or (others and "b" in row.tags[2 * fitting[0].at : 2 * others[-1]]):
+        return None
+    return value
 
 
 def _only(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:

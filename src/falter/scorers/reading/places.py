@@ -158,7 +158,9 @@ _LIMIT = late_regex(
     re.IGNORECASE,
 )
 _PAIRED = late_regex(
-    r"\d\s?(?:[-–—]|to|bis|à|or|oder|ou|o|a)\s?[$€£]?(?:[a-z] = )?\Z", re.IGNORECASE
+    r"\d\s?(?:(?:[-–—]|to|bis|à|or|oder|ou|o|a)\s?[$€£]?(?:[a-z] = )?|(?:and|und|et|y|e|en) [a-z] = )"
+    r"\Z",
+    re.IGNORECASE,
 )
 _UNSOLVED = late_regex(r"\d[a-z]\s?=\s?\Z|[=+*·-]\s?[a-z]\s?=\s?\Z")
 _RESULT = late_regex(
