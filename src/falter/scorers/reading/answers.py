@@ -273,7 +273,7 @@ def _told(text: str, asked: frozenset[str]) -> str | None:
     for start, end in sentences(text)[:6]:
         sentence = text[start:end]
         found = len(_stems(sentence) & asked) / len(asked)
-        if found > share and not sentence.endswith("?"):
+        if found and found >= share and not sentence.endswith("?"):
             best, share = sentence, found
     if share < 0.3:
         return None

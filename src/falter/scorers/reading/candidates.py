@@ -333,7 +333,7 @@ def _inferred(row: Row, count: int) -> Reading[int]:
         return Reading(answer=last, tier="inferred")
     if is_long and firm:
         return Reading(reason="a long reply that concludes nothing")
-    if len(firm) == 1 and not soft - firm:
+    if len(firm) == 1 and not soft - firm and at == 0:
         return Reading(answer=firm.pop(), tier="inferred")
     if firm:
         return Reading(reason=f"the reply names {len(firm)} candidates")
