@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.candidates import (
+    MAX_MENTIONS,
     NO_CANDIDATE,
     Finder,
     Span,
@@ -263,7 +264,7 @@ def _spoken() -> _Index:
 def _find_yes_no(text: str) -> list[Span]:
     """Return the words that say yes or no where they stand as an answer does."""
     found, asides = list[Span](), list[Span]()
-    for start, end, who in _spoken().find(text):
+    for start, end, who in _spoken().find(text)[-2 * MAX_MENTIONS :]:
         before, word = text[max(0, start - 80) : start], text[start:end].lower()
         if not _OPENS.search(before[-30:]) or _IDLE.match(text, end):
             continue

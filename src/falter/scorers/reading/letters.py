@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 
 from falter.records.lazy_regex import late_regex
-from falter.scorers.reading.candidates import Finder, Span, settle
+from falter.scorers.reading.candidates import MAX_MENTIONS, Finder, Span, settle
 from falter.scorers.reading.cleaning import clean, is_cut
 from falter.scorers.reading.labels import MOST, folded, label_finder
 from falter.scorers.reading.phrases import LANGUAGES, words_of
@@ -59,7 +59,7 @@ def _letters(text: str, letters: tuple[str, ...]) -> list[Span]:
         return [(0, len(text), numbers[c]) for c in text if c in numbers]
     return [
         (match.start(), match.end(), numbers[match[0]])
-        for match in pattern.finditer(text)
+        for match in [*pattern.finditer(text)][-2 * MAX_MENTIONS :]
         if _names_option(text, match, match[0] in letters)
     ]
 

@@ -26,6 +26,7 @@ from falter.scorers.reading.places import (
     Place,
     asked_of,
     joined,
+    place_at,
     places_in,
     stem,
 )
@@ -114,10 +115,10 @@ def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Readi
     cleaned.is_whole &= len(numbers) < MAX_MENTIONS
     row = tag_text(text, [(n.start, n.end, i) for i, n in enumerate(numbers)], question)
     refused = refusal_at(row)
-    places = places_in(row, numbers, asked)
-    marked = _marked(row, numbers, places)
+    marked = _marked(row, numbers, asked)
     if marked is not None:
         return marked
+    places = places_in(row, numbers, asked)
     short = _short(row, numbers, places)
     if short is not None:
         return Reading(answer=short, tier="stated")
@@ -194,12 +195,14 @@ def _is_alone(row: Row, sentence: tuple[int, int], places: list[Place], *, whole
     )
 
 
-def _marked(row: Row, numbers: Sequence[Number], places: list[Place]) -> Reading[Decimal] | None:
+def _marked(row: Row, numbers: Sequence[Number], asked: Asked) -> Reading[Decimal] | None:
     """Return the number that a mark gives: "the answer is", "Answer:"."""
-    values, ends, known = list[Decimal](), list[int](), {place.at: place for place in places}
+    values, ends = list[Decimal](), list[int]()
     headed = [(m.end() - 2) // 2 for m in _HEADED.finditer(row.tags)]
-    if len({row.values[at] for at in headed}) == 1 and headed[0] in known:
-        return Reading(answer=known[headed[0]].value, tier="stated")
+    if len({row.values[at] for at in headed}) == 1:
+        place = place_at(row, headed[0], numbers, asked)
+        if place is not None:
+            return Reading(answer=place.value, tier="stated")
     for first, end in row.sentences():
         part = row.part(first, end)
         if part[-1] == "?" or "c" not in part:
@@ -209,7 +212,7 @@ def _marked(row: Row, numbers: Sequence[Number], places: list[Place]) -> Reading
             if not DOUBT.isdisjoint(part[: mark.start()][1::2]):
                 continue
             at = _chain_end(row, at)
-            place = known.get(at)
+            place = place_at(row, at, numbers, asked)
             if place is None or place.weak or joined(row, at) or UNMARKED.match(row.tags, 2 * at + 1):
                 return Reading(reason="the marked answer is no single number")
             values.append(numbers[row.values[at]].value)

@@ -184,18 +184,20 @@ _FIRST = late_regex(r"\s?([%€$£¥°]|[^\W\d_]+(?:/[^\W\d_]+)?)(?:\s([^\W\d_]+
 
 def places_in(row: Row, numbers: Sequence[Number], asked: Asked) -> list[Place]:
     """Return the numbers of a row that may be its answer."""
-    found = []
-    for n, number in enumerate(row.values):
-        if number < 0:
-            continue
-        _, start, end = numbers[number]
-        before, after = row.text[max(0, start - 32) : start], row.text[end : end + 40]
-        if _is_term(before, after) or _is_label(before, after, numbers[number], asked):
-            continue
-        asks = row.tags.find("?", 2 * n, 2 * n + CLAUSE_TAGS)
-        if asks < 0 or set(row.tags[2 * n + 2 : asks]) & set("\n.>"):
-            found.append(_place(row, n, numbers[number], before, after, asked))
-    return found
+    found = (place_at(row, n, numbers, asked) for n, value in enumerate(row.values) if value >= 0)
+    return [place for place in found if place is not None]
+
+
+def place_at(row: Row, n: int, numbers: Sequence[Number], asked: Asked) -> Place | None:
+    """Return the number of an item with what its place says of it; None if it is no answer."""
+    number = numbers[row.values[n]]
+    before, after = row.text[max(0, number.start - 32) : number.start], row.text[number.end : number.end + 40]
+    if _is_term(before, after) or _is_label(before, after, number, asked):
+        return None
+    asks = row.tags.find("?", 2 * n, 2 * n + CLAUSE_TAGS)
+    if asks >= 0 and not set(row.tags[2 * n + 2 : asks]) & set("\n.>"):
+        return None
+    return _place(row, n, number, before, after, asked)
 
 
 _TERM = late_regex(r"\s?[%)]*\s?=")
