@@ -31,8 +31,9 @@ _SPECIAL = (
     r"(?:</?s>|<\|[\w-]{2,30}\|>|\[/?INST\]|<(?:start|end)_of_turn>|<eos>|<bos>|<\|?endoftext\|?>)"
 )
 _TURN = late_regex(rf"\A(?:\s{{0,9}}{_SPECIAL}\s{{0,9}}(?:assistant\s{{0,9}}\n)?){{1,9}}", re.I)
+_TOKEN = late_regex(_SPECIAL, re.IGNORECASE)
 _TURN_END = late_regex(
-    rf"{_SPECIAL}|\n[ \t]*(?:#+ ?)?(?:human|user|assistant|instruction|system) ?:", re.IGNORECASE
+    r"\n[ \t]*(?:#+ ?)?(?:human|user|assistant|instruction|system) ?:", re.IGNORECASE
 )
 _SEQUEL = late_regex(
     r"\n[ \t*#]{0,9}(?:next )?(?:question|q|frage|pregunta|domanda|vraag|pergunta|問題|質問)"
@@ -148,7 +149,7 @@ def _without_sequel(text: str) -> str:
         text = _TURN.sub("", text)
     if "\n" not in text and "<" not in text and "[" not in text:
         return text
-    for end in (_TURN_END, _SEQUEL):
+    for end in (*([_TOKEN] if "<" in text or "[" in text else ()), _TURN_END, _SEQUEL):
         found = end.search(text)
         if found and text[: found.start()].strip():
             text = text[: found.start()].strip()

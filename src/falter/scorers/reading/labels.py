@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
+from itertools import islice
 
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.candidates import (
@@ -93,6 +94,12 @@ class _Index:
     def _add(self, words: tuple[str, ...], n: int) -> None:
         self.by_word.setdefault(words[0], []).append((words[1:], n))
 
+    @cached_property
+    def longest(self) -> int:
+        """The words that a label may have, an "and" before each of them."""
+        rests = (rest for known in self.by_word.values() for rest, _ in known)
+        return 1 + 2 * max(map(len, rests), default=0)
+
     def find(self, text: str) -> list[Span]:
         """Return the labels of a text: where each begins and ends, and its number."""
         low = folded(text)
@@ -101,20 +108,18 @@ class _Index:
             n = self.names.get(name, self.names.get(name.replace("-", "")))
             if n is not None:
                 return [(0, len(text), n)]
-        words = [(m.start(), m.end(), m[0]) for m in _WORD.finditer(low)]
-        found, at = list[Span](), 0
-        while at < len(words):
-            word = words[at][2]
-            if word not in self.by_word and word[:_STEM] not in self.by_stem:
-                at += 1
+        by_word, by_stem, found, behind = self.by_word, self.by_stem, list[Span](), 0
+        hits = [m for m in _WORD.finditer(low) if m[0] in by_word or m[0][:_STEM] in by_stem]
+        for hit in hits:
+            if hit.start() < behind:
                 continue
-            count, who = self._match(low, words, at)
-            if count and self._is_cased(text, words[at][0], words[at + count - 1][1], who):
-                found.append((words[at][0], words[at + count - 1][1], who))
-            at += max(1, count)
-        if self.symbols:
-            found = self._with_symbols(text, found)
-        return found
+            further = islice(_WORD.finditer(low, hit.start()), self.longest)
+            words = [(m.start(), m.end(), m[0]) for m in further]
+            count, who = self._match(low, words, 0)
+            if count and self._is_cased(text, words[0][0], words[count - 1][1], who):
+                behind = words[count - 1][1]
+                found.append((hit.start(), behind, who))
+        return self._with_symbols(text, found) if self.symbols else found
 
     def _with_symbols(self, text: str, found: list[Span]) -> list[Span]:
         """Return the labels that are formulas or signs too, the longest first."""

@@ -68,6 +68,8 @@ def _names_option(text: str, match: re.Match[str], as_written: bool) -> bool:
     """Return True if a letter stands as one names an option, and is no word and no variable."""
     start, end = match.span()
     before, after = text[max(0, start - 24) : start], text[end : end + 10]
+    if not as_written and not _ENDS.match(after):
+        return False
     closed = after[:1] in (")", "]") and after[:1] != ""
     if closed and before[-1:] in ("(", "[") and not before[-2:-1].isalnum():
         return True
@@ -78,7 +80,7 @@ def _names_option(text: str, match: re.Match[str], as_written: bool) -> bool:
         return False  # a function, its variable, or more than the letter in the brackets
     named = _NAMES_LETTER.search(before) is not None
     if not as_written:
-        return named and _ENDS.match(after) is not None
+        return named
     if "=" in text and not named:
         return False  # a variable
     if after[:1] in ("'", "’", "-", "/", "&") or _COMPUTES.match(after):

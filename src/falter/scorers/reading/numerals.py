@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal, DivisionByZero, InvalidOperation, Overflow
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -185,7 +185,8 @@ def _spelled(low: str) -> Iterator[Number]:
     known = vocabulary()
     number, start, end = _Sum(), 0, 0
     compounds = any(name in low for pair in _COMPOUND for name in pair)
-    for match in _WORD.finditer(low):
+    found: Iterable[re.Match[str]] = _WORD.finditer(low)
+    for match in found if compounds else [m for m in found if m[0] in known.words]:
         word = match[0]
         value = known.words.get(word)
         if value is None and compounds and 6 <= len(word) <= _LETTERS:
