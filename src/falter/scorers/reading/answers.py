@@ -283,6 +283,8 @@ def _told(text: str, asked: frozenset[str]) -> str | None:
 
 
 _DOUBTED = late_regex(r"\b(?:might|could|maybe|perhaps|possibly|may|thought|seems?)\b", re.I)
+
+
 def _added(sentence: str, asked: frozenset[str]) -> str | None:
     """Return the words of a sentence beside its copula that are not those of the question."""
     row = tag_text(sentence)

@@ -177,7 +177,9 @@ _REPLACED = late_regex(
     re.IGNORECASE,
 )
 _PLACEHOLDER = late_regex(
-    r"\s*(?:<[^<>]*>|\.{2,}|…|\[[^\[\]]*\]|string|number|integer|boolean|your .*|\w+(?:[/|]\w+)+)\s*", re.I
+    r"\s*(?:<[^<>]*>|\.{2,}|…|\[[^\[\]]*\]|string|number|integer|boolean|your .*"
+    r"|\w+(?:[/|]\w+)+)\s*",
+    re.IGNORECASE,
 )
 
 

@@ -213,7 +213,12 @@ def _marked(row: Row, numbers: Sequence[Number], asked: Asked) -> Reading[Decima
                 continue
             at = _chain_end(row, at)
             place = place_at(row, at, numbers, asked)
-            if place is None or place.weak or joined(row, at) or UNMARKED.match(row.tags, 2 * at + 1):
+            if (
+                place is None
+                or place.weak
+                or joined(row, at)
+                or UNMARKED.match(row.tags, 2 * at + 1)
+            ):
                 return Reading(reason="the marked answer is no single number")
             values.append(numbers[row.values[at]].value)
             ends.append(at)

@@ -158,8 +158,8 @@ _LIMIT = late_regex(
     re.IGNORECASE,
 )
 _PAIRED = late_regex(
-    r"\d\s?(?:(?:[-–—]|to|bis|à|or|oder|ou|o|a)\s?[$€£]?(?:[a-z] = )?|(?:and|und|et|y|e|en) [a-z] = )"
-    r"\Z",
+    r"\d\s?(?:(?:[-–—]|to|bis|à|or|oder|ou|o|a)\s?[$€£]?(?:[a-z] = )?"
+    r"|(?:and|und|et|y|e|en) [a-z] = )\Z",
     re.IGNORECASE,
 )
 _UNSOLVED = late_regex(r"\d[a-z]\s?=\s?\Z|[=+*·-]\s?[a-z]\s?=\s?\Z")
@@ -191,7 +191,10 @@ def places_in(row: Row, numbers: Sequence[Number], asked: Asked) -> list[Place]:
 def place_at(row: Row, n: int, numbers: Sequence[Number], asked: Asked) -> Place | None:
     """Return the number of an item with what its place says of it; None if it is no answer."""
     number = numbers[row.values[n]]
-    before, after = row.text[max(0, number.start - 32) : number.start], row.text[number.end : number.end + 40]
+    before, after = (
+        row.text[max(0, number.start - 32) : number.start],
+        row.text[number.end : number.end + 40],
+    )
     if _is_term(before, after) or _is_label(before, after, number, asked):
         return None
     asks = row.tags.find("?", 2 * n, 2 * n + CLAUSE_TAGS)
