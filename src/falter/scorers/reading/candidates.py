@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.cleaning import Cleaned
-from falter.scorers.reading.fields import SEVERAL, objects, set_off
-from falter.scorers.reading.phrases import HAS_CJK, Row, all_stop_words, refusal_at, tag_text
+from falter.scorers.reading.fields import SEVERAL, set_off
+from falter.scorers.reading.phrases import HAS_CJK, Row, refusal_at, tag_text
 from falter.scorers.reading.reading import Reading
 
 Span = tuple[int, int, int]
@@ -124,24 +123,13 @@ def _set_off(reply: Cleaned, find: Finder) -> Reading[int] | None:
     """Return the candidate in a box, an answer tag, an object or a ticked line, if there is one."""
     found = set_off(reply, lambda value: only(str(value), find), _VALUE_KEYS, None)
     if found is not None and found.answer is None and found.reason != SEVERAL:
-        found = _weighed(objects(reply.raw)[-1], find) or (found if len(reply.raw) < 300 else None)
+        found = found if len(reply.raw) < 300 else None
     if found is None and _TICK.search(reply.text):
         ticked = set[int]()
         for line in reply.text.split("\n"):
             ticked |= {who for _, _, who in find(line)[:2]} if _TICK.search(line) else set()
         found = Reading(answer=ticked.pop(), tier="stated") if len(ticked) == 1 else None
     return found
-
-
-def _weighed(value: dict[str, Any], find: Finder) -> Reading[int] | None:
-    """Return the key with the highest number of an object whose keys are the candidates."""
-    if len(value) == 1 and isinstance(inner := next(iter(value.values())), dict):
-        value = inner
-    weights = {only(str(key), find): weight for key, weight in value.items()}
-    if None in weights or not all(isinstance(weight, (int, float)) for weight in weights.values()):
-        return None
-    best = [who for who, weight in weights.items() if weight == max(weights.values())]
-    return Reading(answer=best[0], tier="stated") if len(best) == 1 else None
 
 
 def _in_prose(
@@ -157,8 +145,6 @@ def _in_prose(
     if not reply.is_whole:
         return Reading(reason="the reply is too long, and its end marks no answer")
     refused = refusal_at(row)
-    if refused is not None and _is_reason(row, refused):
-        refused = None
     if refused is not None:
         row = _tail(row, refused + 1)
         if not _COMMITTED.search(row.tags):
@@ -172,17 +158,6 @@ def _in_prose(
         firm = any(who in _affirmed(row, *s)[0] for s in row.sentences())
         return Reading(answer=who, tier="stated") if firm else found
     return found if bold <= {found.answer} else Reading(reason=SEVERAL)
-
-
-_BECAUSE = late_regex(
-    r"[,\s]{1,3}because\b(?![^.!?\n]*\b(?:i|we|can(?:not|['’]t| not))\b)", re.IGNORECASE
-)
-
-
-def _is_reason(row: Row, at: int) -> bool:
-    """Return True in a first sentence that gives its reason: "login, because it is missing"."""
-    _, end = next(iter(row.sentences()))
-    return row.values[0] >= 0 and at < end and bool(_BECAUSE.match(row.text, row.spans[0][1]))
 
 
 def _claims(row: Row, question: str) -> list[Claim]:
@@ -385,9 +360,3 @@ def in_brackets(row: Row, n: int) -> bool:
         return False
     closed = row.text.find(")", end, end + 150)
     return closed - opened > end - start + 4
-
-
-def content_words(text: str) -> set[str]:
-    """Return the stems of a text's words that are not the commonest."""
-    known = all_stop_words()
-    return {w[:_STEM] for w in _WORDS.findall(text.lower()) if w not in known}

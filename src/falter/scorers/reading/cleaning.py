@@ -107,7 +107,7 @@ def answer_part(reply: str) -> tuple[str, bool, str]:
     if behind is not None:
         text = behind
     elif _OPENED.search(text[:LONGEST]):
-        text = _last_mark(text[-LONGEST:])
+        text = ""
     if not text.strip():
         return "", True, THOUGHTS_ONLY if reply.strip() else "the reply is empty"
     if len(text) > LONGEST:
@@ -131,15 +131,6 @@ def _behind_thoughts(text: str) -> str | None:
     for match in _CLOSED.finditer(text):
         end = match.end()
     return text[end:] if end else None
-
-
-def _last_mark(text: str) -> str:
-    """Return the marked answer in the last two lines of thoughts that never end."""
-    lines = [line for line in text.strip().split("\n") if line.strip()][-2:]
-    for n, line in enumerate(lines):
-        if _FINAL_LINE.match(line):
-            return "\n".join(lines[n:])
-    return ""
 
 
 def _without_sequel(text: str) -> str:

@@ -11,20 +11,14 @@ from itertools import islice
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.candidates import (
     MAX_MENTIONS,
-    NO_CANDIDATE,
     Finder,
     Span,
-    content_words,
     settle,
 )
-from falter.scorers.reading.cleaning import Cleaned, clean, is_cut
-from falter.scorers.reading.fields import objects
+from falter.scorers.reading.cleaning import clean, is_cut
 from falter.scorers.reading.phrases import (
     LANGUAGES,
-    all_stop_words,
     phrases,
-    refusal_at,
-    tag_text,
 )
 from falter.scorers.reading.reading import Reading
 
@@ -301,90 +295,7 @@ def read_yes_no(reply: str, question: str = "", *, cut: bool = False) -> Reading
         return Reading(reason="the reply says yes under a condition, or both")
     found = settle(cleaned, _find_yes_no, 0, question, opens=True)
     if found.answer is None:
-        found = _by_flag(cleaned, question) or found
-    if found.answer is None and question and found.reason == NO_CANDIDATE:
-        found = _restated(cleaned.text, question)
-    if found.answer is None:
         return Reading(reason=found.reason)
     if found.tier == "inferred" and (cut or is_cut(cleaned.text)):
         return Reading(reason="the reply was cut off before it marked an answer")
     return Reading(answer=("yes", "no")[found.answer], tier=found.tier)
-
-
-_REVERSED = late_regex(r"^(?:no|not|un|in|im|is_?not|missing|without|lacks|error)|n't", re.I)
-
-
-def _by_flag(cleaned: Cleaned, question: str) -> Reading[int] | None:
-    """Return the only truth value of the last object, or the only one that the question names."""
-    found = objects(cleaned.raw) if "{" in cleaned.raw else []
-    flags = {str(k): v for k, v in found[-1].items() if isinstance(v, bool)} if found else {}
-    if len(flags) > 1:
-        asked = content_words(question)
-        flags = {k: v for k, v in flags.items() if content_words(k.replace("_", " ")) & asked}
-    if len(flags) != 1 or _REVERSED.search(next(iter(flags))):
-        return None
-    return Reading(answer=YES if next(iter(flags.values())) else NO, tier="stated")
-
-
-_PRONOUN = late_regex(
-    r"[\W_]*(?:\w+,? )?(?:it|they|he|she|this|that|you|there|er|sie|es|il|elle|ça|ello|hij|het"
-    r"|ele|ela)\b",
-    re.IGNORECASE,
-)
-
-
-def _restated(text: str, question: str) -> Reading[int]:
-    """Return yes for a sentence with all words of the question in their order, no if it denies.
-
-    A pronoun may stand for the first of the words in a sentence that draws a conclusion.
-    """
-    unread: Reading[int] = Reading(reason="the reply says neither yes nor no")
-    asked = _last_question(question)
-    wanted = _stems(asked)
-    row = tag_text(text, (), question)
-    if len(wanted) < 2 or refusal_at(row) is not None or "p" in row.tags or "x" in row.tags:
-        return unread
-    known: int | None = None
-    denied = tag_text(asked).tags.count("n")
-    for start, end in row.sentences():
-        part = row.part(start, end)
-        if part[-1] == "?" or set(part[1::2]) & {"h", "f", "o", "j", "u"}:
-            continue
-        sentence = text[row.spans[start][0] : row.spans[end - 1][1]]
-        said = [_positive(word, wanted) for word in _stems(sentence, keep=True)]
-        flips = sum(flip for _, flip in said)
-        led = end == len(row.spans) and _PRONOUN.match(sentence)
-        most = len(wanted) // 2 if led else 0
-        if not any(_in_order(wanted[k:], [word for word, _ in said]) for k in range(most + 1)):
-            continue
-        who = YES if (part.count("n") + part.count("r") + flips - denied) % 2 == 0 else NO
-        if known not in (None, who):
-            return Reading(reason="the reply says the question's words both ways")
-        known = who
-    return unread if known is None else Reading(answer=known, tier="inferred")
-
-
-def _last_question(question: str) -> str:
-    """Return the last sentence of a question that asks; all of it if none does."""
-    asking = re.findall(r"[^.?!\n]*\?", question[-2000:])
-    return asking[-1] if asking else question[-300:]
-
-
-def _stems(text: str, *, keep: bool = False) -> list[str]:
-    """Return the stems of a text's words but the commonest; with `keep`, whole words."""
-    known = all_stop_words()
-    words = (w for w in re.findall(r"[^\W_]{2,}", folded(text)) if w not in known)
-    return [w if keep else w[:5] for w in words]
-
-
-def _positive(word: str, wanted: Sequence[str]) -> tuple[str, bool]:
-    """Return the stem of a word, and whether it denies one that is wanted: "invalid"."""
-    for prefix in _NEGATED:
-        if word.startswith(prefix) and word[len(prefix) :][:5] in wanted:
-            return word[len(prefix) :][:5], True
-    return word[:5], False
-
-
-def _in_order(wanted: Sequence[str], said: Sequence[str]) -> bool:
-    rest = iter(said)
-    return all(word in rest for word in wanted)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.candidates import MAX_MENTIONS, Finder, Span, settle
 from falter.scorers.reading.cleaning import clean, is_cut
 from falter.scorers.reading.labels import MOST, folded, label_finder
-from falter.scorers.reading.phrases import LANGUAGES, words_of
 from falter.scorers.reading.reading import Reading
 
 _COUNTED = late_regex(
@@ -92,42 +91,6 @@ def _names_option(text: str, match: re.Match[str], as_written: bool) -> bool:
     return True
 
 
-@cache
-def _places() -> tuple[re.Pattern[str], dict[str, int]]:
-    """Return the expression for "the second option", and the place of each ordinal."""
-    places: dict[str, int] = {}
-    for language in LANGUAGES:
-        lists = words_of(language)
-        for n, forms in enumerate(lists.get("ordinals", "").split(",")):
-            places |= dict.fromkeys((form.strip() for form in forms.split("|")), n)
-        places |= dict.fromkeys((form.strip() for form in lists.get("last", "").split(",")), -1)
-    ordinal = "|".join(sorted(map(re.escape, places), key=len, reverse=True))
-    noun = (
-        r"(?:option|choice|answer|one|alternative|antwort|möglichkeit|aussage|statement|réponse"
-        r"|proposition|opción|respuesta|opzione|risposta|optie|antwoord|opção|resposta|の?選択肢)"
-    )
-    return re.compile(
-        rf"(?<!\w)(?:(?P<one>{ordinal})\s?{noun}\b|(?:option|choice|answer|opción|opzione|réponse)"
-        rf" (?:number )?(?P<two>{ordinal})\b"
-        rf"|(?:the|die|der|das|la|le|el|il|de|het|a|o) (?P<three>{ordinal})(?=[.!]?\s*\Z))",
-        re.IGNORECASE,
-    ), places  # fmt: skip
-
-
-def _by_place(text: str, count: int) -> list[Span]:
-    """Return the options that a text names by their places."""
-    pattern, places = _places()
-    words = set(text.lower().replace(".", " ").replace("*", " ").split())
-    if words.isdisjoint(places) and "目" not in text and "最" not in text:
-        return []
-    found = []
-    for match in pattern.finditer(text):
-        place = places[(match["one"] or match["two"] or match["three"]).lower()]
-        if place < count:
-            found.append((match.start(), match.end(), place % count))
-    return found
-
-
 def _is_term(text: str, start: int, end: int, who: int) -> bool:
     """Return True for an option's text that is part of a longer formula."""
     if re.search(r"[^\W\d_]{3}", text[start:end]):
@@ -148,12 +111,8 @@ def option_finder(letters: Sequence[str], texts: Sequence[str]) -> Finder:
         for start, end, _ in named_texts:
             covered[start:end] = b"\1" * (end - start)
         taken = [span for span in named_texts if not _is_term(text, *span)]
-        for spans in (_letters(text, named) if named else [], _by_place(text, len(texts))):
-            for start, end, who in spans:
-                if not any(covered[start:end]):
-                    taken.append((start, end, who))
-                    covered[start:end] = b"\1" * (end - start)
-        return sorted(taken)
+        letters = _letters(text, named) if named else []
+        return sorted([*taken, *(span for span in letters if not any(covered[span[0] : span[1]]))])
 
     return find
 

@@ -107,8 +107,6 @@ def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Readi
     if asked.rated:
         text = _OUT_OF.sub(r"\1", text)
     numbers = numbers_in(text, commas=asked.commas)
-    if (none := _NONE.match(text)) and (not numbers or numbers[0].start >= none.end()):
-        numbers.insert(0, Number(Decimal(0), none.start(1), none.end(1)))
     if not numbers:
         return Reading(reason="the reply holds no number")
     numbers = numbers[-MAX_MENTIONS:]
@@ -139,13 +137,6 @@ def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Readi
     if found.answer is None or any(p.value == bold and _is_led(row, p.at) for p in places):
         return Reading(answer=bold, tier="inferred")
     return Reading(reason="the number in bold is not the one concluded")
-
-
-_NONE = late_regex(
-    r"\W*(none|not one|not a single one|nobody|no one|keine[rsn]?|aucune?|ninguno|nessuno|geen)\b"
-    r"(?= of (?:them|these|the)|\s*[,—–])",
-    re.IGNORECASE,
-)
 
 
 def _shortened(text: str) -> str:
@@ -279,50 +270,17 @@ def _concluded(row: Row, places: list[Place], asked: Asked) -> Reading[Decimal]:
     if not firm:
         return Reading(reason="the reply affirms no number")
     fresh = [place for place in firm if not place.given]
-    if not fresh and (value := _keyed(row, firm, asked)) is not None:
-        return Reading(answer=value, tier="inferred")
     if not fresh:
         fresh = [place for place in firm if place.result and place.fits]
     if not fresh:
         return Reading(reason="the reply only repeats numbers of the question")
     if HAS_CJK.search(row.text) and _one(fresh) is None:
         return Reading(reason="the reply gives several numbers")
-    for choose in (_calculated, _keyed, _last_led, _only_fitting, _only):
+    for choose in (_calculated, _last_led, _only_fitting, _only):
         value = choose(row, fresh, asked)
         if value is not None:
             return Reading(answer=value, tier="inferred")
     return Reading(reason=f"the reply gives {len({p.value for p in fresh})} numbers")
-
-
-_KEY = late_regex(
-    r"(?:\A|[^\d\s]\s|\n[\W_]*|[.!?:]\s+)([^\W\d_]+)\s(?:of\s[^\n.=:]{1,40}\s)?=\s?[$€£]?\Z"
-    r"|(?<![^\W_])([a-z])\s?=\s?[$€£]?\Z|(?:\A|\n)[\W_]*(?:[^\W\d_]+ )?([^\W\d_]+)[:：]\s?[$€£]?\Z"
-    r"|\b(?:the|der|die|das|la|le|el|il|lo|de|het|o"
-    r"|a) (?:[^\W\d_]+ )?([^\W\d_]+) (?:of [^\n.=:]{1,40} )?"
-    r"(?:is|was|ist|est|es|è|é|lautet|beträgt) (?:about |approximately |roughly "
-    r"|exactly )?[$€£]?\Z",
-    re.IGNORECASE,
-)
-
-
-def _keyed(row: Row, firm: list[Place], asked: Asked) -> Decimal | None:
-    """Return the number that is set equal to a word of the question: "Median = 4", "x = 5"."""
-    values, last = list[Decimal](), 0
-    for place in firm:
-        start = row.spans[place.at][0]
-        match = _KEY.search(row.text, max(0, start - 80), start)
-        word = match and next(filter(None, match.groups()))
-        if asked.counted and not place.fits and any(p.fits for p in firm):
-            continue
-        if word and (
-            stem(word) in asked.words or (match and match[2] and word.lower() in asked.symbols)
-        ):
-            values.append(place.value)
-            last = start
-    later = [p for p in firm if values and _equation(row, p) and p.value != values[-1]]
-    if later and row.spans[later[-1].at][0] > last:
-        return None
-    return values[-1] if values and len(set(values)) == 1 else None
 
 
 def _one(places: Sequence[Place]) -> Decimal | None:

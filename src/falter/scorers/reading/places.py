@@ -50,7 +50,6 @@ class Asked:
     commas: bool | None = None
     dated: bool = False
     rated: bool = False
-    symbols: frozenset[str] = frozenset()
 
 
 _COUNTED = late_regex(
@@ -103,9 +102,8 @@ def asked_of(question: str) -> Asked:
         counted.add("perce")
     given = frozenset(n.value for n in numbers_in(without_latex(text)))
     commas = writes_commas(text, 3) or None
-    symbols = frozenset(m.lower() for m in re.findall(r"(?<![^\W_])[b-zB-Z](?![^\W_])", text))
     dated, rated = _DATED.search(text) is not None, _RATED.search(text) is not None
-    return Asked(given, words, frozenset(counted), scale, commas, dated, rated, symbols)
+    return Asked(given, words, frozenset(counted), scale, commas, dated, rated)
 
 
 KNOWN_UNITS = frozenset(
@@ -178,7 +176,10 @@ _OPERATOR = late_regex(
 _AFTER_OPERATOR = late_regex(
     r"(?:[+×*÷/^·]|[\d)]\s[-−x]|\b(?:times|plus|minus|by|mal))\s?\(?[$€£]?\Z"
 )
-_RANGE = late_regex(r"\s?(?:[-–—]|to|bis|à|or|oder|ou|o)\s(?:[a-z] = )?[$€£-]?\d|[-–—][$€£]?\d")
+_RANGE = late_regex(
+    r"\s?(?:[-–—]|to|bis|à|or|oder|ou|o)\s(?:[a-z] = )?[$€£-]?\d|[-–—][$€£]?\d"
+    r"|\s(?:and|und|et|y|e|en) [a-z] = "
+)
 _FIRST = late_regex(r"\s?([%€$£¥°]|[^\W\d_]+(?:/[^\W\d_]+)?)(?:\s([^\W\d_]+))?(?:\s([^\W\d_]+))?")
 
 
