@@ -54,8 +54,6 @@ _WEAKENED = re.compile(r"(?:[ (]c)?(?:[ ,]o|[ ,](?:d[ ])?[hj]|[ ,]f)")
 _NO_DENIAL = str.maketrans("nrk", "www")
 _JOINED = re.compile(r"(?:[ (,:]|[ (,][oe][ (](?:[dwa][ (])?)c|\.c(?=[.\n])")
 WITHDRAWN = re.compile(r"[.\n]b[^.\n]*[zp]")
-_WORDS = re.compile(r"[^\W\d_]{3,}")
-_STEM = 5  # letters that forms of one word share
 _LONG, _END = 400, 3  # characters of a reply that has to draw a conclusion, in its last sentences
 CLAUSE_TAGS = 120  # before a candidate that are looked at: 60 words
 CLAUSE = re.compile(r"[,(](?=[^con])|[:>-]|b")

@@ -88,16 +88,13 @@ def clean(reply: str, *, keeps_tags: bool = False) -> Cleaned:
     if reason:
         return Cleaned(reason=reason)
     boxed = tuple(_boxed(raw)) if "boxed" in raw else ()
-    bold = tuple((m[1] or m[2]).strip() for m in _BOLD.finditer(raw)) if _marked(raw) else ()
+    spans = _BOLD.finditer(raw) if "**" in raw or "__" in raw else ()
+    bold = tuple((m[1] or m[2]).strip() for m in spans)
     tagged: tuple[str, ...] = ()
     if "<" in raw and not keeps_tags:
         tagged = tuple(m[2].strip() for m in _ANSWER_TAG.finditer(raw))
     text = plain(raw, keeps_tags=keeps_tags)
     return Cleaned(raw, text, bold, boxed, tagged, is_whole, "" if text else "the reply is empty")
-
-
-def _marked(text: str) -> bool:
-    return "**" in text or "__" in text
 
 
 def answer_part(reply: str) -> tuple[str, bool, str]:
@@ -107,7 +104,7 @@ def answer_part(reply: str) -> tuple[str, bool, str]:
     if behind is not None:
         text = behind
     elif _OPENED.search(text[:LONGEST]):
-        text = ""
+        return "", True, THOUGHTS_ONLY
     if not text.strip():
         return "", True, THOUGHTS_ONLY if reply.strip() else "the reply is empty"
     if len(text) > LONGEST:

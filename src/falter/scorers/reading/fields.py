@@ -212,9 +212,8 @@ def read_fields(reply: str) -> Reading[dict[str, Any]]:
 
 def _is_template(value: dict[str, Any]) -> bool:
     """Return True if an object describes a form, and fills nothing in."""
-    if "properties" in value or "$schema" in value:
-        return True
-    return all(isinstance(v, str) and _PLACEHOLDER.fullmatch(v) for v in value.values())
+    empty = all(isinstance(v, str) and _PLACEHOLDER.fullmatch(v) for v in value.values())
+    return empty or "properties" in value or "$schema" in value
 
 
 # The answer that a box, a tag or an object sets off from the prose

@@ -199,7 +199,6 @@ def read_label(
 # Yes or no.
 
 
-YES, NO = 0, 1
 _STRONG_WORDS = (
     "yes no ja nein oui non sí sì sim não nee nope yep yeah はい いいえ si nao incorrect"
 )

@@ -134,7 +134,7 @@ def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Readi
     found = _concluded(row, places, asked)
     if bold is None or found.answer == bold:
         return found if bold is None else Reading(answer=bold, tier="stated")
-    if found.answer is None or any(p.value == bold and _is_led(row, p.at) for p in places):
+    if found.answer is None:
         return Reading(answer=bold, tier="inferred")
     return Reading(reason="the number in bold is not the one concluded")
 
@@ -145,11 +145,6 @@ def _shortened(text: str) -> str:
         if short in text:
             text = text.replace(short, short.replace(".", ","))
     return text
-
-
-def _is_led(row: Row, at: int) -> bool:
-    """Return True if the sentence of an item draws a conclusion."""
-    return _LED.search("\n" + row.part(*row.sentence_at(at))[1:]) is not None
 
 
 def _short(row: Row, numbers: Sequence[Number], places: list[Place]) -> Decimal | None:
@@ -283,12 +278,6 @@ def _concluded(row: Row, places: list[Place], asked: Asked) -> Reading[Decimal]:
     return Reading(reason=f"the reply gives {len({p.value for p in fresh})} numbers")
 
 
-def _one(places: Sequence[Place]) -> Decimal | None:
-    """Return the value that all places have."""
-    values = {place.value for place in places}
-    return values.pop() if len(values) == 1 else None
-
-
 def _last_led(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     """Return the number of the last sentence that draws a conclusion."""
     start, end = row.sentence_at(fresh[-1].at)
@@ -303,6 +292,11 @@ def _last_led(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     return _one(here) or (here[-1].value if _equation(row, here[-1]) else None)
 
 
+def _one(places: Sequence[Place]) -> Decimal | None:
+    values = {place.value for place in places}
+    return values.pop() if len(values) == 1 else None
+
+
 def _equation(row: Row, place: Place) -> bool:
     start = row.spans[place.at][0]
     return EQUALS.search(row.text[max(0, start - 5) : start]) is not None
@@ -313,9 +307,8 @@ def _calculated(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     start, end = row.sentence_at(fresh[-1].at)
     here = [p for p in fresh if start <= p.at < end]
     results = [p for p in here if _equation(row, p)]
-    if not results or results[-1] is not here[-1] or end < len(row.values):
-        return None
-    if "k" in row.part(start, end):
+    last = end == len(row.values) and "k" not in row.part(start, end)
+    if not results or results[-1] is not here[-1] or not last:
         return None
     misses = asked.counted and not results[-1].fits and any(p.fits for p in here)
     return None if misses else results[-1].value
