@@ -111,7 +111,7 @@ def test_prose_is_inferred() -> None:
     reply = "Although it mentions a parcel (shipping), this one belongs to billing."
     assert read_label(reply, labels) == Reading(answer="billing", tier="inferred")
     assert read_label("This isn't toxic.", ("toxic", "harmless")).answer == "harmless"
-    hedged = read_label("I don't know, perhaps it is billing.", labels)
+    hedged = read_label("I don't know, perhaps billing?", labels)
     assert hedged == Reading(answer="billing", tier="inferred")
     assert read_label("Classified as: billing", labels).tier == "stated"
     assert read_yes_no("The museum is open.", "Is the museum open?").answer is None

@@ -36,6 +36,7 @@ _NAMED_RIGHT = re.compile(
 )
 _KEYED = re.compile(r"(?<=[\n.>])((?:[wdvae] ){0,2}[wva]):(?:[ (]d)?[ (]?c(?=[\n.,(-])")
 _COMMITTED = re.compile(r"[mis](?:[ ,(:-][wdva]){0,4}?[ ,(:-]c|c[ (,](?:i[ (](?:[dw][ (]){0,2})?v")
+_HEDGED = re.compile(r".[^hmc]*[hm](?:[ ,:(][hmdi])*[ ,:(]c[.?\n]\Z")
 _FOR = re.compile(
     r"(?:[sm](?:[ ,(:-][dav]){0,3}[ ,(:-]|>(?:[dav][ (:]){0,3}|[,:]s(?: [^c,]){0,6} )c"
     r"|(?<=[^\n.]{8}):c(?=[\n.])"
@@ -145,6 +146,8 @@ def _in_prose(
     refused = refusal_at(row)
     if refused is not None:
         row = _tail(row, refused + 1)
+        if _HEDGED.match(row.tags):
+            return Reading(answer=max(row.values), tier="inferred")
         if not _COMMITTED.search(row.tags):
             return Reading(reason="the reply declines to answer")
     if "p" in row.tags[1::2]:

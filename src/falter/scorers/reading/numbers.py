@@ -132,10 +132,10 @@ def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Readi
         return Reading(reason="the reply corrects itself")
     bold = _bold(cleaned, asked, places)
     found = _concluded(row, places, asked)
-    if bold is None or found.answer == bold:
-        return found if bold is None else Reading(answer=bold, tier="stated")
-    if found.answer is None:
-        return Reading(answer=bold, tier="inferred")
+    if bold is None:
+        return found
+    if found.answer in (None, bold):
+        return Reading(answer=bold, tier="stated" if found.answer == bold else "inferred")
     return Reading(reason="the number in bold is not the one concluded")
 
 

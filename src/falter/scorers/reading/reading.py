@@ -10,8 +10,7 @@ from falter.records.types import Tier
 T = TypeVar("T")
 
 READER_VERSION = 3
-"""Raised with every change that can read a reply differently; stored with each run.
-Version 1 had no tiers; version 3 infers from fewer rules."""
+"""Raised with every change that can read a reply differently; stored with each run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
