@@ -15,7 +15,7 @@ from falter.scorers.reading.phrases import Row, all_stop_words, refusal_at, tag_
 from falter.scorers.reading.reading import Reading
 from falter.text.words import sentences
 
-MAX_WORDS = 12  # of an answer
+MAX_WORDS = 8  # of an answer
 MAX_SPAN = 400  # characters behind a mark, and of a sentence, that are looked at
 _COUNTS = late_regex(
     r"\b(?:how (?:many|much|old|tall|long|far|high)|(?:what|which) year|wie ?viele?|combien"
@@ -65,6 +65,7 @@ _PASSIVE = late_regex(
     r"\b(?:was|were|is|are|been|wurden?|worden|fue|fueron|est|sont|été|è|stat[oa]|foi|werd|werden)\b",
     re.IGNORECASE,
 )
+_CALLED = late_regex(r"\A(?:called|named|known as|held in|made of|made with)\s", re.IGNORECASE)
 _VERB_FIRST = late_regex(r"\A[a-zà-ÿ]+\s(?:in|at|on|for|from|to|as|im|am|en|à|nel|op)\s(?:the )?")
 _TIME = late_regex(
     r"\s(?:in|on|at|around|im|am|en|le|nel|op|em|during|between)\s.*", re.IGNORECASE | re.DOTALL
@@ -197,8 +198,17 @@ def _marked(row: Row) -> Iterator[tuple[int, str]]:
             text = row.text[start : min(end, start + MAX_SPAN)].lstrip(" \t:*").partition("\n")[0]
         if set(part[mark.end() :][:3]) & set("nro"):
             continue
+        if (quoted := _QUOTED.match(text)) is not None:
+            text = quoted[0]
         answer = _short(text) or _short(_REASON.sub("", text))
-        if answer is not None and not text.strip().lower().startswith(("that ", "not ")):
+        said = tag_text(text).tags[1::2]
+        led = row.text[max(0, start - 5) : start].lower() == " that"
+        if (
+            answer is not None
+            and not led
+            and not text.lower().startswith(("that ", "not "))
+            and ("i" not in said or len(said) < 4)
+        ):
             tail = _short(_REASON.sub("", answer)) if not colon or "," in answer[12:] else answer
             yield start, tail or answer
 
@@ -273,7 +283,7 @@ def _told(text: str, asked: frozenset[str]) -> str | None:
     for start, end in sentences(text)[:6]:
         sentence = text[start:end]
         found = len(_stems(sentence) & asked) / len(asked)
-        if found and found >= share and not sentence.endswith("?"):
+        if found > share and not sentence.endswith("?"):
             best, share = sentence, found
     if share < 0.3:
         return None
@@ -301,8 +311,30 @@ def _added(sentence: str, asked: frozenset[str]) -> str | None:
         repeated = said & asked and not said - asked
         enough = len(told & asked) * 2 >= len(asked) or (told and told <= asked)
         if enough and len(told & asked) >= len(said & asked):
-            return None if repeated else _short(_VERB_FIRST.sub("", _REASON.sub("", after).strip()))
+            after = _CALLED.sub("", _REASON.sub("", after).strip())
+            return None if repeated else _short(_VERB_FIRST.sub("", after))
         if told - asked and len(said & asked) * 2 >= min(len(asked), len(said)) and said & asked:
             head = _LEAD.sub("", before)
             return _short(head.rpartition(",")[2] if "," in head else head)
-    return None
+    return None if copulas else _only_run(sentence, asked)
+
+
+def _only_run(sentence: str, asked: frozenset[str]) -> str | None:
+    """Return the only words in a row that are not the question's: "Tokyo hosted the Games"."""
+    known, runs, last = all_stop_words(), list[tuple[int, int]](), False
+    for match in _WORD.finditer(sentence):
+        word = folded(match[0])
+        if word in known:
+            continue
+        is_new = word[:5] not in asked
+        if is_new and last:
+            runs[-1] = (runs[-1][0], match.end())
+        elif is_new:
+            runs.append(match.span())
+        last = is_new
+    share = len(_stems(sentence) & asked) / len(asked)
+    return (
+        _short(_REASON.sub("", sentence[slice(*runs[0])]))
+        if len(runs) == 1 and share > 0.5
+        else None
+    )

@@ -36,7 +36,7 @@ class Vocabulary(NamedTuple):
 _ARTICLES_WORDS = "un um uno una une uma ein eine einen einem een ein"
 _ARTICLES = frozenset(_ARTICLES_WORDS.split())
 _ALONE_NO_NUMBER_WORDS = (
-    "sei mil mila cent cents cem once sept dix second million millions dos tre nove six on"
+    "sei mil mila cent cents cem once sept dix second million millions dos tre nove on"
 )
 _ALONE_NO_NUMBER = frozenset(_ALONE_NO_NUMBER_WORDS.split())
 """Words that are also verbs, months or units: they are numbers only beside another number."""
