@@ -23,12 +23,6 @@ _COUNTS = late_regex(
     r"|quant[ioae]s?|hoeveel)\b",
     re.IGNORECASE,
 )
-_POLAR = late_regex(
-    r"\W*(?:is|are|was|were|do|does|did|can|could|has|have|had|will|would|should|ist|sind|hat|kann|est|es"
-    r"|está|è|é|heeft|kan)\b",
-    re.IGNORECASE,
-)
-_SAID = late_regex(r"(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não)\b(?=[,.!–—])", re.IGNORECASE)
 _ALONE = 6  # words of a reply that is its own answer, without a verb of its own
 _QUESTION_END = 1_000
 _EDGES = " \t\r\n\"'“”‘’«»„`*_.,;:!。、()[]"
@@ -80,7 +74,7 @@ _AFTERTHOUGHT = late_regex(
     r"(?:\s+[—–]\s+\D*|,? (?:I|we) (?:believe|think|guess|suppose)\W*)\Z", re.IGNORECASE
 )
 _DESCRIPTION = late_regex(
-    r"(?:an?|one of|eine?|une?|una|uno|een|uma?|according|being|[a-z]+(?:ed|ly|ing))(?:\s|\Z)"
+    r"(?:an?|one of|eine?|une?|una|uno|een|uma?|according|often|being|[a-z]+(?:ed|ly|ing))(?:\s|\Z)"
 )
 _COPULA_AT_END = late_regex(r"(?:です|でした|である|だ)\Z")
 _WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
@@ -113,8 +107,6 @@ def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading
     asked = _stems(_asking(question))
     if (alone := _alone(row, cleaned, asked)) is not None:
         return Reading(answer=_without_preposition(alone, question), tier="stated")
-    if _POLAR.match(question) and (said := _SAID.match(cleaned.text)):
-        return Reading(answer=said[0], tier="stated")
     if (bold := _set_apart(cleaned.bold, asked)) is not None:
         return Reading(answer=bold, tier="stated")
     if cut or is_cut(cleaned.text):
@@ -312,6 +304,8 @@ def _added(sentence: str, asked: frozenset[str]) -> str | None:
         enough = len(told & asked) * 2 >= len(asked) or (told and told <= asked)
         if enough and len(told & asked) >= len(said & asked):
             after = _CALLED.sub("", _REASON.sub("", after).strip())
+            head, _, tail = after.partition(" of ")
+            after = tail if tail and frozenset() < _stems(head) <= asked else after
             return None if repeated else _short(_VERB_FIRST.sub("", after))
         if told - asked and len(said & asked) * 2 >= min(len(asked), len(said)) and said & asked:
             head = _LEAD.sub("", before)

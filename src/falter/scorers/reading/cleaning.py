@@ -49,8 +49,6 @@ _INPUT = late_regex(
     r"[ \w]{0,20}?[ *]{0,3}[:：]",
     re.IGNORECASE,
 )
-_NEXT_ITEM = late_regex(r"\n\n[^\n]{8,300}\?[ \t]*\n")
-
 # Digits, letters and signs of full width, and hyphens of other code points, as plain ones.
 _WIDE = {
     **{ord("０") + n: str(n) for n in range(10)},
@@ -144,8 +142,6 @@ def _without_sequel(text: str) -> str:
     head = text.partition("\n")[0]
     if len(head.split()) <= 8 and not head.rstrip().endswith(("?", ":", ",")):
         found = _INPUT.search(text)
-        if found is None and len(head.split()) < 5:
-            found = _NEXT_ITEM.search(text)
         if found and (":" not in head or _FINAL_LINE.match(head) or head.startswith("{")):
             text = text[: found.start()]
     return text

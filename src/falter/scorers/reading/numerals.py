@@ -290,8 +290,6 @@ def _is_division(match: re.Match[str], value: Decimal) -> bool:
 
 _COMMA_LANGUAGES = frozenset(["de", "fr", "es", "it", "nl", "pt"])
 _LATEX = late_regex(r"\\[dt]?frac\s?\{(-?\d{1,9})\}\s?\{(\d{1,9})\}")
-_MIXED = late_regex(r"(?<![\d.,])(\d{1,4})\s?\\[dt]?frac\s?\{(\d{1,4})\}\s?\{(\d{1,4})\}")
-_PRICE = late_regex(r"(?<![\w.,])(\d{1,6})\s?[€£](\d\d)(?![\w.,]\d|\w)")
 _AND_HALF = late_regex(
     r"\s(?:and (?:a half|a (?P<part>quarter|third))|und ein(?:e|en)? halbe?[nrs]?|einhalb"
     r"|et demie?|y medi[ao]|e mezz[oa]"
@@ -306,7 +304,6 @@ def without_latex(text: str) -> str:
     text = (
         text.replace("{,}", ",").replace("\\times", "×").replace("\\cdot", "·").replace("\\pm", "±")
     )
-    text = _MIXED.sub(r"\1 \2/\3", text)
     return _LATEX.sub(r"\1/\2", text)
 
 
@@ -332,8 +329,6 @@ def numbers_in(text: str, *, commas: bool | None = None) -> list[Number]:
     if commas is None:
         commas = writes_commas(text)
     if any(map(str.isdecimal, text)):
-        if "€" in text or "£" in text:
-            found += [Number(Decimal(f"{m[1]}.{m[2]}"), *m.span()) for m in _PRICE.finditer(low)]
         found += _written(text, low, commas=commas)
     words = list(_spelled(low))
     found += _with_parts(low, words)
