@@ -19,8 +19,7 @@ MAX_WORDS = 8  # of an answer
 MAX_SPAN = 400  # characters behind a mark, and of a sentence, that are looked at
 _COUNTS = late_regex(
     r"\b(?:how (?:many|much|old|tall|long|far|high)|(?:what|which) year|wie ?viele?|combien"
-    r"|cu[aá]nt[oa]s"
-    r"|quant[ioae]s?|hoeveel)\b",
+    r"|cu[aá]nt[oa]s|quant[ioae]s?|hoeveel)\b",
     re.IGNORECASE,
 )
 _ALONE = 6  # words of a reply that is its own answer, without a verb of its own
@@ -28,26 +27,21 @@ _QUESTION_END = 1_000
 _EDGES = " \t\r\n\"'“”‘’«»„`*_.,;:!。、()[]"
 _MARK = re.compile(r"a(?:[ (][wdvae]){0,6}?(?:[ ,][ij](?:[ ][sd](?=[ ,:]))?|[:>-])")
 _REASON = late_regex(
-    r",? (?:because|since|which|who|where|while|whereas|although|though|as (?:it|the|this"
-    r"|they)|so that|but|due to"
-    r"|according to|weil|denn|da (?:es|der|die)|welche[rs]?|car|parce que|puisque|qui|porque"
-    r"|ya que|que|perché"
-    r"|poiché|want|omdat|pois|already|known for|known as|followed by|rather than|not)\b.*"
-    r"|[,;(–—] ?.*|\s-\s.*",
+    r",? (?:because|since|which|who|where|while|whereas|although|though|as (?:it|the|this|they)"
+    r"|so that|but|due to|according to|weil|denn|da (?:es|der|die)|welche[rs]?|car|parce que"
+    r"|puisque|qui|porque|ya que|que|perché|poiché|want|omdat|pois|already|known for|known as"
+    r"|followed by|rather than|not)\b.*|[,;(–—] ?.*|\s-\s.*",
     re.IGNORECASE | re.DOTALL,
 )
 _POLITE = late_regex(
     r"\A(?:sure|certainly|of course|okay|ok|absolutely|great question|good question|gerne?"
-    r"|natürlich|bien sûr|claro"
-    r"|certo)[^\w\n]*?[,!.:](?:\s+here(?:'s| is)[^\n:]{0,40}:)?\s+",
+    r"|natürlich|bien sûr|claro|certo)[^\w\n]*?[,!.:](?:\s+here(?:'s| is)[^\n:]{0,40}:)?\s+",
     re.IGNORECASE,
 )
 _LEAD = late_regex(
-    r"\A(?:(?:it|this|that|he|she|they)"
-    r"(?:'s| is| was| are| were| would be)(?: called| named| known as)?|(?:i|we) (?:think|believe"
-    r"|would say)(?: it(?:'s| is| was))?"
-    r"|i'd say|es ist|das ist"
-    r"|c'est|es|è|é|het is|dat is|これは|それは)\s+",
+    r"\A(?:(?:it|this|that|he|she|they)(?:'s| is| was| are| were| would be)(?: called| named"
+    r"| known as)?|(?:i|we) (?:think|believe|would say)(?: it(?:'s| is| was))?|i'd say|es ist"
+    r"|das ist|c'est|es|è|é|het is|dat is|これは|それは)\s+",
     re.IGNORECASE,
 )
 _PRONOUN = late_regex(r"\A(?:it|he|she|they|this|that|there|i|we|you)['’\s]", re.IGNORECASE)

@@ -27,8 +27,8 @@ TAKEN_BACK = "the reply takes its answer back"
 # Tags: see `phrases.TAGS`. A mark is an answer noun, then a copula or a colon, then the candidate:
 # "The correct answer to this question is therefore option (B)".
 _MARK = re.compile(
-    r"a(?:[ (][wdvace]){0,6}?"
-    r"(?:[ ,][ij](?:[ ,:(\n-][dsva]){0,3}[ ,:(\n-]|[:>-](?:[ (][da])?[ (:\n]?)c"
+    r"a(?:[ (][wdvace]){0,6}?(?:[ ,][ij](?:[ ,:(\n-][dsva]){0,3}[ ,:(\n-]"
+    r"|[:>-](?:[ (][da])?[ (:\n]?)c"
 )
 _HEADED = re.compile(r"[\n.](?:v )?a\nc[\n.]")
 _NAMED_RIGHT = re.compile(
@@ -113,8 +113,8 @@ def only(text: str, find: Finder) -> int | None:
 
 _TICK = late_regex("[✅✓✔☑]|\\[x\\]", re.IGNORECASE)
 _VALUE_KEYS = (
-    r"answer|label|class|categor|choice|option|result|verdict|decision|sentiment|judge?ment|predict"
-    r"|output|response|antwort|réponse|respuesta|risposta|final|queue|intent|topic|status"
+    r"answer|label|class|categor|choice|option|result|verdict|decision|sentiment|judge?ment"
+    r"|predict|output|response|antwort|réponse|respuesta|risposta|final|queue|intent|topic|status"
 )
 
 

@@ -23,8 +23,7 @@ _CLOSED = late_regex(rf"[<\[◁](?:\|?/|\|?end_of_){_PREFIX}{_THOUGHT}\|?[>\]▷
 _CHANNEL = late_regex(r"<\|channel\|>\s{0,9}(\w{1,20})[^<]{0,80}<\|message\|>", re.IGNORECASE)
 _FINAL_LINE = late_regex(
     r"^[\W_]*(?:the |my |so |final |correct )*(?:answer|verdict|judge?ment|antwort|réponse"
-    r"|respuesta"
-    r"|risposta|antwoord|resposta)\b[^\n:]{0,30}(?::|is )|^[\W_]*(?:答え|回答|####)",
+    r"|respuesta|risposta|antwoord|resposta)\b[^\n:]{0,30}(?::|is )|^[\W_]*(?:答え|回答|####)",
     re.IGNORECASE,
 )
 _SPECIAL = (
@@ -36,17 +35,16 @@ _TURN_END = late_regex(
     r"\n[ \t]*(?:#+ ?)?(?:human|user|assistant|instruction|system) ?:", re.IGNORECASE
 )
 _SEQUEL = late_regex(
-    r"\n[ \t*#]{0,9}(?:next )?(?:question|q|frage|pregunta|domanda|vraag|pergunta|問題|質問)"
-    r"(?: ?\d+)?[ *]{0,3}[:：]",
+    r"\n[ \t*#]{0,9}(?:next )?(?:question|q|frage|pregunta|domanda|vraag|pergunta|問題"
+    r"|質問)(?: ?\d+)?[ *]{0,3}[:：]",
     re.IGNORECASE,
 )
 """A further question that a model asks itself."""
 _INPUT = late_regex(
     r"\n[ \t>*#]{0,9}(?:input|text|review|ticket|passage|sentence|message|premise|hypothesis"
-    r"|context"
-    r"|document|instructions?|problem|exercise|task|example|comment|tweet|e-?mail|statement|title"
-    r"|eingabe|aufgabe|texte|exemple|texto|ejemplo|testo|esempio|voorbeeld|utterance|snippet)\b"
-    r"[ \w]{0,20}?[ *]{0,3}[:：]",
+    r"|context|document|instructions?|problem|exercise|task|example|comment|tweet|e-?mail"
+    r"|statement|title|eingabe|aufgabe|texte|exemple|texto|ejemplo|testo|esempio|voorbeeld"
+    r"|utterance|snippet)\b[ \w]{0,20}?[ *]{0,3}[:：]",
     re.IGNORECASE,
 )
 # Digits, letters and signs of full width, and hyphens of other code points, as plain ones.
@@ -148,8 +146,8 @@ def _without_sequel(text: str) -> str:
 
 
 _ANSWER_TAG = late_regex(
-    r"<((?:final_?)?(?:answer|ans|response|output|result|label|choice|verdict|category"
-    r"|prediction|antwort|respuesta))(?:\s[^<>]{0,80})?>([^<>]{0,400})</\1\s{0,5}>",
+    r"<((?:final_?)?(?:answer|ans|response|output|result|label|choice|verdict|category|prediction"
+    r"|antwort|respuesta))(?:\s[^<>]{0,80})?>([^<>]{0,400})</\1\s{0,5}>",
     re.IGNORECASE,
 )
 _BOLD = late_regex(r"\*{2,3}(?=[^\s*])([^*\n]{1,300})\*{2,3}|(?<!\w)__(?=[^\s_])([^_\n]{1,300})__")

@@ -171,14 +171,13 @@ def _located(text: str) -> list[Found]:
 
 
 _REPLACED = late_regex(
-    r"\b(?:wait|correct(?:ion|ed)|actually|sorry|instead|final|updated|revised|should be"
-    r"|i mean|rather"
-    r"|korrigiert|korrektur|corrig|corretto|gecorrigeerd)\b|訂正",
+    r"\b(?:wait|correct(?:ion|ed)|actually|sorry|instead|final|updated|revised|should be|i mean"
+    r"|rather|korrigiert|korrektur|corrig|corretto|gecorrigeerd)\b|訂正",
     re.IGNORECASE,
 )
 _PLACEHOLDER = late_regex(
-    r"\s*(?:<[^<>]*>|\.{2,}|…|\[[^\[\]]*\]|string|number|integer|boolean|your .*"
-    r"|\w+(?:[/|]\w+)+)\s*",
+    r"\s*(?:<[^<>]*>|\.{2,}|…|\[[^\[\]]*\]|string|number|integer|boolean|your .*|\w+(?:[/"
+    r"|]\w+)+)\s*",
     re.IGNORECASE,
 )
 

@@ -199,8 +199,7 @@ def _written_pattern() -> re.Pattern[str]:
         r"(?:\s?(?:[×x·*]|\\times|\\cdot)\s?10\s?(?:\^\s?\{?\s?(?P<power>[-−]?\d{1,3})\s?\}?"
         r"|\*\*\s?(?P<stars>[-−]?\d{1,3})|(?P<high>[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4}))"
         r"|\s?\^\s?\{?(?P<raised>\d{1,2})\}?(?![\w.])|(?P<super>[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})(?!\w)"
-        r"|e(?P<e>[-+−]?\d{1,3})(?!\w)"
-        r"|\s?/\s?(?P<below>\d{1,9})(?![\d/]|[.,]\d)"
+        r"|e(?P<e>[-+−]?\d{1,3})(?!\w)|\s?/\s?(?P<below>\d{1,9})(?![\d/]|[.,]\d)"
         r"|\s(?P<part>\d{1,4})/(?P<whole>\d{1,4})(?!\d)"
         rf"|\s?(?P<mark>[{''.join(_HALF)}])"
         rf"|(?:[\s-]?(?P<scale>{scale})|(?P<letter>[kmb]))(?![\w.]\w|\w|/)"
@@ -292,8 +291,7 @@ _COMMA_LANGUAGES = frozenset(["de", "fr", "es", "it", "nl", "pt"])
 _LATEX = late_regex(r"\\[dt]?frac\s?\{(-?\d{1,9})\}\s?\{(\d{1,9})\}")
 _AND_HALF = late_regex(
     r"\s(?:and (?:a half|a (?P<part>quarter|third))|und ein(?:e|en)? halbe?[nrs]?|einhalb"
-    r"|et demie?|y medi[ao]|e mezz[oa]"
-    r"|en een halve?|e mei[ao])\b"
+    r"|et demie?|y medi[ao]|e mezz[oa]|en een halve?|e mei[ao])\b"
 )
 
 
