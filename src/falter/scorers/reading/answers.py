@@ -232,7 +232,8 @@ def _alone(row: Row, cleaned: Cleaned, asked: frozenset[str]) -> str | None:
     opens = bool(rest.strip()) or any(re.match(r"\W*[A-Z]", piece) for piece in pieces[1:])
     if opens:  # more follows: it must not be a heading, a greeting or an answer that is taken back
         line = pieces[0] if pieces else line
-        if len(_words(line)) > 4 or _OPENER.search(line) or CORRECTED.search(row.tags):
+        heads = line.endswith("!") or cleaned.raw.startswith("#") or line.rstrip(".)").isdigit()
+        if heads or len(_words(line)) > 4 or _OPENER.search(line) or CORRECTED.search(row.tags):
             return None
     head, colon, value = line.partition(":")
     if colon and _stems(head) and _stems(head) <= asked and value.strip():

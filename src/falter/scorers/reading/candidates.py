@@ -137,7 +137,7 @@ def _in_prose(
     claims = _claims(row, question)
     if opens and row.values[0] >= 0:
         claims = [Claim(0, row.values[0]), *(c for c in claims if c.at and not c.is_soft)]
-        again = [m.end() // 2 - 1 for m in re.finditer(r"[.\n]c[,.]", row.tags)]
+        again = [m.end() // 2 - 1 for m in re.finditer(r"[.\n]c(?=[,.\n])", row.tags)]
         claims += [Claim(n, row.values[n]) for n in again if n > claims[-1].at]
     if claims:
         return _agreed(row, claims, count)
@@ -309,7 +309,7 @@ def _inferred(row: Row, count: int) -> Reading[int]:
         return Reading(answer=last, tier="inferred")
     if is_long and firm:
         return Reading(reason="a long reply that concludes nothing")
-    if len(firm) == 1 and not soft - firm and at == 0:
+    if len(firm) == 1 and not soft - firm and (at == 0 or not count):
         return Reading(answer=firm.pop(), tier="inferred")
     if firm:
         return Reading(reason=f"the reply names {len(firm)} candidates")

@@ -22,9 +22,9 @@ _NAMES: dict[str, Any] = {
     "null": None, "None": None, "undefined": None, "NaN": None,
 }  # fmt: skip
 _SPACE = late_regex(r"(?:\s|//[^\n]*|/\*[^*]*\*/|#[^\n]*)*")
-_BARE = late_regex(r"[^\s,:{}\[\]\"']+(?:[ \t]+[^\s,:{}\[\]\"']+)*")
+_BARE = late_regex(r"(?:(?!//)[^\s,:{}\[\]\"'])+(?:[ \t]+(?:(?!//)[^\s,:{}\[\]\"'])+)*")
 _CLOSES = late_regex(r"\s*(?:[,:}\]=]|//|/\*|#|\Z)")
-_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "”": "”", "「": "」"}
+_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "”": "”", "„": "“", "「": "」"}
 _MAX_DIGITS = 400  # of a number
 
 
@@ -176,7 +176,7 @@ _REPLACED = late_regex(
     re.IGNORECASE,
 )
 _PLACEHOLDER = late_regex(
-    r"\s*(?:<[^<>]*>|\.{2,}|…|\[[^\[\]]*\]|string|number|integer|boolean|your .*|\w+(?:[/"
+    r"\s*(?:<[^<>]*>|\.{2,}|…|\[[^\[\]]*\]|string|number|integer|bool(?:ean)?|your .*|\w+(?:[/"
     r"|]\w+)+)\s*",
     re.IGNORECASE,
 )

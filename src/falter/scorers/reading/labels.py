@@ -227,9 +227,9 @@ _IDLE = late_regex(
 )
 _BOTH = late_regex(
     r"\b(?:yes and no|yes or no|ja und nein|jein|oui et non|sí y no|sì e no|ja en nee"
-    r"|sim e não)\b|はいでもいいえでも|^\W*(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não|it (?:does|is|can"
-    r"|will|has)|they (?:do|are|can|will)|you (?:can|may))\b[ ,—–-]*(?:(?:but|aber|mais|pero|ma"
-    r"|maar|mas) )?(?:(?:only|nur|seulement|uniquement|sólo|solo|alleen|apenas"
+    r"|sim e não)\b|はいでもいいえでも|^\W*(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não|it (?:does"
+    r"|is|can|will|has)|they (?:do|are|can|will)|you (?:can|may))\b[ ,—–-]*(?:(?:but|aber|mais|pero"
+    r"|ma|maar|mas) )?(?:(?:only|nur|seulement|uniquement|sólo|solo|alleen|apenas"
     r"|só) )?(?:if(?! (?:you (?:ask|look|read|want)|i|we|memory)\b)|unless|provided|as long as"
     r"|assuming|subject to|wenn(?! man)|falls|sofern|si|se|als|mits|à condition|siempre que"
     r"|purché|desde que)\b|^\W*(?:yes|ja|oui|sí|sì|sim)\b[ ,—–-]*(?:but |aber |mais |pero |ma "
