@@ -10,7 +10,8 @@ from falter.records.errors import DuplicateName, TaskError, UsageError
 from falter.records.types import Run
 from falter.tasks import Template, tasks
 from falter.tasks.items import items_from_rows, unlisted_options
-from falter.tasks.rows import DataSpec, in_memory, read_hub, rows_at, source_name
+from falter.tasks.rows import DataSpec, in_memory, read_hub, source_name
+from falter.tasks.sizes import planned_rows
 from falter.tasks.task import Task
 
 MARK = " with "
@@ -86,8 +87,8 @@ def _own_task(spec: DataSpec, template: Template, fields: tuple[str, ...] = ()) 
     if template.lists_choices:
         template = replace(template, answer_as="label")
     hub = spec.path.removeprefix("hub:") if spec.path.startswith("hub:") else None
-    rows = rows_at(spec.path) if hub is None else read_hub(hub, spec.split)
     name = source_name(hub or spec.path).partition(".")[0]
+    rows = planned_rows(spec.path, name) if hub is None else read_hub(hub, spec.split)
     if in_memory(spec.path):
         name, spec = ROWS, replace(spec, path="the rows in memory")
     items = items_from_rows(rows, spec, template, name, fields)

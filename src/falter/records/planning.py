@@ -119,6 +119,16 @@ class Cost:
     cached_tokens: int = 0
     amount_cached: float | None = None
 
+    def plus(self, other: Cost) -> Cost:
+        """The cost of both, which are of one target."""
+        sums = {
+            name: None if value is None else value + getattr(other, name)
+            for name in self.__dataclass_fields__
+            if name != "currency"
+            for value in [getattr(self, name)]
+        }
+        return Cost(**sums, currency=self.currency)
+
     def times(self, factor: float) -> Cost:
         """The cost of so many times the items."""
         if factor == 1.0:
