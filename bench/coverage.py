@@ -1,6 +1,7 @@
 """Do the numbers of a report's first screen cover what they promise? One command, one table.
 
     python bench/coverage.py [--quick] [--studies 400] [--processes 2] [--markdown]
+        [--save FILE] [--worlds WORDS ...] [--only-table]
 
 Every study draws items, asks them under a baseline and K perturbations (and again as they are), and
 computes each number of the first screen as a report does. Items differ by a heavy-tailed difficulty
@@ -13,11 +14,16 @@ Passes: at least 93.5 % (of 95 promised; 1.5 points less than other promises), l
 errors of the worst world. A number that a report does not show counts in `shown` and not in
 coverage. Then: false claims of studies without any effect, one panel and twelve, at most 5 %; and
 power promised and had. Exit code 1 if a row fails.
+
+`--save` appends each hundred studies of a world to a file as soon as they are done; the next run
+goes on there. `--worlds` draws only the worlds whose names hold one of the words, the table shows
+all that the file holds.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import sys
@@ -26,6 +32,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -238,16 +245,48 @@ def _outcomes(
     yield covered("worst case of missing answers", whole, "last drop")
 
 
-def table(pool: ProcessPoolExecutor, worlds: Sequence[World], studies: int, markdown: bool) -> int:
+Rows = dict[str, dict[str, list[tuple[bool, bool, float]]]]  # number, world: one a study
+BLOCK = 100  # studies that are drawn, and saved, at once
+
+
+def draw(
+    pool: ProcessPoolExecutor, worlds: Sequence[World], studies: int, saved: Path | None
+) -> Rows:
+    """All studies of the worlds and of the file; those that the file lacks are drawn."""
+    hits: Rows = {}
+    done: set[tuple[str, int]] = set()
+
+    def add(world: str, start: int, found: list[list[Any]]) -> None:
+        done.add((world, start))
+        for name, shown, inside, carried in found:
+            count = math.inf if carried is None else carried
+            hits.setdefault(name, {}).setdefault(world, []).append((shown, inside, count))
+
+    if saved is not None and saved.exists():
+        for line in saved.read_text("utf-8").splitlines():
+            add(**json.loads(line))
+    for start in range(0, studies, BLOCK):
+        for world in worlds:
+            if (world.name, start) in done:
+                continue
+            children = np.random.SeedSequence([7, WORLDS.index(world)]).spawn(start + BLOCK)
+            seeds = children[start:]
+            found = [
+                [name, bool(shown), bool(inside), None if math.isinf(carried) else float(carried)]
+                for outcomes in pool.map(partial(study, world), seeds, chunksize=10)
+                for name, shown, inside, carried in outcomes
+            ]
+            add(world.name, start, found)
+            if saved is not None:
+                with saved.open("a", encoding="utf-8") as file:
+                    row = {"world": world.name, "start": start, "found": found}
+                    file.write(json.dumps(row) + "\n")
+            print(f"  {world.name}, to {start + len(seeds)}", file=sys.stderr, flush=True)
+    return hits
+
+
+def table(hits: Rows, markdown: bool) -> int:
     """Print the table of all numbers; how many fail."""
-    hits: dict[str, dict[str, list[tuple[bool, bool, float]]]] = {}
-    for number, world in enumerate(worlds):
-        seeds = np.random.SeedSequence([7, number]).spawn(studies)
-        for outcomes in pool.map(partial(study, world), seeds, chunksize=max(1, studies // 16)):
-            for name, shown, inside, carried in outcomes:
-                of_world = hits.setdefault(name, {}).setdefault(world.name, [])
-                of_world.append((shown, inside, carried))
-        print(f"  {world.name}", file=sys.stderr, flush=True)
     heads = ("number", "promised", "mean", "lowest", "in the world", "20 or more", "shown")
     print(_row(heads, markdown))
     if markdown:
@@ -362,16 +401,21 @@ def power_rows(pool: ProcessPoolExecutor, studies: int) -> int:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a quarter of the worlds, 100 studies")
-    parser.add_argument("--studies", type=int, default=400, help="of every world")
+    parser.add_argument("--studies", type=int, default=400, help="of every world, in hundreds")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
+    parser.add_argument("--save", type=Path, help="a file of the studies done, to go on from")
+    parser.add_argument("--worlds", nargs="+", default=[""], help="words of the worlds to draw")
+    parser.add_argument("--only-table", action="store_true", help="no null studies and no power")
     given = parser.parse_args(arguments)
     worlds, studies = (QUICK, 100) if given.quick else (WORLDS, given.studies)
+    worlds = tuple(w for w in worlds if any(word in w.name for word in given.worlds))
     started = time.monotonic()
     with ProcessPoolExecutor(given.processes) as pool:
         print(f"{len(worlds)} worlds, {studies} studies each\n")
-        failed = table(pool, worlds, studies, given.markdown)
-        failed += null_rows(pool, studies // 2) + power_rows(pool, studies // 2)
+        failed = table(draw(pool, worlds, studies, given.save), given.markdown)
+        if not given.only_table:
+            failed += null_rows(pool, studies // 2) + power_rows(pool, studies // 2)
     minutes = (time.monotonic() - started) / 60.0
     verdict = f"{failed} rows fail" if failed else "every row passes"
     print(f"\n{verdict} ({minutes:.1f} minutes)")
