@@ -27,7 +27,7 @@ from falter.engine.findings import shown_analysis
 from falter.records.types import Model, Panel
 from falter.report.page import html
 
-SETTINGS = Settings(run="sha256:" + "5a" * 32, version="0", created_at=0.0)
+SETTINGS = Settings(run="sha256:" + "5a" * 32, version="0", created_at=0.0, store=Path("falter.db"))
 REFUSED, CUT, FAILED, EMPTY = (
     OUTCOMES.index(o) for o in ("refused", "truncated", "failed", "unparsed")
 )
@@ -71,7 +71,7 @@ def reports(seed: int = 0) -> Iterator[tuple[str, Analysis]]:
     rng = np.random.default_rng(seed)
 
     def of(*tables: Table) -> Analysis:
-        return replace(analyse_tables(tables, SETTINGS), stored=True)
+        return analyse_tables(tables, SETTINGS)
 
     yield "400 items, four recipes without an effect", of(table(drawn(rng, 400, (0, 0, 0, 0))))
     yield "400 items, typos cost 15 points", of(table(drawn(rng, 400, (0.15, 0, 0, 0))))
@@ -119,7 +119,7 @@ def of_parts(rng: np.random.Generator, cause: str) -> Analysis:
     found = analyse_tables([made], SETTINGS)
     (panel,) = found.panels
     return replace(
-        found, panels=(replace(panel, parts=parts_of(made, beside, SETTINGS)),), stored=True
+        found, panels=(replace(panel, parts=parts_of(made, beside, SETTINGS)),)
     )
 
 

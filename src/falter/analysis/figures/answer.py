@@ -5,7 +5,6 @@ Every sentence repeats what verdicts, intervals and counts say, with their numbe
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
@@ -16,6 +15,8 @@ from falter.analysis.results import Analysis, Counts, PanelResult, RecipeParts, 
 from falter.analysis.sentences import (
     are,
     at_most,
+    command,
+    any_recipe,
     drop_of,
     left_out,
     level_of,
@@ -36,7 +37,6 @@ from falter.analysis.sentences import (
 )
 from falter.records import numbers as n
 from falter.records.figures import Statement, Verdict
-from falter.records.ids import short
 from falter.records.types import Estimate
 from falter.stats.multiplicity import panels_rejected
 
@@ -141,7 +141,7 @@ def _doubts(panels: Sequence[PanelResult], analysis: Analysis) -> Iterator[str]:
             answers=noun(answers, "response"),
             share=n.percent(different / answers),
             verdicts=f", with another verdict on {listed_bounded(names)}" if names else "",
-            command=f"'falter rescore {short(analysis.run)} --scorer {shlex.quote(reader)}'",
+            command=command(analysis, "rescore", "--scorer", reader),
         )
     counts = _sum(panel.counts for panel in panels)
     other = "counted as wrong" if analysis.unparsed == EXCLUDED else "left out"
@@ -167,11 +167,13 @@ def _panel(panel: PanelResult, level: float) -> Iterator[str]:
     if not panel.recipes:
         yield sentence("answer.no_recipe", subject=subject)
         return
+    lost, gained = of_verdict(panel, "degraded"), of_verdict(panel, "improved")
     if value == 0.0:
-        yield sentence("answer.none_right")
+        yield sentence("answer.none_right", subject=subject)
+        if not lost and not gained:
+            return
     elif value is not None and panel.at_chance:
         yield sentence("answer.at_chance")
-    lost, gained = of_verdict(panel, "degraded"), of_verdict(panel, "improved")
     if lost:
         yield moved(subject, "loses", lost, panel)
     if gained:
@@ -192,7 +194,12 @@ def _panel(panel: PanelResult, level: float) -> Iterator[str]:
         )
     else:
         bound = _bound(panel, level)
-        yield sentence("answer.nothing", subject=subject, bound=f" {bound}" if bound else "")
+        yield sentence(
+            "answer.nothing",
+            subject=subject,
+            recipes=any_recipe(len(panel.recipes)),
+            bound=f" {bound}" if bound else "",
+        )
 
 
 def _bound(panel: PanelResult, level: float) -> str:
@@ -205,7 +212,10 @@ def _limits(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
     (panel,) = panels
     if panel.has_no_baseline or not panel.recipes:
         return
-    if of_verdict(panel, "degraded") or of_verdict(panel, "improved"):
+    moves = of_verdict(panel, "degraded") or of_verdict(panel, "improved")
+    if panel.baseline.value == 0.0 and not moves:
+        return
+    if moves:
         yield _how_sure(panel, level)
     elif of_verdict(panel, "equivalent") or moves_on_average(panel):
         yield _bound(panel, level)
@@ -293,7 +303,8 @@ def points_went(recipe: RecipeResult, parts: RecipeParts, panel: PanelResult) ->
             )
         part = _share(split.wording, recipe.drop)
         part = part[0].upper() + part[1:]
-        return sentence("answer.wording", part=part, because=because, **about)
+        unsure = "" if panel.noise_floor else sentence("answer.not_asked_again")
+        return sentence("answer.wording", part=part, unsure=unsure, because=because, **about)
     if split.blamed is not None:
         part = size_at_least(getattr(split, split.blamed).low)
         return sentence("answer.blamed", part=part, kind=_KINDS[split.blamed], **about)

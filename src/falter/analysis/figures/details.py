@@ -20,6 +20,7 @@ from falter.records.figures import (
     grid,
 )
 from falter.records.types import Estimate
+from falter.stats.multiplicity import benjamini_hochberg
 
 PARTS = "parts"
 _NAMES = (*BLAMES, "wording")
@@ -293,6 +294,9 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
         return
     worst = "at worst, whatever the missing answers are"
     missing, two_tests = "With what is missing", "of two one-sided tests, for all together"
+    discoveries = "of the recipes with a q up to this one, the share that costs or gains nothing"
+    labels, own = zip(*((r.label, r.drop.p_value) for r in panel.recipes), strict=True)
+    q_values = dict(zip(labels, benjamini_hochberg(own), strict=True))
     yield grid(
         panel.recipes,
         (Column(name="Recipe"), lambda r: r.name),
@@ -301,6 +305,7 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
             lambda r: panel.worst if r is panel.largest else None,
         ),
         (Column(name="p, equivalence", about=two_tests), lambda r: _equivalence(r.p_equivalent)),
+        (Column(name="q", unit="p", about=discoveries), lambda r: q_values[r.label]),
         (
             Column(name="at least", unit="points", over=missing, about=worst),
             lambda r: r.bounds.low if r.bounds else None,
@@ -314,7 +319,9 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
         title="What stands behind the verdicts",
         text=(
             "The largest of several drops is too large, because it was picked for its size. It is "
-            "drawn towards the mean of all here (James and Stein), as it is likely to be.",
+            "drawn towards the mean of all here (James and Stein), as it is likely to be. For a "
+            "long list there is q beside p: it bounds the share of false discoveries (Benjamini "
+            "and Hochberg) instead of the chance of any, and no verdict reads it.",
         ),
         folded=True,
     )
