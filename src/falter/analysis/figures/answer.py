@@ -151,7 +151,7 @@ def _doubts(panels: Sequence[PanelResult], analysis: Analysis) -> Iterator[str]:
     }
     for name, reading in readings.items():
         recipes = dict.fromkeys(label for panel in panels for label in getattr(panel, name))
-        if recipes:
+        if recipes and not (doubted and name == "read"):  # the second reader speaks of the same
             yield sentence("answer.doubt", reading=reading, names=listed_bounded(list(recipes)))
 
 
@@ -290,9 +290,11 @@ def _where_points_went(panel: PanelResult) -> Iterator[str]:
 
 def points_went(recipe: RecipeResult, parts: RecipeParts, panel: PanelResult) -> str:
     """Name the parts of one loss; the wording is acquitted only by a part that is shown."""
-    split = parts.split
+    split, second = parts.split, panel.second_reading
     about = {"points": size(drop_of(recipe)), "name": names_of([recipe], panel)}
     if _shown(split.wording):
+        if second is not None and recipe.label in second.recipes:
+            return sentence("answer.by_reader", reader=second.reader, **about)
         state = next((s for s in _BECAUSE if _shown(split.unrecovered[s])), None)
         because = ""
         if state is not None:
