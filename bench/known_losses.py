@@ -3,8 +3,9 @@
     python bench/known_losses.py [--studies 40] [--items 200]
 
 The server answers tickets with the number of a queue. When a ticket has typos it refuses some,
-leaves two numbers open in some, of which only the second reader takes the last, answers some as another model version (which is wrong more often), and
-gives a wrong queue for some, each with a known chance. A study is one `falter run` of a new sample
+leaves two numbers open in some, of which only the second reader takes the last, answers some as
+another model version (which is wrong more often), and gives a wrong queue for some, each with a
+known chance. A study is one `falter run` of a new sample
 of tickets. A row says how often each part's interval holds the truth, and how often the report's
 words name the cause. Passes: at least 93.5 %, less 2.5 Monte Carlo errors; words in nine of ten.
 """

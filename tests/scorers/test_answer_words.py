@@ -177,8 +177,13 @@ def test_recipes_of_one_everyday_name_keep_their_own() -> None:
 @pytest.mark.parametrize(
     ("value", "at_chance", "first", "step"),
     [
-        (0.0, False, "smollm2 on basics (0.0 of 100 as asked): no answer to a clean prompt is "
-         "right, so there is nothing to lose.", "'falter answers 5a5a' shows whether"),
+        (
+            0.0,
+            False,
+            "smollm2 on basics (0.0 of 100 as asked): no answer to a clean prompt is "
+            "right, so there is nothing to lose.",
+            "'falter answers 5a5a' shows whether",
+        ),
         (0.0, True, "smollm2 on basics (0.0 of 100 as asked): no answer", "'falter answers 5a5a'"),
         (1.0, False, "smollm2 on basics (100.0 of 100 as asked) is not shown", "choose harder"),
         (0.3, True, "The answers to clean prompts cannot be told from guessing", "choose easier"),
@@ -195,7 +200,7 @@ def test_a_baseline_that_shows_nothing_comes_first(
 
 
 def test_a_command_names_its_run_and_its_store_and_can_be_pasted() -> None:
-    odd = of_recipes(judged("typos 'n \"more\" $5", "degraded", 0.212, 0.05))
+    odd = of_recipes(judged('typos \'n "more" $5', "degraded", 0.212, 0.05))
     said = words(odd, store="runs of may.db")[-1]
     typed = re.findall(r"'(falter .*)' shows", said)[0]
     shell = ["sh", "-c", f"printf '%s\\n' {typed}"]

@@ -63,9 +63,7 @@ def _command(settings: Settings, name: str, *options: str) -> str:
     return sentence(name, command=command(settings, "answers", *options))
 
 
-def _missing(
-    table: Table, recipes: Sequence[RecipeResult], settings: Settings
-) -> Iterator[str]:
+def _missing(table: Table, recipes: Sequence[RecipeResult], settings: Settings) -> Iterator[str]:
     """Many answers that could not be read, or that are missing; and items in clusters."""
     outcome = table.outcome[table.in_plan]
     count = int(np.isin(outcome, UNREADABLE).sum())

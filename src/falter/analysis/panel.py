@@ -32,9 +32,9 @@ from falter.analysis.table import (
     Table,
 )
 from falter.measures.averages import (
+    drop_quantile,
     family_mean,
     group_average,
-    drop_quantile,
     macro_average,
     micro_average,
     random_conditions_average,
@@ -299,7 +299,6 @@ class _Panel:
                 verdict.together if verdict else self._without_baseline("recipe_verdicts"), **about
             ),
             **self._verdict(verdict, missing),
-            p_equivalent=verdict.p_equivalent if verdict and not self.counts.mostly_failed else None,
             drop_valid=self.sign(self._drop(self.valid[:, 0], after_valid), **about, rule="valid"),
             drop_all=self.sign(self._drop(before, carried[:, n]), **about, rule="all items"),
             changed=int(changed.sum()),
@@ -322,8 +321,8 @@ class _Panel:
         if bounds is not None and not _stands(word, bounds, self.settings.margin):
             word, why = "undecided", "the missing answers could change the verdict"
         if self.counts.mostly_failed:
-            word, why = "undecided", "too many requests failed"
-        return {"verdict": word, "why_undecided": why}
+            return {"verdict": "undecided", "why_undecided": "too many requests failed"}
+        return {"verdict": word, "why_undecided": why, "p_equivalent": verdict.p_equivalent}
 
     def _missing(self, before: Floats, after: Floats, changed: NDArray[np.bool_]) -> dict[str, Any]:
         """The worst cases of a drop, where what is missing may matter."""

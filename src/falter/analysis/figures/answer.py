@@ -13,10 +13,10 @@ from falter.analysis.figures.next_steps import next_steps
 from falter.analysis.notes import MUCH_UNREAD
 from falter.analysis.results import Analysis, Counts, PanelResult, RecipeParts, RecipeResult
 from falter.analysis.sentences import (
+    any_recipe,
     are,
     at_most,
     command,
-    any_recipe,
     drop_of,
     left_out,
     level_of,
