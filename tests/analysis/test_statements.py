@@ -188,7 +188,7 @@ def test_where_many_requests_failed_counts_stand_alone() -> None:
 
 def test_every_average_has_the_level_of_the_family() -> None:
     scores = table(flips(120, 6, 3))
-    recipes = tuple(replace(r, group=f"g{n % 2}") for n, r in enumerate(scores.recipes))
+    recipes = tuple(replace(r, group=f"g{int(n > 2)}") for n, r in enumerate(scores.recipes))
     found = analyse_tables([replace(scores, recipes=recipes)], SETTINGS)
     (forest,) = [f for f in analysis_figures(found) if isinstance(f, Forest)]
     averages = {row.label: row.estimate for row in forest.rows if row.kind != "member"}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from falter.analysis.figures.answer import points_went
 from falter.analysis.meaning_checks import MEANING_CHECKS
-from falter.analysis.results import Meaning, NotAsked, PanelResult, RecipeParts
+from falter.analysis.results import Meaning, NotAsked, PanelResult, RecipeParts, RecipeResult
 from falter.measures.drop_decomposition import BLAMES
 from falter.records import numbers as n
 from falter.records.figures import (
@@ -60,7 +60,7 @@ def parts_figures(panel: PanelResult) -> Iterator[Figure]:
             Column(name="Churn ratio", unit="coefficient",
                    about="what turns under the recipe for each that turns when asked again"),
         ),
-        rows=tuple(_row(parts, recipes[parts.label].everyday) for parts in split),
+        rows=tuple(_row(parts, recipes[parts.label]) for parts in split),
         folded=not lost,
     )  # fmt: skip
 
@@ -77,13 +77,15 @@ def _about(split: Sequence[RecipeParts]) -> str:
     )
 
 
-def _row(parts: RecipeParts, everyday: str) -> BreakdownRow:
+def _row(parts: RecipeParts, recipe: RecipeResult) -> BreakdownRow:
     split, churn = parts.split, parts.churn
     states = (split.states[name] for name in _STATES)
+    # The same number has the same interval everywhere; without unread answers it is another.
+    same = recipe.together.value == split.drop.value
     return BreakdownRow(
         label=parts.label,
-        everyday=everyday,
-        whole=split.drop,
+        everyday=recipe.everyday,
+        whole=recipe.together if same else split.drop,
         parts=split.parts,
         cells=(*states, *split.corrected, churn.lost, churn.gained, churn.again, churn.ratio),
         lines=tuple(filter(None, (_corrected(parts), _turned(parts)))),

@@ -221,7 +221,7 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
     averages.sort(key=lambda group: -_size(group.drop))
     rows += [_forest_row(f"mean of {group.group}", "group", group.drop) for group in averages]
     rows.append(_forest_row(ALL, "total", panel.micro))
-    if len(panel.groups) > 1:
+    if len({len(group.recipes) for group in panel.groups}) > 1:  # else it is that of all recipes
         rows.append(_forest_row("mean of groups", "total", panel.macro))
     yield Forest(
         name="drops",
