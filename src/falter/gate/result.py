@@ -133,7 +133,8 @@ class GateResult:
         said = _VALUE_TEXTS[line.kind].format(value=show(line.value))
         limits = f"at least {show(line.low)} and at most {show(line.high)}"
         needed = f"it must be above {margin}" if line.kind == "score" else f"the margin is {margin}"
-        text = f"{line.verdict}: {line.name}: {said}, {limits}; {needed}. {_counts(line)}"
+        seen = "" if line.value is None and self.mostly_failed else f"{said}, {limits}; "
+        text = f"{line.verdict}: {line.name}: {seen}{needed}. {_counts(line)}"
         return f"{text} {self._more_text(line)}".rstrip()
 
     def _more_text(self, line: CriterionResult) -> str:
