@@ -151,7 +151,7 @@ def _doubts(panels: Sequence[PanelResult], analysis: Analysis) -> Iterator[str]:
     }
     for name, reading in readings.items():
         # A second reader has read the same answers: it agrees, or the sentence above is about it.
-        known = [] if name == "stated" and again or doubted else panels
+        known = [] if (name == "stated" and again) or doubted else panels
         recipes = dict.fromkeys(label for panel in known for label in getattr(panel, name))
         if recipes:
             yield sentence("answer.doubt", reading=reading, names=listed_bounded(list(recipes)))
