@@ -202,9 +202,9 @@ def main(arguments: list[str] | None = None) -> int:
     if given.same is not None:
         differ = [(seed, told_otherwise(shown_analysis(random_study(seed))))
                   for seed in range(given.same)]  # fmt: skip
-        for seed, found in differ:
-            print("".join(f"study {seed}: {line}\n" for line in found), end="")
-        alike = sum(not found for _, found in differ)
+        for seed, told in differ:
+            print("".join(f"study {seed}: {line}\n" for line in told), end="")
+        alike = sum(not told for _, told in differ)
         print(f"{alike} of {given.same} studies: all six forms say the same")
         return 0 if alike == given.same else 1
     folder = given.folder
