@@ -182,7 +182,7 @@ def run_and_show(
         why = "; ".join(f"{reason} ({count:,})" for reason, count in reasons.most_common(3))
         click.echo(
             f"error: {failed:,} cells failed and are left out of the numbers: {printable(why)}\n\n"
-            "hint: the same command asks requests that failed once more",
+            "hint: the same command sends the failed requests again",
             err=True,
         )
     elif result.no_answers:
@@ -214,7 +214,7 @@ def _say_shard(store: Store, study: StoredStudy, shard: Shard, store_path: Path)
     if lacking:
         click.echo(
             f"error: {lacking:,} requests of this shard failed\n\n"
-            "hint: the same command asks them once more",
+            "hint: the same command sends them again",
             err=True,
         )
     return 1 if lacking else 0
