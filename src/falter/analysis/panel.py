@@ -93,7 +93,12 @@ def _asked(table: Table) -> tuple[str, ...]:
 
 
 def panel_of(table: Table, settings: Settings) -> PanelResult:
-    """The results of one table. Examples are added by whoever has the prompts."""
+    """The results of one table. Examples are added by whoever has the prompts.
+
+    Of replies none of which holds an answer nothing is estimated.
+    """
+    if _counts(table, range(len(table.recipes))).hold_no_answer:
+        settings = replace(settings, unparsed="excluded")
     return _Panel(table, settings).result()
 
 

@@ -188,7 +188,7 @@ def run_and_show(
     elif result.no_answers:
         click.echo(
             "error: No reply holds an answer, so nothing was measured\n\n"
-            f"hint: 'falter answers {name} --unparsed' shows the replies; where they are empty, "
+            f"hint: 'falter answers {name}' shows the replies; where they are empty, "
             "look at the model's name, --api and --max-tokens",
             err=True,
         )

@@ -93,7 +93,8 @@ def _lines(named: Named, analysis: Analysis) -> Iterator[str]:
     evidence = f"{_noise(panels)} {_evidence(counts, analysis.unparsed)}"
     if counts.hold_no_answer or counts.mostly_failed:
         yield _nothing_to_conclude(counts)
-        yield " ".join((evidence, *next_steps(panels, counts, analysis)))
+        about = (evidence,) if counts.mostly_failed else ()
+        yield " ".join((*about, *next_steps(panels, counts, analysis)))
         return
     finding = _panel(panels[0], analysis.level) if len(panels) == 1 else _several(named)
     yield " ".join((*_unfinished(counts), *_doubts(panels, analysis), *finding))

@@ -113,6 +113,8 @@ def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterato
         *_recipes(panel),
         *verdict_figures(panel),
     )
+    if panel.counts.hold_no_answer:
+        shown, numbers, details = shown[: not alone], (*_read(panel), *_failed(panel)), ()
     for section, figures in (("", shown), (NUMBERS, numbers), (DETAILS, details)):
         for figure in figures:
             if alone:
