@@ -200,12 +200,12 @@ def test_what_is_sent(
     assert (response.text, response.finish_reason) == ("3", "stop")
 
 
-@pytest.mark.parametrize("base", ["http://localhost:4000", "http://gateway.example/anthropic/"])
+@pytest.mark.parametrize("base", ["http://localhost:4000", "http://gateway.example/anthropic"])
 def test_anthropics_address_may_end_with_v1_or_not(base: str) -> None:
     """Its own library writes it without, and both are one model with the same stored answers."""
-    connect = clients.get("anthropic")
-    models = [connect(ClientSettings(name="x", base_url=base + end)).model for end in ("", "/v1")]
-    assert {model.base_url for model in models} == {f"{base.rstrip('/')}/v1"}
+    given = [ClientSettings(name="x", base_url=base + end) for end in ("", "/", "/v1", "/v1/")]
+    models = [clients.get("anthropic")(settings).model for settings in given]
+    assert {model.base_url for model in models} == {f"{base}/v1"}
 
 
 @pytest.mark.parametrize("client", VARIABLES)
