@@ -12,9 +12,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterat
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import chain
 from typing import Any, Self, TypeVar
 
 from falter.engine.batch_sending import run_batches
+from falter.engine.probing import probe
 from falter.engine.resolving import PanelPlan, Resolved
 from falter.engine.sending import ModelQueue, Progress, run_queues
 from falter.records.errors import PreflightError, RunStopped, StoreBusy, StoreError, printable
@@ -151,6 +153,8 @@ async def carry_out_together(
             for recorder in recorders:
                 stack.enter_context(recorder)
             async with watching(watch, progress):
+                for queue in queues:
+                    await _probe(queue, store)
                 await send(queues, store, stop, batch=batch)
         counted = [_finished(resolved.run, store) for resolved in several]
         store.check_place()
@@ -259,6 +263,16 @@ def _queues(resolved: Resolved, recorder: _Recorder, shard: Shard | None) -> lis
     return queues
 
 
+async def _probe(queue: ModelQueue, store: Store) -> None:
+    """Find out what the server of a queue cannot do before a panel is paid for."""
+    planned, share = queue.requests, queue.share
+    if queue.client.model.base_url is None or not isinstance(planned, _Planned):
+        return
+    for panel in planned.panels:
+        requests = (r for r in panel if share is None or r.key in share)
+        await probe(requests, queue.client, store, queue.progress)
+
+
 def _is_cut(resolved: Resolved, panels: Sequence[PanelPlan]) -> Callable[..., bool]:
     """Whether an answer ended at the limit and no scorer of its task finds one whole in it."""
 
@@ -279,9 +293,13 @@ class _Planned(Iterable[Request]):
     def __init__(self, panels: Sequence[PanelPlan], run: Run) -> None:
         self._panels, self._run = panels, run
 
+    @property
+    def panels(self) -> Iterator[Iterator[Request]]:
+        """The requests of each panel."""
+        return (panel.requests(self._run.draws, self._run.repeats) for panel in self._panels)
+
     def __iter__(self) -> Iterator[Request]:
-        for panel in self._panels:
-            yield from panel.requests(self._run.draws, self._run.repeats)
+        return chain.from_iterable(self.panels)
 
 
 class _Recorder:
