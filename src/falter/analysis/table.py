@@ -122,7 +122,12 @@ class Table:
     @property
     def columns(self) -> list[int]:
         """The recipes that are compared with the baseline; all of them where there is none."""
-        return [n for n, recipe in enumerate(self.recipes) if recipe.perturbs]
+        return [n for n, r in enumerate(self.recipes) if r.perturbs and not r.controls]
+
+    @property
+    def controls(self) -> list[int]:
+        """The recipes that change the meaning, which have no drops."""
+        return [n for n, recipe in enumerate(self.recipes) if recipe.controls]
 
     @property
     def distinct(self) -> list[int]:

@@ -18,6 +18,7 @@ from falter.engine.resolving import PanelPlan
 from falter.engine.results import given_study
 from falter.engine.study import ResolvedStudy, StudySpec, study_in
 from falter.protocols import Part
+from falter.records.chats import json_line, openai_tools, turns
 from falter.records.codec import to_json
 from falter.records.errors import InvalidValue, printable
 from falter.records.planning import Cost
@@ -173,8 +174,13 @@ def _prompt_text(prompt: Mapping[str, Any]) -> str:
     item = _visible(prompt["item"].replace("\n", " "))
     head = f"--- {part}{item} · {prompt['recipe']}{draw} ({prompt['status']})"
     lines = [head]
+    lines += [
+        f"[tool]\n{_visible(json_line(tool['function']))}" for tool in prompt.get("tools", ())
+    ]
     for message in prompt["messages"]:
-        lines += [f"[{message['role']}]", _visible(message["content"])]
+        calls = [json_line(call["function"]) for call in message.get("tool_calls", ())]
+        said = [] if message["content"] is None else [message["content"]]
+        lines += [f"[{message['role']}]", *map(_visible, (*said, *calls))]
     if prompt["context"]:
         lines.append(_visible(prompt["context"]))
     if prompt["continuations"]:
@@ -251,7 +257,8 @@ def planned_prompts(study: ResolvedStudy, items: int) -> list[dict[str, Any]]:
             "recipe": request.variant.recipe.label,
             "draw": request.variant.draw,
             "status": request.variant.status,
-            "messages": [{"role": role, "content": text} for role, text in request.messages],
+            "messages": turns(request.messages),
+            **({"tools": openai_tools(request.tools)} if request.tools else {}),
             "context": request.context,
             "continuations": list(request.continuations),
         }
