@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-
 from falter.scorers.reading.calls import read_calls
 
 OFFERED = ("book_table", "cancel_order", "get_invoice", "search_docs")

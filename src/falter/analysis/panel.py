@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis.budget import not_asked
+from falter.analysis.keeping import keeping_of
 from falter.analysis.notes import MUCH_UNREAD, at_chance, notes_of_panel
 from falter.analysis.results import (
     Counts,
@@ -169,6 +170,7 @@ class _Panel:
             p_any=self._p_any(recipes, averages["micro"]),
             stated=otherwise(family, self._stated()),
             read=otherwise(family, self._read()),
+            keeping=keeping_of(table, self.level),
         )
 
     def _p_any(self, recipes: Sequence[RecipeResult], average: Estimate) -> float | None:

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, cast, get_args
 from falter.measures.brittleness import PooledBrittleness
 from falter.measures.drop_decomposition import DropParts
 from falter.measures.flips import SCORE_TOLERANCE, Churn, FlipRate
+from falter.measures.keeps_and_reads import KeepsAndReads
 from falter.measures.missing import MissingBounds
 from falter.measures.rankings import RankingChanged
 from falter.measures.variance import PromptShare
@@ -365,6 +366,8 @@ class PanelResult:
     threshold: float = SCORE_TOLERANCE
     stated: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
+    keeping: KeepsAndReads | None = None
+    """None where no meaning was changed and answers were compared with right ones."""
 
     @property
     def largest(self) -> RecipeResult | None:

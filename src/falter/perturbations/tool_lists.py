@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from itertools import islice
 from typing import Any
 
 from falter.perturbations.base import choice, prompt_perturbation, whole_number
@@ -77,7 +78,7 @@ def tool_extra(prompt: Prompt, rng: Rng, count: int, place: str) -> Prompt:
     pool, own = _unrelated(prompt), tools_at(prompt)
     more = [
         replace(added(f"tool:{name}", text, "tool"), opens=True)
-        for name, text in (pool[n] for n in rng.order(len(pool))[:count])
+        for name, text in (pool[n] for n in islice(rng.order(len(pool)), count))
     ]
     sections = list(prompt.sections)
     for section in more:

@@ -287,6 +287,11 @@ class SameLabel(Label):
         return _same_as_clean(self, case)
 
 
+def compares_with_clean(name: str) -> bool:
+    """Return True for a scorer that compares answers with those to the clean prompt."""
+    return name in _ANSWERS
+
+
 def _all() -> Iterator[TextScorer]:
     yield from (ToolCall(), ToolName(), SameLabel())
     yield Same("call", "what is called, with its arguments,")
