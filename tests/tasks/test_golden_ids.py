@@ -13,7 +13,7 @@ from falter.records.ids import digest, short
 from falter.records.render import request
 from falter.records.types import BASELINE, Asking, Model, Prompt, Recipe, Sampling, Variant, Way
 from falter.tasks.task import pick
-from falter.testing.samples import SAMPLES
+from falter.testing.samples import CHATS, SAMPLES
 
 LATER = {"contrast", "negated", "other_number", "tool_extra", "tool_names", "without_tool"}
 """Perturbations that came after these ids were taken."""
@@ -63,12 +63,8 @@ def ids(task: str) -> str:
 
 
 def of_samples() -> str:
-    prompts: list[Prompt] = [s.prompt for s in SAMPLES if s.name not in CHATS]
+    prompts: list[Prompt] = [s.prompt for s in SAMPLES if s not in CHATS]
     return short(digest("golden", [prompt.identity() for prompt in prompts]), 16)
-
-
-CHATS: frozenset[str] = frozenset()
-"""The names of samples that came after these ids were taken."""
 
 
 @pytest.mark.parametrize("task", GOLDEN)

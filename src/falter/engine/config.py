@@ -142,7 +142,11 @@ class Data(Block[DataSpec]):
         if isinstance(data, str):
             path = self.settings[0].shape.read(data, place.at("path"))
             data = {"path": data, "target": target_column(path)}
-        return super().values(data, place, complete=complete)
+        values = super().values(data, place, complete=complete)
+        path = values.get("path", "hub:")
+        if "target" not in values and not path.startswith("hub:") and holds_chats(path):
+            values["target"] = target_column(path)
+        return values
 
 
 DATA = Data(

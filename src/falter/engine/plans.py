@@ -175,10 +175,11 @@ def _prompt_text(prompt: Mapping[str, Any]) -> str:
     head = f"--- {part}{item} · {prompt['recipe']}{draw} ({prompt['status']})"
     lines = [head]
     lines += [
-        f"[tool]\n{_visible(json_line(tool['function']))}" for tool in prompt.get("tools", ())
+        f"[offers]\n{_visible(json_line(tool['function']))}" for tool in prompt.get("tools", ())
     ]
     for message in prompt["messages"]:
-        calls = [json_line(call["function"]) for call in message.get("tool_calls", ())]
+        made = [call["function"] for call in message.get("tool_calls", ())]
+        calls = [f"calls {call['name']} {call['arguments']}" for call in made]
         said = [] if message["content"] is None else [message["content"]]
         lines += [f"[{message['role']}]", *map(_visible, (*said, *calls))]
     if prompt["context"]:

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 
 from falter.measures.drops import accuracy, accuracy_drop
-from falter.records.types import Estimate
 from falter.measures.estimates import Clusters, Floats
+from falter.records.types import Estimate
 
 KEEP_LINE, READ_LINE = 0.90, 0.80
 """Shares from which on a model keeps its answers, and reads its input."""

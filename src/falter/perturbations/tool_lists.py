@@ -32,7 +32,7 @@ def tools_at(prompt: Prompt) -> list[int]:
 
 # More tools
 
-_COUNT = whole_number("count", 4, 1, 16, "so many more tools")
+_COUNT = whole_number("count", 4, 0, 16, "so many more tools")
 _WHERE = choice("place", ("after", "before", "mixed"), "mixed", "where they stand in the list")
 
 

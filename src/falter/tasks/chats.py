@@ -160,7 +160,8 @@ class _Where:
 
     def error(self, text: str, hint: str | None = None) -> TaskError:
         turn = f", turn {self.turn}" if self.turn else ""
-        return TaskError(f"{self.path}, row {self.row}{turn} {text}", hint=hint)
+        gap = "" if text.startswith(":") else " "
+        return TaskError(f"{self.path}, row {self.row}{turn}{gap}{text}", hint=hint)
 
     def at(self, turn: int) -> _Where:
         return replace(self, turn=turn)
