@@ -97,6 +97,12 @@ def _same(one: Any, other: Any) -> bool:
     return json.dumps(normal(one), sort_keys=True) == json.dumps(normal(other), sort_keys=True)
 
 
+def _kind(value: Any) -> str:
+    """The JSON type of a value."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return "number" if number else type(value).__name__
+
+
 def canonical(calls: Sequence[MadeCall], item: Item) -> str:
     """The calls in one form: equal texts make equal calls, in any order."""
     known = defaults_of(item)
@@ -176,7 +182,7 @@ class ToolCall(TextScorer):
             several = others.get(name, [])
             values = [right[name], *(several if isinstance(several, list) else [several])]
             if not any(_same(given[name], value) for value in values):
-                alike = isinstance(given[name], type(normal(right[name])))
+                alike = _kind(given[name]) == _kind(right[name])
                 return "a wrong argument" if alike else "an argument of a wrong type"
         return "an extra argument" if given.keys() - right.keys() - free - others.keys() else ""
 
