@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import islice
 from typing import Any
 
@@ -53,6 +53,7 @@ _COMMON = frozenset(
 """Stems of JSON schemas and of any sentence, which make no two tools akin."""
 
 
+@lru_cache(maxsize=1024)  # the tools of an item are mostly those of the next one
 def _stems(text: str) -> frozenset[str]:
     """The first five letters of each longer word: words that share them are akin."""
     words = re.findall(r"[a-z]{4,}", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).lower())
