@@ -18,7 +18,7 @@ from falter.engine.resolving import PanelPlan
 from falter.engine.results import given_study
 from falter.engine.study import ResolvedStudy, StudySpec, study_in
 from falter.protocols import Part
-from falter.records.chats import json_line, openai_tools, turns
+from falter.records.chats import turn_lines, turns
 from falter.records.codec import to_json
 from falter.records.errors import InvalidValue, printable
 from falter.records.planning import Cost
@@ -174,14 +174,9 @@ def _prompt_text(prompt: Mapping[str, Any]) -> str:
     item = _visible(prompt["item"].replace("\n", " "))
     head = f"--- {part}{item} · {prompt['recipe']}{draw} ({prompt['status']})"
     lines = [head]
-    lines += [
-        f"[offers]\n{_visible(json_line(tool['function']))}" for tool in prompt.get("tools", ())
-    ]
+    lines += [f"[offers]\n{_visible(tool)}" for tool in prompt["tools"]]
     for message in prompt["messages"]:
-        made = [call["function"] for call in message.get("tool_calls", ())]
-        calls = [f"calls {call['name']} {call['arguments']}" for call in made]
-        said = [] if message["content"] is None else [message["content"]]
-        lines += [f"[{message['role']}]", *map(_visible, (*said, *calls))]
+        lines += [f"[{message['role']}]", *map(_visible, turn_lines(message))]
     if prompt["context"]:
         lines.append(_visible(prompt["context"]))
     if prompt["continuations"]:
@@ -259,7 +254,7 @@ def planned_prompts(study: ResolvedStudy, items: int) -> list[dict[str, Any]]:
             "draw": request.variant.draw,
             "status": request.variant.status,
             "messages": turns(request.messages),
-            **({"tools": openai_tools(request.tools)} if request.tools else {}),
+            "tools": list(request.tools),
             "context": request.context,
             "continuations": list(request.continuations),
         }

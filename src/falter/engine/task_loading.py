@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from falter.engine.config import Experiment, Prompts
-from falter.records.chats import target_calls
 from falter.records.errors import DuplicateName, TaskError, UsageError
 from falter.records.types import Run
 from falter.tasks import Template, tasks
-from falter.tasks.chats import chat_items, chat_template, conversations_in
+from falter.tasks.chats import chat_items, chat_template, conversations_in, scorer_of
 from falter.tasks.items import items_from_rows, unlisted_options
 from falter.tasks.rows import DataSpec, Row, in_memory, read_hub, rows_at, source_name
 from falter.tasks.task import Task
@@ -118,12 +117,11 @@ def _chat_task(
     name, spec = _named(spec)
     name = f"{name}{MARK}{prompt}" if prompt else name
     items, remarks = chat_items(rows, spec, column, name, same=same)
-    calls = any(target_calls(item.target) is not None for item in items)
     return Task(
         name=name,
         items=items,
         templates={"open": chat_template(source, spec)},
-        scorer="tool_call" if calls else None,
+        scorer=scorer_of(items),
         remarks=tuple(remarks),
     )
 

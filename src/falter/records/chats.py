@@ -134,6 +134,13 @@ def openai_tools(tools: Iterable[str]) -> list[dict[str, Any]]:
     return [{"type": "function", "function": json.loads(tool)} for tool in tools]
 
 
+def turn_lines(turn: Mapping[str, Any]) -> list[str]:
+    """What a turn of OpenAI's API says and calls, for people."""
+    made = [call["function"] for call in turn.get("tool_calls", ())]
+    said = [] if turn["content"] is None else [str(turn["content"])]
+    return [*said, *(f"calls {call['name']} {call['arguments']}" for call in made)]
+
+
 def tool_name(tool: str) -> str:
     """The name in the text of a tool's section."""
     return str(json.loads(tool)["name"])

@@ -217,6 +217,12 @@ def _row_items(
         )
 
 
+def scorer_of(items: Sequence[Item]) -> str | None:
+    """The scorer of a task whose right answers are calls; None where they are texts."""
+    calls = any(target_calls(item.target) is not None for item in items)
+    return "tool_call" if calls else None
+
+
 def _require_one_kind(items: Sequence[Item], path: str) -> None:
     targets = [item.target for item in items if item.target is not None]
     kinds = {target_calls(target) is not None for target in targets}
