@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis.budget import not_asked
+from falter.analysis.keeping import keeping_of
 from falter.analysis.notes import MUCH_UNREAD, at_chance, notes_of_panel
 from falter.analysis.results import (
     Counts,
@@ -199,6 +200,7 @@ class _Panel:
             stated=otherwise(family, self._stated(), fewer=True),
             read=otherwise(family, self._read(), fewer=self.settings.strict),
             quantile=self._quantile(recipes),
+            keeping=keeping_of(table, self.level),
         )
         return map_estimates(result, _withheld) if self.counts.mostly_failed else result
 

@@ -20,6 +20,7 @@ from falter.engine.results import given_study
 from falter.engine.study import ResolvedStudy, StudySpec, study_in
 from falter.engine.task_loading import task_of
 from falter.protocols import Part
+from falter.records.chats import turn_lines, turns
 from falter.records.codec import to_json
 from falter.records.errors import InvalidValue, printable
 from falter.report.escape import line as shown_text
@@ -186,8 +187,9 @@ def _prompt_text(prompt: Mapping[str, Any]) -> str:
     item = _visible(prompt["item"].replace("\n", " "))
     head = f"--- {part}{item} · {prompt['recipe']}{draw} ({prompt['status']})"
     lines = [head]
+    lines += [f"[offers]\n{_visible(tool)}" for tool in prompt["tools"]]
     for message in prompt["messages"]:
-        lines += [f"[{message['role']}]", _visible(message["content"])]
+        lines += [f"[{message['role']}]", *map(_visible, turn_lines(message))]
     if prompt["context"]:
         lines.append(_visible(prompt["context"]))
     if prompt["continuations"]:
@@ -264,7 +266,8 @@ def planned_prompts(study: ResolvedStudy, items: int) -> list[dict[str, Any]]:
             "recipe": request.variant.recipe.label,
             "draw": request.variant.draw,
             "status": request.variant.status,
-            "messages": [{"role": role, "content": text} for role, text in request.messages],
+            "messages": turns(request.messages),
+            "tools": list(request.tools),
             "context": request.context,
             "continuations": list(request.continuations),
         }

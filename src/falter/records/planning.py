@@ -215,7 +215,7 @@ def estimate_cost(
         stored += len(fresh) - len(unanswered)
         calls += len(unanswered)
         for r in (fresh[key] for key in fresh if key in unanswered):
-            text = r.context + "".join([text for _, text in r.messages])
+            text = r.context + "".join([*r.tools, *(text for _, text in r.messages)])
             sent, received = _tokens(r, len(text))
             prompt_tokens += sent
             completion_tokens += received
