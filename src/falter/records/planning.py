@@ -121,13 +121,21 @@ class Cost:
 
     def plus(self, other: Cost) -> Cost:
         """The cost of both, which are of one target."""
-        sums = {
-            name: None if value is None else value + getattr(other, name)
-            for name in self.__dataclass_fields__
-            if name != "currency"
-            for value in [getattr(self, name)]
-        }
-        return Cost(**sums, currency=self.currency)
+
+        def summed(first: float | None, second: float | None) -> float | None:
+            return None if first is None or second is None else first + second
+
+        return Cost(
+            cells=self.cells + other.cells,
+            calls=self.calls + other.calls,
+            stored=self.stored + other.stored,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            amount=summed(self.amount, other.amount),
+            currency=self.currency,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            amount_cached=summed(self.amount_cached, other.amount_cached),
+        )
 
     def times(self, factor: float) -> Cost:
         """The cost of so many times the items."""
