@@ -64,6 +64,8 @@ LARGEST_CALL = 256 * 2**20
 QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_error"})
 FILTERED = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 """Codes of an error that is the provider's refusal of this prompt."""
+WRONG_PLACE = frozenset({404, 405})
+"""Statuses of requests that went to no endpoint, most likely because the base URL is wrong."""
 ODD_JSON = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
 """What reading JSON of an unexpected form raises."""
 
@@ -244,7 +246,7 @@ class Transport:
                 if used:
                     self.limiter.settle(tokens, used)
                 return result, seconds
-            await self._wait(attempt, result, tokens)
+            await self._wait(attempt, result, tokens, url)
 
     async def call(
         self, url: URL, body: bytes | None = None, *, kind: str = JSON, once: bool = False
@@ -270,7 +272,7 @@ class Transport:
                 return data
             if once and (data.status is None or data.status >= 500):
                 raise RequestRefused(self.clean(data.message), status=data.status)
-            await self._wait(attempt, data, 0)
+            await self._wait(attempt, data, 0, url)
 
     async def lines(self, url: URL) -> AsyncIterator[Any]:
         """The JSON of each line of a file; None for a line that is none.
@@ -292,7 +294,7 @@ class Transport:
                 return
             if begun:
                 raise RequestRefused(f"the results broke off: {outcome.message}", status=None)
-            await self._wait(attempt, outcome, 0)
+            await self._wait(attempt, outcome, 0, url)
 
     async def check(self, model: str) -> None:
         """Raise `PreflightError` when the server is away, refuses the key or lacks the model."""
@@ -399,8 +401,10 @@ class Transport:
             field=error.field,
         )
 
-    async def _wait(self, attempt: int, outcome: Outcome, tokens: float) -> None:
+    async def _wait(self, attempt: int, outcome: Outcome, tokens: float, url: URL) -> None:
         """Wait for the next attempt, or raise."""
+        if outcome.status in WRONG_PLACE:
+            outcome = replace(outcome, what=f"{outcome.what} at {url}")
         if outcome.status is not None:
             self.limiter.settle(tokens, 0)
         decision = self._policy.decide(attempt, outcome)

@@ -14,6 +14,7 @@ _MAIN = (
     ANSWER,
     "overview",
     "headline",
+    "keeps",
     "drops",
     "accuracies",
     "read",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from falter.analysis.figures.answer import points_went
 from falter.analysis.meaning_checks import MEANING_CHECKS
-from falter.analysis.results import Meaning, NotAsked, PanelResult, RecipeParts
+from falter.analysis.results import Meaning, NotAsked, PanelResult, RecipeParts, RecipeResult
 from falter.measures.drop_decomposition import BLAMES
 from falter.records import numbers as n
 from falter.records.figures import (
@@ -20,6 +20,7 @@ from falter.records.figures import (
     grid,
 )
 from falter.records.types import Estimate
+from falter.stats.multiplicity import benjamini_hochberg
 
 PARTS = "parts"
 _NAMES = (*BLAMES, "wording")
@@ -59,7 +60,7 @@ def parts_figures(panel: PanelResult) -> Iterator[Figure]:
             Column(name="Churn ratio", unit="coefficient",
                    about="what turns under the recipe for each that turns when asked again"),
         ),
-        rows=tuple(_row(parts, recipes[parts.label].everyday) for parts in split),
+        rows=tuple(_row(parts, recipes[parts.label]) for parts in split),
         folded=not lost,
     )  # fmt: skip
 
@@ -81,13 +82,15 @@ def _about(panel: PanelResult) -> str:
     )
 
 
-def _row(parts: RecipeParts, everyday: str) -> BreakdownRow:
+def _row(parts: RecipeParts, recipe: RecipeResult) -> BreakdownRow:
     split, churn = parts.split, parts.churn
     states = (split.states[name] for name in _STATES)
+    # The same number has the same interval everywhere; without unread answers it is another.
+    same = recipe.together.value == split.drop.value
     return BreakdownRow(
         label=parts.label,
-        everyday=everyday,
-        whole=split.drop,
+        everyday=recipe.everyday,
+        whole=recipe.together if same else split.drop,
         parts=split.parts,
         cells=(*states, *split.corrected, churn.lost, churn.gained, churn.again, churn.ratio),
         lines=tuple(filter(None, (_corrected(parts), _turned(parts)))),
@@ -297,6 +300,9 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
         return
     worst = "at worst, whatever the missing answers are"
     missing, two_tests = "With what is missing", "of two one-sided tests, for all together"
+    discoveries = "of the recipes with a q up to this one, the share that costs or gains nothing"
+    labels, own = zip(*((r.label, r.drop.p_value) for r in panel.recipes), strict=True)
+    q_values = dict(zip(labels, benjamini_hochberg(own), strict=True))
     yield grid(
         panel.recipes,
         (Column(name="Recipe"), lambda r: r.name),
@@ -305,6 +311,7 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
             lambda r: panel.worst if r is panel.largest else None,
         ),
         (Column(name="p, equivalence", about=two_tests), lambda r: _equivalence(r.p_equivalent)),
+        (Column(name="q", unit="p", about=discoveries), lambda r: q_values[r.label]),
         (
             Column(name="at least", unit="points", over=missing, about=worst),
             lambda r: r.bounds.low if r.bounds else None,
@@ -318,7 +325,9 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
         title="What stands behind the verdicts",
         text=(
             "The largest of several drops is too large, because it was picked for its size. It is "
-            "drawn towards the mean of all here (James and Stein), as it is likely to be.",
+            "drawn towards the mean of all here (James and Stein), as it is likely to be. For a "
+            "long list there is q beside p: it bounds the share of false discoveries (Benjamini "
+            "and Hochberg) instead of the chance of any, and no verdict reads it.",
         ),
         folded=True,
     )
