@@ -118,7 +118,7 @@ def test_a_run_without_an_answer_ends_with_1_and_claims_nothing(
     assert "nothing is concluded" in text
     assert "confidence" not in text and "points" not in text
     assert {figure.name for figure in result.figures} <= {"answer", "read"}
-    assert not [e for e in every_estimate(result.analysis) if e.low is not None]
+    assert not [e for e in every_estimate(result.analysis.panels) if e.low is not None]
     some = falter.run(**settings(tmp_path, lambda prompt: "otter", store=tmp_path / "o.db"))
     assert not some.no_answers
 
