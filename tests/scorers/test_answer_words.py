@@ -237,7 +237,7 @@ def test_unreadable_answers_come_first_only_where_they_could_change_a_verdict() 
     )
     inferred = replace(panel, counts=replace(read, inferred=31), stated=("typos", "spaces"))
     assert words(inferred)[0].startswith(
-        "Without the 31 answers inferred from prose, the verdict on typos and spaces is another."
+        "Without the 31 answers taken out of sentences, the verdict on typos and spaces is another."
     )
 
 
