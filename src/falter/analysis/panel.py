@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis.budget import not_asked
+from falter.analysis.keeping import keeping_of
 from falter.analysis.notes import MUCH_UNREAD, at_chance, notes_of_panel
 from falter.analysis.results import (
     Counts,
@@ -93,7 +94,12 @@ def _asked(table: Table) -> tuple[str, ...]:
 
 
 def panel_of(table: Table, settings: Settings) -> PanelResult:
-    """The results of one table. Examples are added by whoever has the prompts."""
+    """The results of one table. Examples are added by whoever has the prompts.
+
+    Of replies none of which holds an answer nothing is estimated.
+    """
+    if _counts(table, range(len(table.recipes))).hold_no_answer:
+        settings = replace(settings, unparsed="excluded")
     return _Panel(table, settings).result()
 
 
@@ -194,6 +200,7 @@ class _Panel:
             stated=otherwise(family, self._stated(), fewer=True),
             read=otherwise(family, self._read(), fewer=self.settings.strict),
             quantile=self._quantile(recipes),
+            keeping=keeping_of(table, self.level),
         )
         return map_estimates(result, _withheld) if self.counts.mostly_failed else result
 

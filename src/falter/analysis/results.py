@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, cast, get_args
 from falter.measures.brittleness import PooledBrittleness
 from falter.measures.drop_decomposition import DropParts
 from falter.measures.flips import SCORE_TOLERANCE, Churn, FlipRate
+from falter.measures.keeps_and_reads import KeepsAndReads
 from falter.measures.missing import MissingBounds
 from falter.measures.rankings import RankingChanged
 from falter.measures.variance import PromptShare
@@ -369,6 +370,8 @@ class PanelResult:
     stated: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
     quantile: Estimate | None = None
+    keeping: KeepsAndReads | None = None
+    """None where no meaning was changed and answers were compared with right ones."""
 
     @property
     def largest(self) -> RecipeResult | None:

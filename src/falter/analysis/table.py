@@ -89,6 +89,7 @@ class Table:
     what is said over tasks and models leaves them out, since they are about the same items.
     `tier` says how an answer was found, as its place in `TIERS`; None where nothing was read.
     `empty` marks replies without a word; None where there is none.
+    `other` marks answers that are only known to have to differ from the clean one's.
     `layout` is what a budget left of the plan: the `items` there are, those `asked`, and the
     `requests` for them `of` all.
     """
@@ -119,11 +120,17 @@ class Table:
     layout: Mapping[str, Any] | None = None
     tier: NDArray[np.uint8] | None = None
     empty: NDArray[np.bool_] | None = None
+    other: NDArray[np.bool_] | None = None
 
     @property
     def columns(self) -> list[int]:
         """The recipes that are compared with the baseline; all of them where there is none."""
-        return [n for n, recipe in enumerate(self.recipes) if recipe.perturbs]
+        return [n for n, r in enumerate(self.recipes) if r.perturbs and not r.controls]
+
+    @property
+    def controls(self) -> list[int]:
+        """The recipes that change the meaning, which have no drops."""
+        return [n for n, recipe in enumerate(self.recipes) if recipe.controls]
 
     @property
     def distinct(self) -> list[int]:
@@ -339,6 +346,18 @@ def _margin(cell: StoredCell) -> float:
     return values[target] - max(v for i, v in enumerate(values) if i != target)
 
 
+def _marked(
+    shape: tuple[int, ...], places: Sequence[tuple[str, int, int]], position: Mapping[str, int]
+) -> NDArray[np.bool_] | None:
+    """The marks of some cells; None where there is none."""
+    if not places:
+        return None
+    marks = np.zeros(shape, np.bool_)
+    for key, column, place in places:
+        marks[position[key], column, place] = True
+    return marks
+
+
 class TableBuilder:
     """Collects one panel's cells as small numbers; prompts and texts are not kept."""
 
@@ -347,6 +366,7 @@ class TableBuilder:
         self.column = {recipe.id: n for n, recipe in enumerate(run.recipes)}
         self.rows: dict[tuple[str, int, int], tuple[float, int, int, int, float, int, int]] = {}
         self.empty: list[tuple[str, int, int]] = []
+        self.other: list[tuple[str, int, int]] = []
         self.served_by: dict[str, None] = {}
         self.failures: dict[str, int] = {}
         self.ids: dict[str, str] = {}
@@ -382,6 +402,8 @@ class TableBuilder:
         place = variant.draw * self.run.repeats + repeat
         if variant.status == "changed":
             self.prompts.setdefault((variant.item.key, place, cell.key), []).append(column)
+        if variant.prompt.other:
+            self.other.append((variant.item.key, column, place))
         if score is not None and score.reason == EMPTY_REASON:
             self.empty.append((variant.item.key, column, place))
         self.rows[variant.item.key, column, place] = (
@@ -423,10 +445,7 @@ class TableBuilder:
             at = (position[key], column, place)
             value[at], outcome[at], status[at], edits[at], margin[at], output[at], tier[at] = row
             in_plan[at] = True
-        empty = np.zeros(shape, np.bool_) if self.empty else None
-        for key, column, place in self.empty:
-            if empty is not None:
-                empty[position[key], column, place] = True
+        empty, other = (_marked(shape, places, position) for places in (self.empty, self.other))
         merged, doubles = self._merge(status, position)
         rescored = any(
             (panel.task, panel.model.id) == (self.panel.task, self.panel.model.id)
@@ -458,6 +477,7 @@ class TableBuilder:
             tier=tier if tier.any() else None,
             empty=empty,
             clusters=self._clusters(items),
+            other=other,
             families=tuple(self.families[key] for key in items)
             if items and len(self.families) == len(items)
             else None,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 
 from falter.analysis.figures.next_steps import next_steps
+from falter.analysis.keeping_words import keeping_sentence
 from falter.analysis.notes import MUCH_UNREAD
 from falter.analysis.results import Analysis, Counts, PanelResult, RecipeParts, RecipeResult
 from falter.analysis.sentences import (
@@ -38,6 +39,7 @@ from falter.analysis.sentences import (
 from falter.records import numbers as n
 from falter.records.figures import Statement, Verdict
 from falter.records.types import Estimate
+from falter.scorers.calls import compares_with_clean
 from falter.stats.multiplicity import panels_rejected
 
 ANSWER = "answer"
@@ -93,13 +95,22 @@ def _lines(named: Named, analysis: Analysis) -> Iterator[str]:
     evidence = f"{_noise(panels)} {_evidence(counts, analysis.unparsed)}"
     if counts.hold_no_answer or counts.mostly_failed:
         yield _nothing_to_conclude(counts)
-        yield " ".join((evidence, *next_steps(panels, counts, analysis)))
+        about = (evidence,) if counts.mostly_failed else ()
+        yield " ".join((*about, *next_steps(panels, counts, analysis)))
         return
     finding = _panel(panels[0], analysis.level) if len(panels) == 1 else _several(named)
-    yield " ".join((*_unfinished(counts), *_doubts(panels, analysis), *finding))
+    if all(p.keeping is not None and _says_no_more(p) for p in panels):
+        finding = iter(())
+    two = [keeping_sentence(title, p) for title, p in named[:MOST_PANELS] if p.keeping is not None]
+    yield " ".join((*_unfinished(counts), *two, *_doubts(panels, analysis), *finding))
     limits = _limits if len(panels) == 1 else _limits_of_several
     yield " ".join(limits(panels, analysis.level))
     yield " ".join((evidence, *next_steps(panels, counts, analysis)))
+
+
+def _says_no_more(panel: PanelResult) -> bool:
+    """Return True if the drops add nothing to the answers kept and the meanings noticed."""
+    return compares_with_clean(panel.panel.scorer) or _kind(panel) == "open"
 
 
 def _nothing_to_conclude(counts: Counts) -> str:

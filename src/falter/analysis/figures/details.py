@@ -46,7 +46,7 @@ def parts_figures(panel: PanelResult) -> Iterator[Figure]:
     yield Breakdown(
         name=PARTS,
         title="Where did the points go?",
-        text=(*(points_went(recipes[p.label], p, panel) for p in lost), _about(split)),
+        text=(*(points_went(recipes[p.label], p, panel) for p in lost), _about(panel)),
         whole="drop",
         of="recipe",
         parts=_NAMES,
@@ -65,15 +65,20 @@ def parts_figures(panel: PanelResult) -> Iterator[Figure]:
     )  # fmt: skip
 
 
-def _about(split: Sequence[RecipeParts]) -> str:
-    """What the parts are; who read again."""
-    reader = split[0].reader
-    reading = f"right answers that only {reader} finds in them" if reader else "no second reader"
+def _about(panel: PanelResult) -> str:
+    """What the parts are; who read again, and what these parts leave as it was scored."""
+    again = panel.second_reading
+    reading = f"right answers that only {again.reader} finds in them" if again else "no reader"
+    scored = "" if again is None or not again.matters else (
+        f" The parts take the {n.whole(again.different)} replies that {again.reader} would judge "
+        "otherwise as they were scored, unless they were unread."
+    )  # fmt: skip
     return (
         "Replies without a usable answer count as wrong, and every answer as it was served. "
         f"Reading: {reading}. Meaning: what items whose changed prompt fails a check of its "
         "meaning add. Serving: what items answered by another server or model version than their "
         "clean prompt add. Wording: the drop of all other items, with refused and cut off replies."
+        f"{scored}"
     )
 
 
@@ -101,8 +106,7 @@ def _corrected(parts: RecipeParts) -> str:
     done = [f"{name} {n.whole(count)}" for name, _, count in named if count]
     sentences = [
         f"Items corrected: {', '.join(done)}." if done else "",
-        f"Nothing to correct: {', '.join(idle)}." if idle and done else "",
-        "Nothing to correct." if idle and not done else "",
+        f"No item to correct: {', '.join(idle)}." if idle else "",
         f"Not looked at, so part of wording: {', '.join(unknown)}." if unknown else "",
     ]
     return " ".join(filter(None, sentences))

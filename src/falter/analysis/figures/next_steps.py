@@ -43,6 +43,8 @@ def _step(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis) -> 
     lost = [(drop_of(r), r.label) for panel in panels for r in of_verdict(panel, "degraded")]
     if counts.missing or counts.mostly_failed or _missing_matters(panels):
         return sentence("answer.next_missing" if stored else "answer.next_missing_elsewhere")
+    if counts.hold_no_answer and counts.empty == counts.answers:
+        return sentence("answer.next_empty")
     if counts.unreadable > MUCH_UNREAD * counts.answers and stored:
         return shown("answer.next_unread", "--unparsed")
     if all(panel.baseline.value == 0.0 for panel in panels):

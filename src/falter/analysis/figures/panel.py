@@ -102,6 +102,7 @@ def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterato
         return
     shown = (
         *(() if alone else (answer_of_panel(panel, analysis),)),
+        *_keeping(panel),
         *(_accuracies(panel) if panel.has_no_baseline else _drops(panel, analysis)),
         *parts_figures(panel),
         *_examples(panel),
@@ -113,6 +114,8 @@ def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterato
         *_recipes(panel),
         *verdict_figures(panel),
     )
+    if panel.counts.hold_no_answer:
+        shown, numbers, details = shown[: not alone], (*_read(panel), *_failed(panel)), ()
     for section, figures in (("", shown), (NUMBERS, numbers), (DETAILS, details)):
         for figure in figures:
             if alone:
@@ -123,6 +126,39 @@ def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterato
 
 def _in_section(figure: Figure, title: str, place: int) -> Figure:
     return replace(figure, name=f"{figure.name}-{place}", section=title)
+
+
+def _keeping(panel: PanelResult) -> tuple[Grid, ...]:
+    """How many answers each harmless change keeps, and how many notice each changed meaning."""
+    if panel.keeping is None or not panel.keeping.conditions:
+        return ()
+    return (
+        grid(
+            panel.keeping.conditions,
+            (Column(name="Change"), lambda c: c.label),
+            (Column(name="Meaning"), lambda c: "changed" if c.control else "kept"),
+            (Column(name="Items", unit="count"), lambda c: c.items),
+            (
+                Column(
+                    name="Kept, %",
+                    unit="percent",
+                    about="the answer or its score is the clean one's",
+                ),
+                lambda c: None if c.control else c.share,
+            ),
+            (
+                Column(
+                    name="Noticed, %",
+                    unit="percent",
+                    about="the answer is the new right one, or another one",
+                ),
+                lambda c: c.share if c.control else None,
+            ),
+            name="keeps",
+            title="Answers kept, and meanings noticed",
+            labels=2,
+        ),
+    )
 
 
 def _headline(panel: PanelResult) -> Headline:
