@@ -13,6 +13,7 @@ from falter.clients.permits import server_of
 from falter.clients.settings import clients
 from falter.engine.config import read_experiment
 from falter.engine.experiment_file import check_permits, read_settings
+from falter.readers.tables import column_names
 from falter.records.errors import FalterError, TaskError, UsageError, printable
 from falter.tasks import rows as files
 from falter.tasks.rows import read_rows
@@ -140,6 +141,9 @@ def test_names_without_end_and_blank_lines_take_no_time(tmp_path: Path) -> None:
         (tmp_path / file).write_text(text)
         with pytest.raises(TaskError, match="'n7'"):
             read_rows(tmp_path / file)
+        if file == "a.csv":  # results from elsewhere, too
+            with pytest.raises(TaskError, match="'n7' twice"):
+                column_names(tmp_path / file)
     (tmp_path / "b.jsonl").write_text("\n" * 10_000_000 + '{"a": 1}\n\n{"a": }')
     with pytest.raises(TaskError, match="line 10000003 is not JSON"):
         read_rows(tmp_path / "b.jsonl")

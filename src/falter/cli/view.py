@@ -17,7 +17,7 @@ from falter.records.errors import UsageError
 
 if TYPE_CHECKING:
     from falter.store.studies import StoredStudy
-    from falter.viewer.panels import Lines, marks_beside, notes_beside
+    from falter.viewer.panels import Lines
     from falter.viewer.source import StoredSource
 
 
@@ -53,6 +53,7 @@ def view(
     """
     from falter.store.store import Store
     from falter.store.studies import find_study
+    from falter.viewer.panels import marks_beside, notes_beside
     from falter.viewer.source import StoredSource
 
     stores = [name for name in names if Path(name).is_file()]
