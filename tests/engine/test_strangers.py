@@ -13,9 +13,11 @@ from falter.clients.permits import server_of
 from falter.clients.settings import clients
 from falter.engine.config import read_experiment
 from falter.engine.experiment_file import check_permits, read_settings
+from falter.protocols.judging import read_rubrics
 from falter.readers.tables import column_names
 from falter.records.errors import FalterError, TaskError, UsageError, printable
 from falter.tasks import rows as files
+from falter.tasks.enterprise_data import read_domain
 from falter.tasks.rows import read_rows
 from falter.tasks.task import tasks
 
@@ -53,6 +55,16 @@ def test_yaml_that_means_harm_is_refused(
     said = capsys.readouterr().err
     assert message in said
     assert printable(said) == said
+
+
+def test_rubrics_and_domains_without_bottom_are_refused(tmp_path: Path) -> None:
+    """They are read by the parser in C, which such a text once brought down."""
+    path = tmp_path / "r.yaml"
+    path.write_text("a: " + "[" * 100_000)
+    with pytest.raises(UsageError, match="nested more than 50 deep"):
+        read_rubrics(path)
+    with pytest.raises(TaskError, match="nested more than 50 deep"):
+        read_domain(str(path))
 
 
 ROWS = {
