@@ -71,8 +71,9 @@ def gate(
     forms = {name: options.pop(name) for name in FORM_NAMES}
     if options["file"] is None:
         raise UsageError("No file is named", hint="falter gate robustness.yaml")
+    permits = {"env": options["allow_env"], "code": options["allow_code"]}
     settings, folder = settings_from(options)
-    wanted = read_gate(settings, folder=folder, against=against)
+    wanted = read_gate(settings, folder=folder, against=against, **permits)
     if plan_only:
         with prepared(wanted, store_path) as ready:
             show(plan_study(ready), **forms)
