@@ -226,7 +226,7 @@ published_option = click.option(
 _FORMS = (
     html_option,
     click.option("--parquet", "parquet_path", type=FILE, help="Write one row for each number."),
-    click.option("--json", "show_json", is_flag=True, help="Print everything as JSON."),
+    click.option("--json", "show_json", is_flag=True, help="Print everything as nested JSON."),
     click.option("--csv", "show_csv", is_flag=True, help="Print one row for each number as CSV."),
     click.option("--md", "show_md", is_flag=True, help="Print Markdown tables."),
     click.option("--latex", "show_latex", is_flag=True, help="Print a LaTeX document of tables."),
@@ -274,7 +274,7 @@ def show(
     names = every_name if "all" in figures else figures
     if names:
         chosen = tuple(figure for figure in study.figures if figure.name in names)
-        shown = replace(study, figures=chosen, headline=())
+        shown = replace(study, figures=chosen, headline=(), panels=())
     else:
         shown = study
     if html_path is not None:

@@ -423,7 +423,8 @@ class Study:
     `title` is what a reader calls it. `protocol` and `preset` are empty for a single run and for
     results of others, which have no `parts` either. `simulated` names those of `models` that no
     language model stands behind; `headline` names the figures that a summary shows.
-    `origin` says where the first run came from: the name of its `data`, the `command`.
+    `origin` says where the first run came from: the name of its `data`, the `command`. `panels` are
+    the numbers of a single run, nested for a reader of JSON: a mapping for each model on each task.
     """
 
     id: str
@@ -442,3 +443,4 @@ class Study:
     protocol: str = ""
     preset: str = ""
     origin: Mapping[str, str] = field(default_factory=dict)
+    panels: tuple[Mapping[str, Any], ...] = ()
