@@ -21,9 +21,10 @@ from falter.engine.extraction import stored_scorers
 from falter.engine.findings import check_published, export_result, part_results, shown_study
 from falter.engine.keywords import ExperimentSettings
 from falter.engine.study import StudySpec, carry_out_study, read_study, study_in, study_of
+from falter.engine.task_loading import prompt_of, task_of
 from falter.protocols.protocol import PartResult
 from falter.records.errors import InvalidValue, UnknownName, UsageError
-from falter.records.figures import Figure, Study
+from falter.records.figures import Figure, Study, estimates, figures_named
 from falter.records.ids import short
 from falter.records.types import Run
 from falter.store.store import Store
@@ -63,10 +64,23 @@ class Shown:
         return known[name]
 
     def table(self, name: str) -> list[dict[str, Any]]:
-        """The table of a figure, one dictionary per row: `row["recipe"]`, `row["drop"]`."""
+        """The table of a figure, one dictionary per row: `row["recipe"]`, `row["drop"]`.
+
+        Where every model on every task has one, the rows of all, with `model`, `task`, `template`.
+        """
         from falter.report.tables import figure_table
 
-        return figure_table(self.figure(name))
+        found = figures_named(self.figures, name)
+        if len(found) == 1 and found[0].name == name:
+            return figure_table(found[0])
+        if not found:
+            return figure_table(self.figure(name))  # the error names those that there are
+        return [self._panel(one) | row for one in found for row in figure_table(one)]
+
+    def _panel(self, figure: Figure) -> dict[str, Any]:
+        """The model, task and template that the numbers of a figure are about."""
+        group = next((found.group for found in estimates(figure)), {})
+        return {"model": group.get("model", ""), "task": group.get("task", ""), "template": ""}
 
     def rows(self, *names: str) -> list[dict[str, Any]]:
         """One dictionary for each number of these figures, or of all: what the CSV holds."""
@@ -197,9 +211,18 @@ class Result(Shown):
             )
         return self.parts[0]
 
+    def _panel(self, figure: Figure) -> dict[str, Any]:
+        columns = super()._panel(figure)
+        if len(self.parts) == 1:
+            task = columns["task"]
+            columns |= {"task": task_of(self.run, task), "template": prompt_of(self.run, task)}
+        return columns
+
     def show(self, *names: str) -> Result:
         """The same result with these figures alone, as a cell of a notebook shows them."""
-        chosen = tuple(self.figure(name) for name in names)
+        chosen = tuple(
+            one for n in names for one in (figures_named(self.figures, n) or (self.figure(n),))
+        )
         headline = tuple(figure.name for figure in chosen)
         study = replace(self.study, figures=chosen, headline=headline)
         return Result(study, self.parts, self.store)

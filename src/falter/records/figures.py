@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, get_args
 
@@ -328,6 +328,14 @@ _NOT_WORDS = frozenset({"kind", "unit", "scale", "verdict", "signature", "change
 def estimates(figure: Figure) -> Iterator[Estimate]:
     """Every estimate that a figure shows, in reading order."""
     return _estimates(figure)
+
+
+def figures_named(figures: Sequence[Figure], name: str) -> tuple[Figure, ...]:
+    """The figure of this name; else one for each model and task: `drops-1`, `drops-2`."""
+    exact = tuple(figure for figure in figures if figure.name == name)
+    return exact or tuple(
+        f for f in figures if f.name.startswith(f"{name}-") and f.name[len(name) + 1 :].isdecimal()
+    )
 
 
 def _estimates(value: Any) -> Iterator[Estimate]:
