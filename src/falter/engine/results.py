@@ -15,7 +15,7 @@ from falter.analysis.export import score_rows
 from falter.analysis.results import Analysis
 from falter.clients.function import offer
 from falter.engine.answers import rescored_study
-from falter.engine.config import Experiment, ModelSpec
+from falter.engine.config import Experiment, ModelSpec, spelled_flat
 from falter.engine.execution import Watch
 from falter.engine.extraction import stored_scorers
 from falter.engine.findings import check_published, export_result, part_results, shown_study
@@ -320,7 +320,8 @@ def _no_experiment(given: object) -> InvalidValue:
 
 
 def with_names(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings with names for what is given as an object: functions as models, and rows."""
+    """The settings in their blocks, with names for functions as models and for rows in memory."""
+    settings = _in_blocks(settings)
     data = settings.get("data")
     if is_rows(data):
         settings = {**settings, "data": offer_rows(data)}
@@ -330,11 +331,46 @@ def with_names(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     return _with_models(settings)
 
 
+def _in_blocks(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, those that are spelled as on the command line in the blocks they belong to."""
+    nested, flat = dict(settings), spelled_flat()
+    if "model" in nested and "models" not in nested:
+        nested["models"] = nested.pop("model")
+    own: dict[str, dict[str, Any]] = {}
+    for name in [name for name in nested if name in flat]:
+        own.setdefault(flat[name][0], {})[name] = nested.pop(name)
+    for block, values in own.items():
+        before = nested.get(block)
+        if before is None and block != "sampling":
+            raise UsageError(
+                f"'{next(iter(values))}' goes with '{block}', which is missing",
+                hint=f"give {block}= too, or leave it out",
+            )
+        several = block == "models" and isinstance(before, (list, tuple))
+        entries = [_block(block, one) | values for one in (before if several else [before])]
+        nested[block] = entries if several else entries[0]
+    return nested
+
+
+def _block(block: str, value: Any) -> dict[str, Any]:
+    """A block of settings: as it is, or the one value that stands for it."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if value is None:
+        return {}
+    if is_rows(value):
+        return {"rows": value}
+    return {"name" if block == "models" else "path": value if callable(value) else str(value)}
+
+
 def _with_models(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """The settings with the names of the functions that are given as models, which are kept."""
     models = settings.get("models")
     if not isinstance(models, (list, tuple)):
-        models = [models] if callable(models) else []
+        is_function = callable(models) or (
+            isinstance(models, Mapping) and callable(models.get("name"))
+        )
+        models = [models] if is_function else []
     functions: dict[str, Any] = {}
 
     def named(model: Any) -> Any:

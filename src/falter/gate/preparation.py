@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from falter.engine.budgets import refuse_with_gate
-from falter.engine.config import DATA, Experiment, read_study_settings
+from falter.engine.config import Experiment, read_study_settings
 from falter.engine.connections import connect_all
 from falter.engine.experiment_file import check_permits, read_settings
 from falter.engine.gate_settings import GATE, GateSpec
@@ -108,23 +108,18 @@ def read_spec(
 def keyword_gate(settings: Mapping[str, Any], *, folders: Sequence[Path]) -> Gate:
     """Read the settings of an experiment and of its gate from one mapping, as in a test.
 
-    `model` may be a function; `data` is a file, with `target`, `key` and the other settings of
-    data beside it; `template` a text with {placeholders} or a file; `max_calls` is the budget's.
-    `against` names a baseline. Paths are looked for in each of the folders.
+    They are spelled as for `falter.run`; `template` is a text with {placeholders} or a file;
+    `max_calls` is the budget's. `against` names a baseline. Paths are looked for in each of the
+    folders.
     """
     rest = dict(settings)
     gate: dict[str, Any] = {s.name: rest.pop(s.name) for s in GATE.settings if s.name in rest}
     if "max_calls" in rest:
         gate["budget"] = {**dict(gate.get("budget") or {}), "calls": rest.pop("max_calls")}
-    if "model" in rest:
-        rest["models"] = rest.pop("model")
     against = rest.pop("against", None)
     data = rest.get("data")
-    if isinstance(data, (str, Path)):
-        own = {s.name: rest.pop(s.name) for s in DATA.settings if s.name in rest}
-        path = str(data) if str(data).startswith("hub:") else str(_found(str(data), folders))
-        # The file alone finds its target by itself.
-        rest["data"] = {"path": path, **own} if own else path
+    if isinstance(data, (str, Path)) and not str(data).startswith("hub:"):
+        rest["data"] = str(_found(str(data), folders))
     template = rest.get("template")
     if isinstance(template, (str, Path)) and "{" not in str(template):
         rest["template_file"] = str(_found(str(rest.pop("template")), folders))
