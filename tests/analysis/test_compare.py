@@ -115,10 +115,10 @@ def test_two_prompts_in_one_run_are_two_sides(prompts: falter.Result) -> None:
     """Paired by the key, though they use other columns; the long one is right far more often."""
     compared = falter.compare(prompts)
     assert compared.verdict[0].startswith("long is better by 50.0 points [")
-    assert "over all 2 recipes; with the clean prompt and under" in compared.verdict[0]
+    assert "over both recipes; with the clean prompt and under" in compared.verdict[0]
     sides = {row["side"]: row for row in compared.table("sides")}
     assert (sides["short"]["clean_prompt"], sides["long"]["clean_prompt"]) == (0.5, 1.0)
-    assert text_of(compared, "sides").startswith("Over the 30 paired items and all 2 recipes")
+    assert text_of(compared, "sides").startswith("Over the 30 paired items and both recipes")
     better = {row["prompt"]: row["better"] for row in compared.table("better-under")}
     assert better == dict.fromkeys(
         ("clean prompt", "pad_newlines", "casing", "all recipes"), "long"

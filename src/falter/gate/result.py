@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from falter.analysis.results import MOST_FAILED
 from falter.gate.decision import CriterionResult, Verdict, gate_verdict
 from falter.gate.feasibility import CriterionPlan, GatePlan
 from falter.records import numbers as n
@@ -70,6 +71,11 @@ class GateResult:
         return gate_verdict(self.lines)
 
     @property
+    def mostly_failed(self) -> bool:
+        """Return True if so many requests failed that no line has a verdict."""
+        return self.failed > MOST_FAILED * self.cells
+
+    @property
     def passed(self) -> bool:
         """Whether a build may go on."""
         return self.exit_code == 0
@@ -78,8 +84,11 @@ class GateResult:
     def exit_code(self) -> int:
         """0 pass, 1 incomplete, 3 fail, 4 undecided (0 where that counts as neutral or a pass).
 
-        Answers that are missing cannot undo a line that failed.
+        Answers that are missing cannot undo a line that failed. Where too many are, no line has a
+        verdict, and the code is 4 whatever an undecided gate counts as.
         """
+        if self.mostly_failed:
+            return EXIT_CODES["undecided"]
         if self.verdict == "fail":
             return EXIT_CODES["fail"]
         if self.failed:
@@ -92,7 +101,7 @@ class GateResult:
     def headline(self) -> str:
         """One sentence: `Gate failed. Of 4 lines: 3 pass, 1 fail.`"""
         word = {"pass": "passed", "fail": "failed", "undecided": "is undecided"}[self.verdict]
-        if self.failed and self.verdict != "fail":
+        if self.failed and self.verdict != "fail" and not self.mostly_failed:
             word = "is incomplete"
         verdicts = [line.verdict for line in self.lines]
         counts = [f"{verdicts.count(each)} {each}" for each in EXIT_CODES if each in verdicts]
@@ -195,16 +204,17 @@ _WORDS = {
 def _lost(line: CriterionResult) -> str:
     """What was lost, how much, and the limit."""
     margin, value = n.decimal(100 * line.margin), line.value
-    if line.kind == "score":
-        limits = _between(line.low, line.high)
-        return f"the score is {n.percent(value)} %{limits}; it must be above {margin}"
+    is_score = line.kind == "score"
+    needed = f"it must be above {margin} %" if is_score else f"the limit is {margin} points"
     if value is None:
-        return f"what is lost is not known; the limit is {margin} points"
+        return f"nothing is known; {needed}"
+    if is_score:
+        return f"the score is {n.percent(value)} %{_between(line.low, line.high)}; {needed}"
     low, high = line.low, line.high
     if gains := value < 0.0:
         low, high = (None if end is None else -end for end in (high, low))
     said = _WORDS[line.kind][gains].format(n.decimal(abs(100 * value)))
-    return f"{said}{_between(low, high)}; the limit is {margin} points"
+    return f"{said}{_between(low, high)}; {needed}"
 
 
 def _between(low: float | None, high: float | None) -> str:
