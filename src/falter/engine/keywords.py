@@ -173,6 +173,9 @@ class ExperimentSettings(TypedDict, total=False):
     drop_duplicates: bool | None
     tags: str | Sequence[str] | None
     split: str | None
+    turns: Literal["last", "all"] | None
+    join: str | None
+    each: str | None
     base_url: str | None
     api: Literal["chat", "completions"] | None
     api_key_env: str | None
