@@ -1,4 +1,7 @@
-"""Runs docs/notebook.ipynb and saves what its cells show: python tests/support/notebook_outputs.py"""
+"""Runs the cells of docs/notebook.ipynb, and saves what they show.
+
+python tests/support/notebook_outputs.py
+"""
 
 from __future__ import annotations
 
