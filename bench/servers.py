@@ -32,7 +32,7 @@ from falter.cli.listing import weights_here
 from falter.records.errors import FalterError
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
-PATIENCE = 180
+PATIENCE = 900
 WAYS: dict[str, dict[str, Any]] = {
     "letters": {"task": "basics:core", "scorer": "choice_letter"},
     "labels": {

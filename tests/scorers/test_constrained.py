@@ -17,7 +17,7 @@ from falter.cli.app import invoke
 from falter.clients.settings import asks_for_reasoning
 from falter.engine.execution import run_async
 from falter.integrations import vllm_client
-from falter.records.errors import PreflightError, RunStopped, UsageError
+from falter.records.errors import PreflightError, UsageError
 from local_server import Asked, LocalServer, Reply
 
 SETTINGS: dict[str, Any] = {"task": "basics", "recipes": ["typos"], "limit": 6}
@@ -375,10 +375,10 @@ def test_the_likeliest_option_needs_no_chance(tmp_path: Path) -> None:
         sent.append(request)
         return chat("A")
 
-    with pytest.raises(RunStopped, match="the temperature has to be 0"):
+    with pytest.raises(PreflightError, match="the temperature has to be 0"):
         asked(answer, tmp_path, **settings, sampling={"temperature": 0.7})
     assert not [request for request in sent if request.method == "POST"]
-    with pytest.raises(RunStopped, match="gives no log-probabilities of the first token"):
+    with pytest.raises(PreflightError, match="gives no log-probabilities of the first token"):
         asked(answer, tmp_path, **settings)
 
 
