@@ -246,7 +246,7 @@ def _of_task(store: Store, run: Run, table: Table, encoder: Cosine | None) -> It
     baseline = run.recipes[0].id
     cases: list[tuple[Recipe, list[Rewording]]] = []
     for recipe in run.recipes:
-        if not recipe.steps:
+        if not recipe.steps or recipe.controls:
             continue
         pairs = [
             (variants[item, baseline], variants[item, recipe.id])

@@ -35,7 +35,10 @@ def read_chat(data: Any) -> Answer:
     content = _text(message.get("content"))
     reason = choice.get("finish_reason")
     _check_finish(content, reason, choice)
-    return answer_of(data, content, finish_reason=reason, reasoning=_reasoning(message))
+    return answer_of(
+        data, content, finish_reason=reason, reasoning=_reasoning(message),
+        calls=message.get("tool_calls"),
+    )  # fmt: skip
 
 
 def read_completion(data: Any) -> Answer:
@@ -63,6 +66,7 @@ def answer_of(
     scores: tuple[ContinuationScore, ...] = (),
     finish_reason: Any = None,
     reasoning: str | None = None,
+    calls: Any = None,
 ) -> Answer:
     """A text or scores with what a body says beside them.
 
@@ -84,6 +88,7 @@ def answer_of(
         served_by=served,
         reasoning=reasoning,
         request_id=data.get("id"),
+        calls=calls,
     )
 
 

@@ -70,9 +70,15 @@ ODD_JSON = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError,
 """What reading JSON of an unexpected form raises."""
 
 
+UNUSABLE = "unusable answer"
+
+
 def _trouble(result: Answer | Outcome) -> str | None:
-    """Return the failure of an attempt on a server that is away or broken; refusals are none."""
-    if isinstance(result, Answer) or result.final:
+    """Return the failure of an attempt on a server that is away or broken.
+
+    A refusal is none, nor is an answer of another form: a server that gives them is at work.
+    """
+    if isinstance(result, Answer) or result.final or result.what == UNUSABLE:
         return None
     if result.status is not None and result.status < 500:
         return None
@@ -350,7 +356,7 @@ class Transport:
         try:
             return self._connection.masked(read_json(reply[2]))
         except TooLargeJson as error:
-            return Outcome(what="unusable answer", message=str(error), final=True)
+            return Outcome(what=UNUSABLE, message=str(error), final=True)
         except ValueError as error:
             return Outcome(what="unusable answer", message=f"not JSON: {error}")
 

@@ -27,7 +27,7 @@ Rows = Sequence[Mapping[str, Any]] | DataFrame
 class Columns(TypedDict, total=False):
     """The columns of your own data."""
 
-    target: Required[str]
+    target: str | None
     target_as: Literal["auto", "index", "label", "text"] | None
     choices: str | Sequence[str] | None
     fields: Mapping[str, str] | None
@@ -35,6 +35,9 @@ class Columns(TypedDict, total=False):
     drop_duplicates: bool | None
     tags: str | Sequence[str] | None
     split: str | None
+    turns: Literal["last", "all"] | None
+    join: str | None
+    each: str | None
 
 
 class DataSettings(Columns, total=False):
@@ -136,6 +139,7 @@ class ExperimentSettings(TypedDict, total=False):
     grid: Mapping[str, Sequence[Any]] | None
     scorer: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
     labels: str | Sequence[str] | None
+    same: Literal["auto", "call", "choice", "label", "number", "text"] | None
     limit: int | None
     demonstrations: int | None
     perturb_demonstrations: bool | None
