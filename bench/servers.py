@@ -226,7 +226,10 @@ async def started(server: str, python: str, folder: Path) -> AsyncIterator[tuple
                 {"model_name": name, "litellm_params": {"model": route, **sent}}
                 for name, route in routes.items()
             ]
-            (folder / "proxy.yaml").write_text(json.dumps({"model_list": listed}))
+            # Without a key: the proxy listens on this machine alone.
+            given = {"dangerously_permit_weak_or_unset_master_key": True}
+            config = {"model_list": listed, "general_settings": given}
+            (folder / "proxy.yaml").write_text(json.dumps(config))
             command = [str(tools / "litellm"), "--config", str(folder / "proxy.yaml"), *address]
         await listening(port, stack.enter_context(running(command)))
         yield port, model
