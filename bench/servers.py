@@ -136,6 +136,17 @@ def reply_to(path: str, body: dict[str, Any]) -> dict[str, Any]:
             text = json.dumps({"answer": schema["properties"]["answer"]["enum"][0]})
         message = {"role": "assistant", "content": text}
         return base | {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    if path.endswith("/responses"):
+        form = (body.get("text") or {}).get("format") or {}
+        text = "The answer is A, billing."
+        if schema := form.get("schema"):
+            text = json.dumps({"answer": schema["properties"]["answer"]["enum"][0]})
+        part = {"type": "output_text", "text": text, "annotations": []}
+        message = {"type": "message", "id": "2", "role": "assistant", "status": "completed"}
+        counts = {"input_tokens": 9, "output_tokens": 5, "total_tokens": 14}
+        output = [message | {"content": [part]}]
+        made = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m"}
+        return made | {"status": "completed", "output": output, "usage": counts}
     prompts = body["prompt"] if isinstance(body["prompt"], list) else [body["prompt"]]
     choices = []
     for index, prompt in enumerate(prompts):
