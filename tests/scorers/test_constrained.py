@@ -78,6 +78,8 @@ def test_a_server_holds_the_model_to_the_options(tmp_path: Path) -> None:
 
 ECHOED = {"tokens": ["a"], "token_logprobs": [-1.0]}
 GENERATED: Reply = (200, {"choices": [{"text": ".", "logprobs": {"content": []}}] * 4})
+MESSAGE = {"role": "assistant", "content": "Let me see"}
+CUT: Reply = (200, {"choices": [{"message": MESSAGE, "finish_reason": "length"}]})
 ONE: Reply = (200, {"choices": [{"text": ".", "logprobs": ECHOED}]})
 
 
@@ -86,6 +88,7 @@ ONE: Reply = (200, {"choices": [{"text": ".", "logprobs": ECHOED}]})
     [
         (chat("A"), "constrained", 3, "does not hold the model to given answers: it answered 'A'"),
         (chat('{"answer": "Z"}'), "constrained", 3, 'it answered \'{"answer": "Z"}\''),
+        (CUT, "constrained", 3, "it answered 'Let me see'"),
         ((422, {"error": "no format"}), "constrained", 3, "HTTP 422: no format"),
         (chat(""), "likelihood", 1, "gives no log-probabilities of given answers"),
         (GENERATED, "likelihood", 1, "no log-probabilities with echo"),

@@ -81,6 +81,8 @@ def _misfit(request: Request, response: Response) -> str | None:
     text, options = response.text or "", request.answers
     answer = constrained_answer(text)
     held = answer in options if options else isinstance(answer, (int, float))
-    if held or response.finish_reason not in (None, "stop"):
+    reason = response.finish_reason
+    cut = reason == "length" and text.lstrip()[:1] in ("", "{", "`")  # or the model was thinking
+    if held or cut or reason not in (None, "stop", "length"):
         return None
     return f"it answered {text[:80]!r}"
