@@ -114,10 +114,10 @@ def test_two_prompts_in_one_run_are_two_sides(prompts: falter.Result) -> None:
     """Paired by the key, though they use other columns; the long one is right far more often."""
     compared = falter.compare(prompts)
     assert compared.verdict[0].startswith("long is better by 50.0 points [")
-    assert "over all 2 recipes; with the clean prompt and under" in compared.verdict[0]
+    assert "over both recipes; with the clean prompt and under" in compared.verdict[0]
     sides = {row["side"]: row for row in compared.table("sides")}
     assert (sides["short"]["clean_prompt"], sides["long"]["clean_prompt"]) == (0.5, 1.0)
-    assert text_of(compared, "sides").startswith("Over the 30 paired items and all 2 recipes")
+    assert text_of(compared, "sides").startswith("Over the 30 paired items and both recipes")
     better = {row["prompt"]: row["better"] for row in compared.table("better-under")}
     assert better == dict.fromkeys(
         ("clean prompt", "pad_newlines", "casing", "all recipes"), "long"
@@ -282,7 +282,7 @@ def test_other_data_are_refused(run: Callable[..., falter.Result], folder: Path)
     named = folder / "letters.jsonl"
     named.write_text((folder / "tickets.jsonl").read_text())
     message, _ = refused(run(), run(data={"path": str(named)}))
-    assert message.startswith("These runs are not about the same data: ")
+    assert message.startswith("These sides are not about the same data: ")
     (folder / "strange").mkdir(exist_ok=True)
     strange = folder / "strange" / "tickets.jsonl"
     rows = [row | {"id": f"other {row['id']}"} for row in TICKETS]
@@ -303,10 +303,10 @@ def test_nothing_to_compare_is_refused(run: Callable[..., falter.Result], folder
     one = run()
     message, hint = refused(one)
     assert message.endswith("asked function:test_compare:router on tickets in one way")
-    assert hint == "name a second run, or a run with several models or templates"
+    assert hint == "name a second one, or one with several models or prompts"
     assert refused(one, one)[0].endswith("is named twice")
     assert refused()[0] == "No run is named"
-    assert refused("=", store=folder / "s.db")[0] == "'=' names no run"
+    assert refused("=", store=folder / "s.db")[0] == "'=' names no run and no file"
     assert refused(one, margin=0.0)[0].startswith("The margin 0 is not a difference")
     twice = [f"a={result.run.id[7:15]}" for result in (one, run(seed=1))]
     assert refused(*twice, store=folder / "s.db")[0] == "Two runs are called 'a'"
@@ -352,8 +352,9 @@ def test_mistakes_on_the_command_line(run: Callable[..., falter.Result], folder:
             "compare runs on the same data; a key has to stay with its text",
         ),
         (one, task): (
-            f"These runs are not about the same data: {one} has tickets; {task} has letters",
-            "compare runs of the same task, or of a data file of the same name",
+            f"These sides are not about the same data: the run {one} has tickets; the run "
+            f"{task} has letters",
+            "compare results of the same task, or of a data file of the same name",
         ),
         (one, recipe): (
             f"These sides have no recipe in common: {one[:6]}: casing; {recipe[:6]}: typos",
@@ -367,7 +368,10 @@ def test_mistakes_on_the_command_line(run: Callable[..., falter.Result], folder:
         (one, f"{seeded}@gone.db"): (
             "The store gone.db does not exist", "start a run, or name another",
         ),
-        ("=",): ("'=' names no run", "write RUN, RUN@STORE or NAME=RUN, as in short=3f1c"),
+        ("=",): (
+            "'=' names no run and no file",
+            "write RUN, RUN@STORE, FILE or NAME=RUN, as in short=3f1c",
+        ),
         (one, seeded, "--margin", "2"): (
             "The margin 2 is not a difference of scores between 0 and 1", "2 points are 0.02",
         ),

@@ -160,6 +160,7 @@ def test_chat_sends_what_was_asked() -> None:
     assert server.bodies == [
         {
             "model": "mock",
+            "stream": False,
             "messages": [
                 {"role": "system", "content": "Be brief."},
                 {"role": "user", "content": "Grüße, „wer“?"},
@@ -222,7 +223,7 @@ def test_options_are_body_fields_and_part_of_the_model() -> None:
         return connected
 
     connected, server = served(body, client={"options": options})
-    assert set(server.bodies[0]) == {"model", "messages", "top_k", "extra"}
+    assert set(server.bodies[0]) == {"model", "stream", "messages", "top_k", "extra"}
     assert server.bodies[0]["extra"] == {"a": [1, None]}
     assert connected.model.options == {"api": "chat", **options}
     assert connected.model.id != client_of(server).model.id
@@ -481,7 +482,7 @@ async def against(
     [
         (400, {"error": {"message": "too long"}}, "HTTP 400: too long"),
         (422, {"detail": [{"loc": ["n"]}]}, 'HTTP 422: [{"loc":["n"]}]'),
-        (404, {"error": "no such model"}, "HTTP 404: no such model"),
+        (404, {"error": "no such model"}, "HTTP 404 at URL: no such model"),
         (402, {"message": "pay"}, "HTTP 402: pay"),
         (400, b"<html>\n  <b>Bad</b>\x00\x1b[31m\n", "HTTP 400: <html> <b>Bad</b>[31m"),
         (400, b"", "HTTP 400"),
@@ -491,7 +492,7 @@ async def against(
 def test_the_callers_errors_are_not_repeated(status: int, content: Any, failure: str) -> None:
     """A refused request is sent once and fails with what the server said, bounded, on one line."""
     response, server = ask(replies=[(status, content)])
-    assert response.failure == failure
+    assert response.failure == failure.replace("URL", f"{server.base_url}/chat/completions")
     assert server.requests == 1
 
 
@@ -1195,6 +1196,7 @@ def test_scores_are_the_continuations_alone(
         "prompt": [context + text for text in continuations],
         "max_tokens": 0,
         "temperature": 0,
+        "stream": False,
         "echo": True,
         "logprobs": 1,
     }

@@ -313,9 +313,10 @@ def flaky(prompt: str) -> str:
     return "yes"
 
 
-def test_missing_answers_leave_a_gate_incomplete(tmp_path: Path) -> None:
-    """Exit code 1, and the reason; what they say is hostile input."""
-    rows = [{"q": f"Is it {n} {'ab'[n % 2]}?", "a": "yes"} for n in range(60)]
+@pytest.mark.parametrize(("kinds", "code"), [("abbbbbbbbbbb", 1), ("ab", 4)])
+def test_missing_answers_leave_a_gate_incomplete(tmp_path: Path, kinds: str, code: int) -> None:
+    """Exit code 1, and the reason; above a tenth 4, and no line has a verdict or a number."""
+    rows = [{"q": f"Is it {n} {kinds[n % len(kinds)]}?", "a": "yes"} for n in range(60)]
     data = tmp_path / "d.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     wanted = keyword_gate(
@@ -324,7 +325,10 @@ def test_missing_answers_leave_a_gate_incomplete(tmp_path: Path) -> None:
         folders=[tmp_path],
     )  # fmt: skip
     result = run_gate(wanted, tmp_path / "s.db")
-    assert result.failed > 0 and result.exit_code == 1 and not result.passed
+    assert result.failed > 0 and result.exit_code == code and not result.passed
+    counts_alone = [(line.verdict, line.value, line.high) for line in result.lines]
+    assert (counts_alone == [("undecided", None, None)]) == (code == 4)
+    assert ("Undecided: too many requests failed." in str(result)) == (code == 4)
     (tmp_path / "g.xml").write_bytes(junit(result))
     assert cases(tmp_path / "g.xml")["all answers"] == "error"
     assert "no <answer>" in result.failed_text

@@ -33,7 +33,9 @@ from falter.records.types import Estimate, Recipe, Request, Response, Step
 from falter.scorers.rating import read_rating
 from falter.stats.agreement import krippendorff_alpha
 from falter.store.store import Store
+from falter.tasks import tasks
 from falter.tasks.enterprise_data import prompt_texts
+from falter.tasks.task import pick
 from local_server import LocalServer
 
 CHANGED = "CHANGED beyond all recognition now"
@@ -550,7 +552,7 @@ def test_a_judge_that_fails_leaves_pairs_missing(tmp_path: Path, patch: pytest.M
         label = request.variant.recipe.label
         return dict.fromkeys(parts, CHANGED) if label in ("whitespace", "spelling") else parts
 
-    failed = "night-shift-split-at-midnight"
+    failed = pick(tasks.get("enterprise_case")("hr").items, 1, 0)[0].key
 
     def failing(request: Request) -> Response | str:
         text = request.messages[0][1]

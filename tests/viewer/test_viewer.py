@@ -10,9 +10,13 @@ import json
 import logging
 import os
 import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -438,6 +442,19 @@ def downloaded(path: Path) -> list[Any]:
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     path.unlink()
     return lines
+
+
+def test_the_command_prints_an_address_and_ends_with_ctrl_c(path: Path) -> None:
+    """A process of its own, asked as the page asks; what it asks waits for the answers."""
+    command = [sys.executable, "-m", "falter", "view", str(path), "--no-open"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address, _, token = process.stdout.readline().strip().partition("#token=")
+        request = urllib.request.Request(f"{address}api/panels", headers={TOKEN_HEADER: token})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            assert json.load(answer)["panels"]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

@@ -77,8 +77,9 @@ class Table:
     `edits` is None where the prompts are not.
     `has_baseline` says whether recipe 0 is the baseline; without one all recipes are alike.
     `output` numbers what was answered, the same for the same answer and -1 for none; None where
-    answers are not known. `clusters` names what items share, as a passage; `families` what they are
-    about, as a subject: the first tag of each, None unless every item has one.
+    answers are not known. `clusters` names what items share, as a passage, or in a run the clean
+    prompt; `families` what they are about, as a subject: the first tag of each, None unless every
+    item has one.
     A cell whose prompt an earlier recipe of the item makes too has the status `same_prompt`, and
     that prompt's answer: it was asked once, and counts in each recipe. `merged` counts these items
     by the labels of both recipes, the later one first. `doubles` are the columns of recipes that
@@ -379,6 +380,8 @@ class TableBuilder:
         self.failures: dict[str, int] = {}
         self.ids: dict[str, str] = {}
         self.families: dict[str, str] = {}
+        self.first_of: dict[str, str] = {}  # a clean prompt: the first item that asks it
+        self.clusters: dict[str, str] = {}
         self.chances: dict[str, float] = {}
         self.outputs: dict[str, int] = {}
         self.prompts: dict[tuple[str, int, str], list[int]] = {}
@@ -400,6 +403,9 @@ class TableBuilder:
             if variant.prompt.choices:
                 self.chances[variant.item.key] = 1.0 / len(variant.prompt.choices)
         column = self.column[variant.recipe.id]
+        if column == 0:
+            key = variant.item.key
+            self.clusters[key] = self.first_of.setdefault(cell.key, key)
         # The identity condition asks the baseline at the repeats after the baseline's own.
         repeat = cell.repeat - variant.recipe.repeat * self.run.repeats
         place = variant.draw * self.run.repeats + repeat
@@ -479,11 +485,18 @@ class TableBuilder:
             output=None if self.lacks_answers or not self.outputs else output,
             tier=tier if tier.any() else None,
             empty=empty,
+            clusters=self._clusters(items),
             other=other,
             families=tuple(self.families[key] for key in items)
             if items and len(self.families) == len(items)
             else None,
         )
+
+    def _clusters(self, items: Sequence[str]) -> tuple[str, ...] | None:
+        """Items of one clean prompt are one cluster: it was asked once. None if there are none."""
+        if len(self.first_of) >= len(self.clusters):
+            return None
+        return tuple(self.clusters.get(key, key) for key in items)
 
     def _merge(
         self, status: NDArray[np.uint8], position: Mapping[str, int]

@@ -75,7 +75,7 @@ class OpenAI(HttpClient):
         self._read = read_chat if self._chat else read_completion
         self._left_out = {name for name, value in options.items() if value is None}
         fields = {name: value for name, value in options.items() if value is not None}
-        self._head = orjson.dumps({"model": settings.name, **fields})[:-1]
+        self._head = orjson.dumps({"model": settings.name, "stream": False, **fields})[:-1]
         self._tails: dict[tuple[int, Sampling], bytes] = {}
         self._scoring = Scoring()
         self.capabilities = Capabilities(

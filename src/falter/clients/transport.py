@@ -64,13 +64,21 @@ LARGEST_CALL = 256 * 2**20
 QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_error"})
 FILTERED = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 """Codes of an error that is the provider's refusal of this prompt."""
+WRONG_PLACE = frozenset({404, 405})
+"""Statuses of requests that went to no endpoint, most likely because the base URL is wrong."""
 ODD_JSON = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
 """What reading JSON of an unexpected form raises."""
 
 
+UNUSABLE = "unusable answer"
+
+
 def _trouble(result: Answer | Outcome) -> str | None:
-    """Return the failure of an attempt on a server that is away or broken; refusals are none."""
-    if isinstance(result, Answer) or result.final:
+    """Return the failure of an attempt on a server that is away or broken.
+
+    A refusal is none, nor is an answer of another form: a server that gives them is at work.
+    """
+    if isinstance(result, Answer) or result.final or result.what == UNUSABLE:
         return None
     if result.status is not None and result.status < 500:
         return None
@@ -238,7 +246,7 @@ class Transport:
                 if used:
                     self.limiter.settle(tokens, used)
                 return result, seconds
-            await self._wait(attempt, result, tokens)
+            await self._wait(attempt, result, tokens, url)
 
     async def call(
         self, url: URL, body: bytes | None = None, *, kind: str = JSON, once: bool = False
@@ -264,7 +272,7 @@ class Transport:
                 return data
             if once and (data.status is None or data.status >= 500):
                 raise RequestRefused(self.clean(data.message), status=data.status)
-            await self._wait(attempt, data, 0)
+            await self._wait(attempt, data, 0, url)
 
     async def lines(self, url: URL) -> AsyncIterator[Any]:
         """The JSON of each line of a file; None for a line that is none.
@@ -286,7 +294,7 @@ class Transport:
                 return
             if begun:
                 raise RequestRefused(f"the results broke off: {outcome.message}", status=None)
-            await self._wait(attempt, outcome, 0)
+            await self._wait(attempt, outcome, 0, url)
 
     async def check(self, model: str) -> None:
         """Raise `PreflightError` when the server is away, refuses the key or lacks the model."""
@@ -348,7 +356,7 @@ class Transport:
         try:
             return self._connection.masked(read_json(reply[2]))
         except TooLargeJson as error:
-            return Outcome(what="unusable answer", message=str(error), final=True)
+            return Outcome(what=UNUSABLE, message=str(error), final=True)
         except ValueError as error:
             return Outcome(what="unusable answer", message=f"not JSON: {error}")
 
@@ -393,8 +401,10 @@ class Transport:
             field=error.field,
         )
 
-    async def _wait(self, attempt: int, outcome: Outcome, tokens: float) -> None:
+    async def _wait(self, attempt: int, outcome: Outcome, tokens: float, url: URL) -> None:
         """Wait for the next attempt, or raise."""
+        if outcome.status in WRONG_PLACE:
+            outcome = replace(outcome, what=f"{outcome.what} at {url}")
         if outcome.status is not None:
             self.limiter.settle(tokens, 0)
         decision = self._policy.decide(attempt, outcome)

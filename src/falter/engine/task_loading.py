@@ -11,7 +11,8 @@ from falter.records.types import Run
 from falter.tasks import Template, tasks
 from falter.tasks.chats import chat_items, chat_template, conversations_in, scorer_of
 from falter.tasks.items import items_from_rows, unlisted_options
-from falter.tasks.rows import DataSpec, Row, in_memory, read_hub, rows_at, source_name
+from falter.tasks.rows import DataSpec, Row, in_memory, read_hub, source_name
+from falter.tasks.sizes import planned_rows
 from falter.tasks.task import Task
 
 MARK = " with "
@@ -96,7 +97,7 @@ def _prompt(templates: Any, task: str) -> str:
 
 def _rows(spec: DataSpec) -> list[Row]:
     hub = _hub(spec)
-    return rows_at(spec.path) if hub is None else read_hub(hub, spec.split)
+    return planned_rows(spec.path, _named(spec)[0]) if hub is None else read_hub(hub, spec.split)
 
 
 def _hub(spec: DataSpec) -> str | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from falter.analysis.results import MOST_FAILED
 from falter.gate.decision import CriterionResult, Verdict, gate_verdict
 from falter.gate.feasibility import CriterionPlan, GatePlan
 from falter.records import numbers as n
@@ -69,6 +70,11 @@ class GateResult:
         return gate_verdict(self.lines)
 
     @property
+    def mostly_failed(self) -> bool:
+        """Return True if so many requests failed that no line has a verdict."""
+        return self.failed > MOST_FAILED * self.cells
+
+    @property
     def passed(self) -> bool:
         """Whether a build may go on."""
         return self.exit_code == 0
@@ -77,8 +83,11 @@ class GateResult:
     def exit_code(self) -> int:
         """0 pass, 1 incomplete, 3 fail, 4 undecided (0 where that counts as neutral or a pass).
 
-        Answers that are missing cannot undo a line that failed.
+        Answers that are missing cannot undo a line that failed. Where too many are, no line has a
+        verdict, and the code is 4 whatever an undecided gate counts as.
         """
+        if self.mostly_failed:
+            return EXIT_CODES["undecided"]
         if self.verdict == "fail":
             return EXIT_CODES["fail"]
         if self.failed:
@@ -91,7 +100,7 @@ class GateResult:
     def headline(self) -> str:
         """One sentence: `Gate failed. Of 4 lines: 3 pass, 1 fail.`"""
         word = {"pass": "passed", "fail": "failed", "undecided": "is undecided"}[self.verdict]
-        if self.failed and self.verdict != "fail":
+        if self.failed and self.verdict != "fail" and not self.mostly_failed:
             word = "is incomplete"
         verdicts = [line.verdict for line in self.lines]
         counts = [f"{verdicts.count(each)} {each}" for each in EXIT_CODES if each in verdicts]
@@ -124,7 +133,8 @@ class GateResult:
         said = _VALUE_TEXTS[line.kind].format(value=show(line.value))
         limits = f"at least {show(line.low)} and at most {show(line.high)}"
         needed = f"it must be above {margin}" if line.kind == "score" else f"the margin is {margin}"
-        text = f"{line.verdict}: {line.name}: {said}, {limits}; {needed}. {_counts(line)}"
+        seen = "" if line.value is None and self.mostly_failed else f"{said}, {limits}; "
+        text = f"{line.verdict}: {line.name}: {seen}{needed}. {_counts(line)}"
         return f"{text} {self._more_text(line)}".rstrip()
 
     def _more_text(self, line: CriterionResult) -> str:

@@ -193,7 +193,7 @@ def _guess(
 ) -> None:
     """Columns with a usual name, for the roles that have none."""
     for role in roles:
-        column = _usual(ROLES[role], [name for name in names if name not in used])
+        column = usual_column(ROLES[role], [name for name in names if name not in used])
         if role not in resolved and column is not None:
             resolved[role] = (column,)
             used.add(column)
@@ -224,7 +224,8 @@ def _named_columns(role: str, texts: Sequence[str], names: Sequence[str]) -> tup
     return tuple(named)
 
 
-def _usual(usual: Sequence[str], names: Sequence[str]) -> str | None:
+def usual_column(usual: Sequence[str], names: Sequence[str]) -> str | None:
+    """The column with the first usual name; case, spaces and dashes are ignored."""
     plain = {name.strip().lower().replace(" ", "_").replace("-", "_"): name for name in names}
     return next((plain[name] for name in usual if name in plain), None)
 

@@ -119,6 +119,24 @@ class Cost:
     cached_tokens: int = 0
     amount_cached: float | None = None
 
+    def plus(self, other: Cost) -> Cost:
+        """The cost of both, which are of one target."""
+
+        def summed(first: float | None, second: float | None) -> float | None:
+            return None if first is None or second is None else first + second
+
+        return Cost(
+            cells=self.cells + other.cells,
+            calls=self.calls + other.calls,
+            stored=self.stored + other.stored,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            amount=summed(self.amount, other.amount),
+            currency=self.currency,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            amount_cached=summed(self.amount_cached, other.amount_cached),
+        )
+
     def times(self, factor: float) -> Cost:
         """The cost of so many times the items."""
         if factor == 1.0:

@@ -14,7 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +28,7 @@ from falter.records.errors import (
 )
 from falter.records.ids import digest, short
 from falter.records.registry import Registry
+from falter.records.rng import Rng
 
 Row = dict[str, Any]
 MEMORY = "memory:"
@@ -110,6 +111,33 @@ def read_rows(path: str | Path) -> list[Row]:
             f"The data file {path} has more than {_MOST_ROWS:,} rows", hint="give a part of it"
         )
     return _checked_rows(read, f"The data file {path}", str(path))
+
+
+def sampled_rows(path: str | Path, most: int) -> tuple[list[Row], int]:
+    """Return at most `most` rows of a file, evenly drawn, and how many rows it has.
+
+    Of a JSONL file only the lines that are drawn are parsed: the others are counted. What is wrong
+    with them is found when all rows are read, before a run sends anything.
+    """
+    path = Path(path)
+    lines: list[tuple[int, int]] = []
+    if path.name.removesuffix(".gz").lower().endswith(".jsonl") and path.is_file():
+        text = read_text(path, _LONGEST_LINE)
+        if not text.lstrip().startswith("["):
+            lines = [m.span() for m in _FILLED.finditer(text) if not m[0].isspace()]
+    if len(lines) <= most:
+        rows = read_rows(path)
+        return [rows[n] for n in _evenly(len(rows), most)], len(rows)
+    drawn = "\n".join(text[slice(*lines[n])] for n in _evenly(len(lines), most))
+    return _checked_rows(list(_jsonl(drawn, path)), f"The data file {path}", str(path)), len(lines)
+
+
+def _evenly(count: int, most: int) -> Sequence[int]:
+    """Places of `most` of `count` rows, one drawn in each of as many stretches of equal length."""
+    if count <= most:
+        return range(count)
+    rng, ends = Rng(count), [n * count // most for n in range(most + 1)]
+    return [first + rng.below(end - first) for first, end in pairwise(ends)]
 
 
 def _checked_rows(rows: list[Row], what: str, where: str) -> list[Row]:

@@ -31,8 +31,9 @@ _SPECIAL = (
     r"(?:</?s>|<\|[\w-]{2,30}\|>|\[/?INST\]|<(?:start|end)_of_turn>|<eos>|<bos>|<\|?endoftext\|?>)"
 )
 _TURN = late_regex(rf"\A(?:\s{{0,9}}{_SPECIAL}\s{{0,9}}(?:assistant\s{{0,9}}\n)?){{1,9}}", re.I)
+_TOKEN = late_regex(_SPECIAL, re.IGNORECASE)
 _TURN_END = late_regex(
-    rf"{_SPECIAL}|\n[ \t]*(?:#+ ?)?(?:human|user|assistant|instruction|system) ?:", re.IGNORECASE
+    r"\n[ \t]*(?:#+ ?)?(?:human|user|assistant|instruction|system) ?:", re.IGNORECASE
 )
 _SEQUEL = late_regex(
     r"\n[ \t*#]{0,9}(?:next )?(?:question|q|frage|pregunta|domanda|vraag|pergunta|問題|質問)"
@@ -87,16 +88,13 @@ def clean(reply: str, *, keeps_tags: bool = False) -> Cleaned:
     if reason:
         return Cleaned(reason=reason)
     boxed = tuple(_boxed(raw)) if "boxed" in raw else ()
-    bold = tuple((m[1] or m[2]).strip() for m in _BOLD.finditer(raw)) if _marked(raw) else ()
+    spans = _BOLD.finditer(raw) if "**" in raw or "__" in raw else ()
+    bold = tuple((m[1] or m[2]).strip() for m in spans)
     tagged: tuple[str, ...] = ()
     if "<" in raw and not keeps_tags:
         tagged = tuple(m[2].strip() for m in _ANSWER_TAG.finditer(raw))
     text = plain(raw, keeps_tags=keeps_tags)
     return Cleaned(raw, text, bold, boxed, tagged, is_whole, "" if text else "the reply is empty")
-
-
-def _marked(text: str) -> bool:
-    return "**" in text or "__" in text
 
 
 def answer_part(reply: str) -> tuple[str, bool, str]:
@@ -106,7 +104,7 @@ def answer_part(reply: str) -> tuple[str, bool, str]:
     if behind is not None:
         text = behind
     elif _OPENED.search(text[:LONGEST]):
-        text = _last_mark(text[-LONGEST:])
+        return "", True, THOUGHTS_ONLY
     if not text.strip():
         return "", True, THOUGHTS_ONLY if reply.strip() else "the reply is empty"
     if len(text) > LONGEST:
@@ -132,15 +130,6 @@ def _behind_thoughts(text: str) -> str | None:
     return text[end:] if end else None
 
 
-def _last_mark(text: str) -> str:
-    """Return the marked answer in the last two lines of thoughts that never end."""
-    lines = [line for line in text.strip().split("\n") if line.strip()][-2:]
-    for n, line in enumerate(lines):
-        if _FINAL_LINE.match(line):
-            return "\n".join(lines[n:])
-    return ""
-
-
 def _without_sequel(text: str) -> str:
     """Return the text without further turns, questions and items that a model writes on."""
     text = text.strip()
@@ -148,7 +137,7 @@ def _without_sequel(text: str) -> str:
         text = _TURN.sub("", text)
     if "\n" not in text and "<" not in text and "[" not in text:
         return text
-    for end in (_TURN_END, _SEQUEL):
+    for end in (*([_TOKEN] if "<" in text or "[" in text else ()), _TURN_END, _SEQUEL):
         found = end.search(text)
         if found and text[: found.start()].strip():
             text = text[: found.start()].strip()

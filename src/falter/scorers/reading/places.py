@@ -50,7 +50,6 @@ class Asked:
     commas: bool | None = None
     dated: bool = False
     rated: bool = False
-    symbols: frozenset[str] = frozenset()
 
 
 _COUNTED = late_regex(
@@ -103,9 +102,8 @@ def asked_of(question: str) -> Asked:
         counted.add("perce")
     given = frozenset(n.value for n in numbers_in(without_latex(text)))
     commas = writes_commas(text, 3) or None
-    symbols = frozenset(m.lower() for m in re.findall(r"(?<![^\W_])[b-zB-Z](?![^\W_])", text))
     dated, rated = _DATED.search(text) is not None, _RATED.search(text) is not None
-    return Asked(given, words, frozenset(counted), scale, commas, dated, rated, symbols)
+    return Asked(given, words, frozenset(counted), scale, commas, dated, rated)
 
 
 KNOWN_UNITS = frozenset(
@@ -158,7 +156,9 @@ _LIMIT = late_regex(
     re.IGNORECASE,
 )
 _PAIRED = late_regex(
-    r"\d\s?(?:[-–—]|to|bis|à|or|oder|ou|o|a)\s?[$€£]?(?:[a-z] = )?\Z", re.IGNORECASE
+    r"\d\s?(?:(?:[-–—]|to|bis|à|or|oder|ou|o|a)\s?[$€£]?(?:[a-z] = )?"
+    r"|(?:and|und|et|y|e|en) [a-z] = )\Z",
+    re.IGNORECASE,
 )
 _UNSOLVED = late_regex(r"\d[a-z]\s?=\s?\Z|[=+*·-]\s?[a-z]\s?=\s?\Z")
 _RESULT = late_regex(
@@ -176,24 +176,32 @@ _OPERATOR = late_regex(
 _AFTER_OPERATOR = late_regex(
     r"(?:[+×*÷/^·]|[\d)]\s[-−x]|\b(?:times|plus|minus|by|mal))\s?\(?[$€£]?\Z"
 )
-_RANGE = late_regex(r"\s?(?:[-–—]|to|bis|à|or|oder|ou|o)\s(?:[a-z] = )?[$€£-]?\d|[-–—][$€£]?\d")
+_RANGE = late_regex(
+    r"\s?(?:[-–—]|to|bis|à|or|oder|ou|o)\s(?:[a-z] = )?[$€£-]?\d|[-–—][$€£]?\d"
+    r"|\s(?:and|und|et|y|e|en) [a-z] = "
+)
 _FIRST = late_regex(r"\s?([%€$£¥°]|[^\W\d_]+(?:/[^\W\d_]+)?)(?:\s([^\W\d_]+))?(?:\s([^\W\d_]+))?")
 
 
 def places_in(row: Row, numbers: Sequence[Number], asked: Asked) -> list[Place]:
     """Return the numbers of a row that may be its answer."""
-    found = []
-    for n, number in enumerate(row.values):
-        if number < 0:
-            continue
-        _, start, end = numbers[number]
-        before, after = row.text[max(0, start - 32) : start], row.text[end : end + 40]
-        if _is_term(before, after) or _is_label(before, after, numbers[number], asked):
-            continue
-        asks = row.tags.find("?", 2 * n, 2 * n + CLAUSE_TAGS)
-        if asks < 0 or set(row.tags[2 * n + 2 : asks]) & set("\n.>"):
-            found.append(_place(row, n, numbers[number], before, after, asked))
-    return found
+    found = (place_at(row, n, numbers, asked) for n, value in enumerate(row.values) if value >= 0)
+    return [place for place in found if place is not None]
+
+
+def place_at(row: Row, n: int, numbers: Sequence[Number], asked: Asked) -> Place | None:
+    """Return the number of an item with what its place says of it; None if it is no answer."""
+    number = numbers[row.values[n]]
+    before, after = (
+        row.text[max(0, number.start - 32) : number.start],
+        row.text[number.end : number.end + 40],
+    )
+    if _is_term(before, after) or _is_label(before, after, number, asked):
+        return None
+    asks = row.tags.find("?", 2 * n, 2 * n + CLAUSE_TAGS)
+    if asks >= 0 and not set(row.tags[2 * n + 2 : asks]) & set("\n.>"):
+        return None
+    return _place(row, n, number, before, after, asked)
 
 
 _TERM = late_regex(r"\s?[%)]*\s?=")
