@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-heavy check lint types clean
+.PHONY: help demo test test-heavy check lint types docs clean
 
 help:
 	@echo "make demo   see a language model falter (fetches what it needs, then about a minute)"
 	@echo "make test   run the tests"
 	@echo "make test-heavy  the tests of clients and tasks that need large libraries (hf, lm-eval, inspect, ray)"
+	@echo "make docs   build the documentation as pages with search, in build/docs"
 	@echo "make check  lint, types, tests (the documents are tested too); .ci/run adds a build without sources and test-heavy"
 
 demo: $(VENV)/.ready
@@ -43,6 +44,12 @@ lint: $(VENV)/.ready-dev
 types: $(VENV)/.ready-dev
 	$(BIN)/mypy
 
+docs: $(VENV)/.ready-docs
+	$(BIN)/python -m sphinx -W --keep-going -q docs build/docs
+	@! grep -rlE '<(script|img|iframe)[^>]* src="https?:|<link[^>]* href="https?:' build/docs --include='*.html' \
+	  || { echo "these pages load something from another host"; exit 1; }
+	@echo "build/docs/index.html"
+
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "falter needs Python 3.11 or newer; name one with: make PYTHON=python3.12 …"; exit 1; }
@@ -56,6 +63,10 @@ $(VENV)/.ready-dev: $(VENV)/.ready
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[local,parquet,embed,stats,dev]'
 	@touch $@
 
+$(VENV)/.ready-docs: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
 $(VENV)-heavy/.ready: pyproject.toml constraints-heavy.txt
 	$(PYTHON) -m venv $(VENV)-heavy
 	$(VENV)-heavy/bin/python -m pip --disable-pip-version-check install --quiet --no-compile \
@@ -63,4 +74,4 @@ $(VENV)-heavy/.ready: pyproject.toml constraints-heavy.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-heavy .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build $(VENV) $(VENV)-heavy .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -27,13 +27,20 @@ class Taken:
     output: str
 
 
-def environment() -> dict[str, str]:
-    """This checkout of falter, no colours, and modules compiled once as they are for a user."""
-    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    return kept | {"PYTHONPATH": str(SOURCE), "NO_COLOR": "1"}
+def environment(*, own: bool = True) -> dict[str, str]:
+    """This checkout of falter, no colours, and modules compiled once as they are for a user.
+
+    If it is not `own`, what runs brings its falter itself.
+    """
+    kept = {
+        k: v for k, v in os.environ.items() if k not in ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
+    }
+    return kept | ({"PYTHONPATH": str(SOURCE)} if own else {}) | {"NO_COLOR": "1"}
 
 
-def measured(command: Sequence[str], folder: Path, limit: float | None = None) -> Taken:
+def measured(
+    command: Sequence[str], folder: Path, limit: float | None = None, *, own: bool = True
+) -> Taken:
     """Run a command to its end; SystemExit with its last words if that is a bad one.
 
     After `limit` seconds it is ended, and TimeoutError raised.
@@ -41,7 +48,7 @@ def measured(command: Sequence[str], folder: Path, limit: float | None = None) -
     said, told = folder / "stdout", folder / "stderr"
     with said.open("wb") as out, told.open("wb") as err:
         started = time.perf_counter()
-        process = subprocess.Popen(command, stdout=out, stderr=err, env=environment())
+        process = subprocess.Popen(command, stdout=out, stderr=err, env=environment(own=own))
         timer = threading.Timer(threading.TIMEOUT_MAX if limit is None else limit, process.kill)
         timer.daemon = True
         timer.start()

@@ -3,12 +3,13 @@
     python bench/reading.py [SETS.jsonl ...] [--shared DATA] [--bundled] [--failures FILE]
 
 Each row of a set: kind (letters, labels, numbers, yes_no, answers, fields), stratum (plain, chatty,
-hard, real), question, options or labels, reply, and gold (null where a careful person takes no
-answer). `--shared` adds the real replies of a folder with `replies/real_*.jsonl.gz`, whose gold is
-the answer that the reply itself marks; `--bundled` adds the sets of tests/data/replies. Prints
-precision and recall of what is stated and of what is read at all, with 95 % Wilson intervals, by
-kind and stratum; then the same for stand-ins of other projects in the same pass: each is a few
-lines after its published filters, and named so. Then lines of the readers and milliseconds a reply.
+hard, real, own), question, options or labels, reply, gold (null where a careful person takes no
+answer), and cut where it ended at the limit of tokens. `--shared` adds the real replies of a folder
+with `replies/real_*.jsonl.gz`, whose gold is the answer that the reply itself marks; `--bundled`
+adds the sets of tests/data/replies. Prints precision and recall of what is stated and of what is
+read at all, with 95 % Wilson intervals, by kind and stratum; then the same for stand-ins of other
+projects in the same pass: each is a few lines after its published filters, and named so. Then lines
+of the readers and milliseconds a reply.
 """
 
 from __future__ import annotations
@@ -73,22 +74,22 @@ def options_of(row: Row) -> tuple[list[str], list[str]]:
 
 def read(row: Row) -> Reading[Any]:
     """Return what falter reads."""
-    reply, question = row["reply"], row.get("question") or ""
+    reply, question, cut = row["reply"], row.get("question") or "", bool(row.get("cut"))
     match row["kind"]:
         case "letters":
             letters, texts = options_of(row)
-            found = read_letter(reply, letters, texts, question)
+            found = read_letter(reply, letters, texts, question, cut=cut)
             index = found.answer
             return Reading(answer=None if index is None else letters[index], tier=found.tier)
         case "labels":
-            return read_label(reply, row["labels"], question)
+            return read_label(reply, row["labels"], question, cut=cut)
         case "numbers":
-            return read_number(reply, question)
+            return read_number(reply, question, cut=cut)
         case "yes_no":
-            return read_yes_no(reply, question)
+            return read_yes_no(reply, question, cut=cut)
         case "fields":
             return read_fields(reply)
-    return read_answer(reply, question)
+    return read_answer(reply, question, cut=cut)
 
 
 def is_right(kind: str, found: Any, gold: Any) -> bool:

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from falter.engine.results import open_store as open
     from falter.gate.robust import Case, cases, robust
     from falter.perturbations import perturb
-    from falter.records.answers import Scored
+    from falter.records.answers import Reply, Scored
 
 __all__ = [
     "Case",
     "Comparison",
     "Plan",
+    "Reply",
     "Result",
     "Scored",
     "__version__",
@@ -44,6 +45,7 @@ _HOMES = {
     "Case": ("falter.gate.robust", "Case"),
     "Comparison": ("falter.engine.comparison", "Comparison"),
     "Plan": ("falter.engine.plans", "Plan"),
+    "Reply": ("falter.records.answers", "Reply"),
     "Result": ("falter.engine.results", "Result"),
     "Scored": ("falter.records.answers", "Scored"),
     "cases": ("falter.gate.robust", "cases"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -114,10 +115,10 @@ def test_two_prompts_in_one_run_are_two_sides(prompts: falter.Result) -> None:
     """Paired by the key, though they use other columns; the long one is right far more often."""
     compared = falter.compare(prompts)
     assert compared.verdict[0].startswith("long is better by 50.0 points [")
-    assert "over all 2 recipes; with the clean prompt and under" in compared.verdict[0]
+    assert "over both recipes; with the clean prompt and under" in compared.verdict[0]
     sides = {row["side"]: row for row in compared.table("sides")}
     assert (sides["short"]["clean_prompt"], sides["long"]["clean_prompt"]) == (0.5, 1.0)
-    assert text_of(compared, "sides").startswith("Over the 30 paired items and all 2 recipes")
+    assert text_of(compared, "sides").startswith("Over the 30 paired items and both recipes")
     better = {row["prompt"]: row["better"] for row in compared.table("better-under")}
     assert better == dict.fromkeys(
         ("clean prompt", "pad_newlines", "casing", "all recipes"), "long"
@@ -282,7 +283,7 @@ def test_other_data_are_refused(run: Callable[..., falter.Result], folder: Path)
     named = folder / "letters.jsonl"
     named.write_text((folder / "tickets.jsonl").read_text())
     message, _ = refused(run(), run(data={"path": str(named)}))
-    assert message.startswith("These runs are not about the same data: ")
+    assert message.startswith("These sides are not about the same data: ")
     (folder / "strange").mkdir(exist_ok=True)
     strange = folder / "strange" / "tickets.jsonl"
     rows = [row | {"id": f"other {row['id']}"} for row in TICKETS]
@@ -303,10 +304,10 @@ def test_nothing_to_compare_is_refused(run: Callable[..., falter.Result], folder
     one = run()
     message, hint = refused(one)
     assert message.endswith("asked function:test_compare:router on tickets in one way")
-    assert hint == "name a second run, or a run with several models or templates"
+    assert hint == "name a second one, or one with several models or prompts"
     assert refused(one, one)[0].endswith("is named twice")
     assert refused()[0] == "No run is named"
-    assert refused("=", store=folder / "s.db")[0] == "'=' names no run"
+    assert refused("=", store=folder / "s.db")[0] == "'=' names no run and no file"
     assert refused(one, margin=0.0)[0].startswith("The margin 0 is not a difference")
     twice = [f"a={result.run.id[7:15]}" for result in (one, run(seed=1))]
     assert refused(*twice, store=folder / "s.db")[0] == "Two runs are called 'a'"
@@ -352,8 +353,9 @@ def test_mistakes_on_the_command_line(run: Callable[..., falter.Result], folder:
             "compare runs on the same data; a key has to stay with its text",
         ),
         (one, task): (
-            f"These runs are not about the same data: {one} has tickets; {task} has letters",
-            "compare runs of the same task, or of a data file of the same name",
+            f"These sides are not about the same data: the run {one} has tickets; the run "
+            f"{task} has letters",
+            "compare results of the same task, or of a data file of the same name",
         ),
         (one, recipe): (
             f"These sides have no recipe in common: {one[:6]}: casing; {recipe[:6]}: typos",
@@ -367,7 +369,10 @@ def test_mistakes_on_the_command_line(run: Callable[..., falter.Result], folder:
         (one, f"{seeded}@gone.db"): (
             "The store gone.db does not exist", "start a run, or name another",
         ),
-        ("=",): ("'=' names no run", "write RUN, RUN@STORE or NAME=RUN, as in short=3f1c"),
+        ("=",): (
+            "'=' names no run and no file",
+            "write RUN, RUN@STORE, FILE or NAME=RUN, as in short=3f1c",
+        ),
         (one, seeded, "--margin", "2"): (
             "The margin 2 is not a difference of scores between 0 and 1", "2 points are 0.02",
         ),
@@ -409,3 +414,77 @@ def test_templates_of_one_name_and_protocols_with_several_are_refused(
             template_file=files, models=["simulated"], protocol="brittlebench",
             store=folder / "s.db",
         )  # fmt: skip
+
+
+LOGS = Path(__file__).parents[1] / "data" / "logs" / "doubling"
+
+
+def first_difference(compared: falter.Comparison) -> Estimate:
+    return next(
+        e
+        for e in estimates(compared.figure("differences"))
+        if e.measure == "compare.score.together"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("inspect/before.eval", "inspect/after.eval"),
+        ("lm_eval/before", "lm_eval/after"),
+        ("promptfoo/before.json", "promptfoo/after.json"),
+        ("inspect/before.eval", "promptfoo/after.json"),
+    ],
+)
+def test_results_of_other_tools_are_paired_by_item(before: str, after: str) -> None:
+    """What the tools wrote for the same twelve questions; promptfoo's seventh answer failed."""
+    compared = falter.compare(str(LOGS / before), str(LOGS / after))
+    failed = "promptfoo" in after
+    overall = first_difference(compared)
+    assert (overall.value, overall.items) == (5 / 11, 11) if failed else (0.5, 12)
+    assert "12 paired items" in text_of(compared, "sides")
+    assert ("unpaired" in [figure.name for figure in compared.figures]) == failed
+    begins = "Over the 12 paired items it is not" if failed else "after is better by 50.0 points ["
+    assert compared.verdict[0].startswith(begins)
+
+
+def test_one_file_has_its_conditions_as_sides_and_several_need_a_baseline(tmp_path: Path) -> None:
+    compared = falter.compare(str(LOGS / "promptfoo" / "both.json"))
+    assert [row["side"] for row in compared.table("sides")] == ["before", "after"]
+    both, again = str(LOGS / "promptfoo" / "both.json"), str(tmp_path / "again.json")
+    assert refused(both, f"again={both}")[0] == f"The file {both} is named twice"
+    shutil.copy(both, again)
+    message, hint = refused(both, again)
+    assert "has several conditions" in message and hint == "name it: --baseline before"
+    compared = falter.compare(both, again, baseline="before")
+    assert first_difference(compared).value == 0.0
+
+
+def test_tables_without_a_shared_item_are_compared_unpaired(folder: Path) -> None:
+    """Newcombe's interval of 45 of 60 and 30 of 60, and it is said that nothing is paired."""
+    for name, right in (("before", 30), ("after", 45)):
+        rows = [f"{name} {n},{int(n < right)}" for n in range(60)]
+        (folder / f"{name}.csv").write_text("\n".join(["item,correct", *rows]) + "\n")
+    compared = falter.compare(str(folder / "before.csv"), str(folder / "after.csv"))
+    overall = first_difference(compared)
+    assert overall.value == 0.25 and overall.method == "Newcombe, independent samples"
+    assert overall.low == pytest.approx(0.076, abs=0.005)  # Newcombe (1998), method 10: .0776
+    assert compared.verdict[0].startswith("after is better by 25.0 points [7.")
+    assert "The sides have no item in common" in text_of(compared, "unpaired")
+    (folder / "few.csv").write_text("item,correct\nx,1\n")
+    nothing = falter.compare(str(folder / "before.csv"), str(folder / "few.csv"))
+    assert "it is not shown" in nothing.verdict[0] or "cannot be compared" in nothing.verdict[0]
+
+
+def test_files_that_cannot_be_compared_are_refused(run: Callable[..., falter.Result]) -> None:
+    failed = str(LOGS / "inspect" / "failed.eval")
+    message, hint = refused(failed, str(LOGS / "inspect" / "after.eval"))
+    assert (
+        message
+        == f"{failed} failed: RuntimeError('the server answered 503'); no sample has a score"
+    )
+    assert hint == f"run it again: inspect eval-retry {failed}"
+    assert refused(run(), str(LOGS / "inspect" / "after.eval"))[0].startswith(
+        "Stored runs and files"
+    )
+    assert refused("gone.eval", "b=gone.csv")[0] == "gone.eval does not exist"

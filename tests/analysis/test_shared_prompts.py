@@ -36,18 +36,30 @@ def table_with_shared_prompts(items: int = 40, shared: int = 25) -> Table:
             (SAME, "one", 0.0 if lost_by_one else 1.0),
         )
         for recipe, prompt, value in answers:
-            cell = StoredCell(
-                panel=0,
-                variant=variant(n, recipe),
-                edits=1,
-                repeat=0,
-                key=f"{n} {prompt}",
-                response=Response(key=f"{n} {prompt}", text="yes"),
-                failure=None,
-            )
-            score = Score(scorer="exact", outcome="scored", value=value, extracted=str(value))
-            builder.add(cell, score)
+            add(builder, n, recipe, f"{n} {prompt}", value)
     return builder.table()
+
+
+def add(builder: TableBuilder, item: int, recipe: Recipe, key: str, value: float) -> None:
+    cell = StoredCell(
+        panel=0, variant=variant(item, recipe), edits=1, repeat=0, key=key,
+        response=Response(key=key, text="yes"), failure=None,
+    )  # fmt: skip
+    builder.add(cell, Score(scorer="exact", outcome="scored", value=value, extracted=str(value)))
+
+
+def test_copies_of_a_question_are_one_cluster() -> None:
+    """Forty items of four questions, each asked once: four clusters, so no interval."""
+    builder = TableBuilder(replace(RUN, recipes=(BASELINE, ONE)), 0)
+    for n in range(40):
+        add(builder, n, BASELINE, f"question {n % 4}", float(n % 3 > 0))
+        add(builder, n, ONE, f"changed {n % 4}", float(n % 5 > 0))
+    (panel,) = analyse_tables([builder.table()], SETTINGS).panels
+    assert panel.baseline.clusters == 4 and panel.baseline.low is None
+    assert "4 clusters (items with the same clean prompt are one: it was asked once)" in " ".join(
+        panel.notes
+    )
+    assert table_with_shared_prompts().clusters is None
 
 
 def test_a_shared_prompt_counts_with_its_own_answer_in_every_recipe() -> None:

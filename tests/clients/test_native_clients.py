@@ -91,7 +91,7 @@ def asked(
         async with LocalServer(serve) as server:
             settings = ClientSettings(
                 name="model-x", base_url=server.base_url, options=options, max_attempts=2,
-                max_wait=0.01,
+                max_wait=0.01, api_key_env=VARIABLES[client],
             )  # fmt: skip
             connected = clients.get(client)(settings)
             variant = Variant(
@@ -132,22 +132,25 @@ SYSTEM = {"role": "system", "content": "Be brief."}
 # client, sampling, options, path, body
 SENT: list[tuple[str, Sampling | None, dict[str, Any], str, dict[str, Any]]] = [
     ("anthropic", None, {}, "/v1/messages", {
-        "model": "model-x", "system": "Be brief.", "messages": MESSAGES, "max_tokens": 64,
+        "model": "model-x", "stream": False, "system": "Be brief.", "messages": MESSAGES,
+        "max_tokens": 64,
         "temperature": 0.0,
     }),
     ("anthropic", FULL, {"top_k": 5}, "/v1/messages", {
-        "model": "model-x", "system": "Be brief.", "messages": MESSAGES, "max_tokens": 64,
+        "model": "model-x", "stream": False, "system": "Be brief.", "messages": MESSAGES,
+        "max_tokens": 64,
         "temperature": 0.5, "top_p": 0.9, "stop_sequences": ["\n\n"], "top_k": 5,
     }),
     ("anthropic", None, {"thinking_tokens": 2000, "cache": True}, "/v1/messages", {
-        "model": "model-x", "system": "Be brief.", "max_tokens": 2064,
+        "model": "model-x", "stream": False, "system": "Be brief.", "max_tokens": 2064,
         "thinking": {"type": "enabled", "budget_tokens": 2000},
         "messages": [MESSAGES[0], {"role": "assistant", "content": [
             {"type": "text", "text": "2", "cache_control": {"type": "ephemeral"}},
         ]}, MESSAGES[2]],
     }),
     ("anthropic", None, {"temperature": None}, "/v1/messages", {
-        "model": "model-x", "system": "Be brief.", "messages": MESSAGES, "max_tokens": 64,
+        "model": "model-x", "stream": False, "system": "Be brief.", "messages": MESSAGES,
+        "max_tokens": 64,
     }),
     ("gemini", None, {}, "/v1/models/model-x:generateContent", {
         "contents": CONTENTS, "systemInstruction": {"parts": [{"text": "Be brief."}]},
@@ -173,11 +176,12 @@ SENT: list[tuple[str, Sampling | None, dict[str, Any], str, dict[str, Any]]] = [
     }),
     ("responses", None, {}, "/v1/responses", {
         "model": "model-x", "input": [SYSTEM, *MESSAGES], "max_output_tokens": 64,
-        "temperature": 0.0, "store": False,
+        "temperature": 0.0, "store": False, "stream": False,
     }),
     ("responses", FULL, {"reasoning": {"effort": "low"}}, "/v1/responses", {
         "model": "model-x", "input": [SYSTEM, *MESSAGES], "max_output_tokens": 64,
-        "temperature": 0.5, "top_p": 0.9, "store": False, "reasoning": {"effort": "low"},
+        "temperature": 0.5, "top_p": 0.9, "store": False, "stream": False,
+        "reasoning": {"effort": "low"},
     }),
 ]  # fmt: skip
 
@@ -194,6 +198,14 @@ def test_what_is_sent(
     response, (sent,) = asked(client, lambda _: GOOD[client], sampling=sampling, **options)
     assert (sent.path, sent.body) == (path, body)
     assert (response.text, response.finish_reason) == ("3", "stop")
+
+
+@pytest.mark.parametrize("base", ["http://localhost:4000", "http://gateway.example/anthropic"])
+def test_anthropics_address_may_end_with_v1_or_not(base: str) -> None:
+    """Its own library writes it without, and both are one model with the same stored answers."""
+    given = [ClientSettings(name="x", base_url=base + end) for end in ("", "/", "/v1", "/v1/")]
+    models = [clients.get("anthropic")(settings).model for settings in given]
+    assert {model.base_url for model in models} == {f"{base}/v1"}
 
 
 @pytest.mark.parametrize("client", VARIABLES)
@@ -302,7 +314,8 @@ def run_at(client: str, answer: Callable[[Asked], Reply], tmp_path: Path, name: 
         async with LocalServer(answer) as server:
             return await asyncio.to_thread(
                 falter.run, task="basics", recipes=["identity"], limit=3, scorer="choice_letter",
-                models=[{"name": f"{client}:{name}", "base_url": server.base_url}],
+                models=[{"name": f"{client}:{name}", "base_url": server.base_url,
+                         "api_key_env": VARIABLES[client]}],
                 store=tmp_path / "falter.db",
             )  # fmt: skip
 

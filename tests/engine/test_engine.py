@@ -85,7 +85,9 @@ async def run_anew(line: Sequence[str], seed: str) -> list[dict[str, Any]]:
     )  # fmt: skip
     out, err = await asyncio.wait_for(process.communicate(), PATIENCE)
     assert process.returncode == 0, err.decode()
-    found: list[dict[str, Any]] = json.loads(out[out.index(b"\n{") :])["figures"]
+    store = line[line.index("--store") + 1].encode()  # commands in the report name it
+    text = out[out.index(b"\n{") :].replace(store, b"STORE")
+    found: list[dict[str, Any]] = json.loads(text)["figures"]
     return found
 
 
@@ -224,7 +226,7 @@ def test_few_requests_that_all_fail_report_nothing_either(tmp_path: Path) -> Non
 def test_some_requests_that_fail_are_left_out_counted_and_asked_again(tmp_path: Path) -> None:
     async def main() -> None:
         data, path = write(tmp_path, 40), tmp_path / "falter.db"
-        async with FaultyServer(faults={"500": 0.2}, seed=2) as server:
+        async with FaultyServer(faults={"500": 0.06}, seed=2) as server:
             line = command(data, server.base_url, path, "--max-attempts", "1")
             code, out, err = await call(line)
             assert code == 1
@@ -232,7 +234,7 @@ def test_some_requests_that_fail_are_left_out_counted_and_asked_again(tmp_path: 
             assert "typos" in out
             first = await panels(path)
             failed = first[0]["counts"]["failed"]
-            assert 0 < failed < 80
+            assert 0 < failed <= 16  # with more the report holds counts alone
             assert first[0]["baseline"]["items"] < 40
             sent = server.requests
             server.faults = {}

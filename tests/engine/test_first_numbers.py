@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import falter
+from every_estimate import every_estimate
 from falter.cli.app import cli, invoke
 from falter.engine.answers import PickedAnswers, pick_answers
 from falter.engine.results import open_result
@@ -116,6 +117,8 @@ def test_a_run_without_an_answer_ends_with_1_and_claims_nothing(
     text = " ".join(words.text)
     assert "nothing is concluded" in text
     assert "confidence" not in text and "points" not in text
+    assert {figure.name for figure in result.figures} <= {"answer", "read"}
+    assert not [e for e in every_estimate(result.analysis.panels) if e.low is not None]
     some = falter.run(**settings(tmp_path, lambda prompt: "otter", store=tmp_path / "o.db"))
     assert not some.no_answers
 
@@ -175,10 +178,10 @@ def test_a_run_says_which_reader_it_was_stored_with(
 ) -> None:
     """A report of a run of another reader says so in one line; likelihoods are not read."""
     result = falter.run(**settings(tmp_path, lambda prompt: "otter"))
-    assert result.run.experiment["reader_version"] == 2
+    assert result.run.experiment["reader_version"] == 3
     assert not any("version" in note for note in result.analysis.panels[0].notes)
-    monkeypatch.setattr("falter.analysis.analyses.READER_VERSION", 3)
+    monkeypatch.setattr("falter.analysis.analyses.READER_VERSION", 4)
     (note,) = [n for n in open_result(tmp_path / "s.db").analysis.panels[0].notes if "version" in n]
-    assert "by version 2 of the reader; here they are read by version 3" in note
+    assert "by version 3 of the reader; here they are read by version 4" in note
     with Store(tmp_path / "s.db") as store:
         assert [p.scorer for p in store.find_run().run.panels] == ["answer"]

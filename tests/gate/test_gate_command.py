@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -127,8 +128,12 @@ def test_red_on_a_broken_prompt(
     assert found["punctuation_spaces"] == "passed"
     failure = ElementTree.parse(folder / "g.xml").getroot().find(".//failure")
     assert failure is not None and failure.text is not None
-    assert "the drop is +" in failure.attrib["message"]
-    assert failure.text.count("expected ") == 3
+    assert re.fullmatch(
+        r"typos\(count=2\): the score falls by \d+\.\d points, between \d+\.\d and \d+\.\d; "
+        r"the limit is 10\.0 points\. \d+ of 200 items got worse, \d better\.",
+        failure.attrib["message"],
+    )
+    assert failure.text.count("\n  expected: ") == 3
     assert "::error title=falter gate%3A typos(count=2)::fail: typos" in output.err
     assert "Gate failed." in (folder / "c.md").read_text("utf-8")
     assert "Gate failed." in (tmp_path / "summary.md").read_text("utf-8")
@@ -274,6 +279,17 @@ def test_another_file_is_asked_beside_this_one(tmp_path: Path) -> None:
     assert verdicts == {
         "persona": "pass", "clean prompt, regression": "fail", "persona, regression": "fail",
     }  # fmt: skip
+    keyed = {
+        "models": {
+            "name": "openai:m",
+            "base_url": "http://localhost/v1",
+            "api_key_env": "A_API_KEY",
+        }
+    }
+    (tmp_path / "keyed.yaml").write_text(yaml.safe_dump({**old, **keyed}), "utf-8")
+    with pytest.raises(UsageError, match="the key in A_API_KEY"):
+        read_gate(new, against=tmp_path / "keyed.yaml")
+    read_gate(new, against=tmp_path / "keyed.yaml", env=["A_API_KEY"])
     same = read_gate({**old, "gate": new["gate"]}, against=tmp_path / "old.yaml")
     with pytest.raises(UsageError, match="are the same"):
         run_gate(same, tmp_path / "s.db")
@@ -307,15 +323,51 @@ def test_every_form_has_the_gate(tmp_path: Path) -> None:
     assert "looks 1, O'Brien-Fleming, at most 264 items" in result.signature
 
 
+def test_results_of_other_tools_are_decided(tmp_path: Path, capsys: Any) -> None:
+    """An Inspect log against an earlier one; promptfoo's prompts; a failed answer; a failed log."""
+    logs = Path(__file__).parents[1] / "data" / "logs" / "doubling"
+    file = tmp_path / "gate.yaml"
+    file.write_text("gate: {min_score: 60, max_regression: 30}")
+
+    def decided(results: str, *more: str) -> int:
+        return gate(str(file), "--results", str(logs / results), *more)
+
+    before = str(logs / "inspect" / "before.eval")
+    junit_file = str(tmp_path / "g.xml")
+    assert decided("inspect/after.eval", "--against", before, "--junit", junit_file) == 0
+    assert set(cases(Path(junit_file)).values()) == {"passed"}
+    assert "Held against" in capsys.readouterr().out
+    assert decided("inspect/before.eval", "--against", str(logs / "inspect" / "after.eval")) == 4
+    assert "the score is 50.0 points below the baseline's, between " in " ".join(
+        capsys.readouterr().out.split()
+    )
+    file.write_text("gate: {max_drop: 5}")
+    assert decided("promptfoo/both.json") == 2
+    assert "name it: --baseline 'before'" in capsys.readouterr().err
+    assert decided("promptfoo/both.json", "--baseline", "before") == 1
+    assert "2 of 24 answers failed or have no score" in " ".join(capsys.readouterr().out.split())
+    assert decided("inspect/failed.eval") == 2
+    assert "failed: RuntimeError('the server answered 503')" in capsys.readouterr().err
+    assert decided("inspect/after.eval") == 2
+    assert "max_drop needs a condition beside the clean prompt" in capsys.readouterr().err
+    file.write_text("gate: {max_regression: 5}")
+    assert decided("inspect/after.eval") == 2
+    strange = tmp_path / "other.csv"
+    strange.write_text("model,task,item,score\nm,doubling,x,1\nm,doubling,y,0\n")
+    assert decided("inspect/after.eval", "--against", str(strange)) == 2
+    assert "have no item in common" in capsys.readouterr().err
+
+
 def flaky(prompt: str) -> str:
     if "a" in prompt[-12:]:
         raise RuntimeError("no <answer> \x00 today")
     return "yes"
 
 
-def test_missing_answers_leave_a_gate_incomplete(tmp_path: Path) -> None:
-    """Exit code 1, and the reason; what they say is hostile input."""
-    rows = [{"q": f"Is it {n} {'ab'[n % 2]}?", "a": "yes"} for n in range(60)]
+@pytest.mark.parametrize(("kinds", "code"), [("abbbbbbbbbbb", 1), ("ab", 4)])
+def test_missing_answers_leave_a_gate_incomplete(tmp_path: Path, kinds: str, code: int) -> None:
+    """Exit code 1, and the reason; above a tenth 4, and no line has a verdict or a number."""
+    rows = [{"q": f"Is it {n} {kinds[n % len(kinds)]}?", "a": "yes"} for n in range(60)]
     data = tmp_path / "d.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     wanted = keyword_gate(
@@ -324,7 +376,10 @@ def test_missing_answers_leave_a_gate_incomplete(tmp_path: Path) -> None:
         folders=[tmp_path],
     )  # fmt: skip
     result = run_gate(wanted, tmp_path / "s.db")
-    assert result.failed > 0 and result.exit_code == 1 and not result.passed
+    assert result.failed > 0 and result.exit_code == code and not result.passed
+    counts_alone = [(line.verdict, line.value, line.high) for line in result.lines]
+    assert (counts_alone == [("undecided", None, None)]) == (code == 4)
+    assert ("Undecided: too many requests failed." in str(result)) == (code == 4)
     (tmp_path / "g.xml").write_bytes(junit(result))
     assert cases(tmp_path / "g.xml")["all answers"] == "error"
     assert "no <answer>" in result.failed_text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -145,9 +146,9 @@ def test_what_tests_say(project: pytest.Pytester) -> None:
     result.assert_outcomes(passed=5, failed=3, errors=1)
     text = result.stdout.str()
     assert "test_app[space_sequences]" in text
-    assert "fail: space_sequences: the drop is +" in text
+    assert "fail: space_sequences: the score falls by " in text
     assert "95 % sure" in text and "99.5 % over all 2 lines" in text
-    assert text.count("expected 'yes', answered 'no' (as asked: 'yes')") == 3
+    assert text.count("  expected: yes\n  answer to it: no\n  answer as asked: yes") == 3
     assert "cannot show a 2-point margin; it needs about" in text
     assert "60 items cannot show a 1-point margin" in text
     assert "calls the function with a parameter named 'case', which is missing" in text
@@ -211,3 +212,37 @@ def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8")
     doors = tomllib.loads(text)["project"]["entry-points"]["pytest11"]
     assert doors == {"falter": "falter.gate.pytest_plugin"}
+
+
+CHATS = """
+import falter
+
+CASES = falter.cases("chats.jsonl", same="call")
+
+@falter.robust(CASES, recipes=["tool_names"], max_drop=30, looks=1)
+def test_reads_the_tools(case):
+    function = case.tools[0]["function"]
+    key = next(iter(function["parameters"]["properties"]))
+    assert case.text == case.messages[-1]["content"]
+    return {"name": function["name"], "arguments": {key: case.text[-5:]}}
+
+@falter.robust(CASES, recipes=["tool_names"], max_drop=30, looks=1)
+def test_knows_old_names(case):
+    return {"name": "cancel_order", "arguments": {"order_id": case.text[-5:]}}
+"""
+
+
+def test_conversations_need_neither_template_nor_target(pytester: pytest.Pytester) -> None:
+    """A case has turns and tools; answers are compared with those to the clean prompt."""
+    schema = {"type": "object", "properties": {"order_id": {"type": "string"}}}
+    tools = [{"name": "cancel_order", "parameters": schema}]
+    rows = [
+        {"messages": [{"role": "user", "content": f"Cancel order A{1000 + n}"}], "tools": tools}
+        for n in range(40)
+    ]
+    lines = "\n".join(json.dumps(row) for row in rows)
+    pytester.makefile(".jsonl", chats=lines)
+    pytester.makepyfile(test_chats=CHATS)
+    result = pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*test_knows_old_names*"])

@@ -311,7 +311,7 @@ def test_the_study_is_stored_and_read_back(result: Result) -> None:
     )
     with study_in(spec, result.store) as study, Store(result.store) as store:
         for _, costs in planned_study(study, store):
-            assert sum(cost.calls for _, cost in costs) == 0
+            assert sum(planned.cost.calls for planned in costs) == 0
         assert carry_out_study(study, store).id == result.study.id
         (after,) = store.db.execute("SELECT count(*) FROM responses").fetchone()
     assert before == after

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from falter.cli.app import invoke
 from falter.clients.settings import asks_for_reasoning
 from falter.engine.execution import run_async
 from falter.integrations import vllm_client
-from falter.records.errors import RunStopped, UsageError
+from falter.records.errors import PreflightError, UsageError
 from local_server import Asked, LocalServer, Reply
 
 SETTINGS: dict[str, Any] = {"task": "basics", "recipes": ["typos"], "limit": 6}
@@ -75,10 +76,55 @@ def test_a_server_holds_the_model_to_the_options(tmp_path: Path) -> None:
     assert all(set(enum) <= set("ABCDE") for enum in enums)
 
 
-def test_a_server_that_does_not_hold_it_gets_no_credit(tmp_path: Path) -> None:
-    result, _ = asked(lambda _: chat("A"), tmp_path, scorer="choice_constrained")
+ECHOED = {"tokens": ["a"], "token_logprobs": [-1.0]}
+GENERATED: Reply = (200, {"choices": [{"text": ".", "logprobs": {"content": []}}] * 4})
+MESSAGE = {"role": "assistant", "content": "Let me see"}
+CUT: Reply = (200, {"choices": [{"message": MESSAGE, "finish_reason": "length"}]})
+ONE: Reply = (200, {"choices": [{"text": ".", "logprobs": ECHOED}]})
+
+
+@pytest.mark.parametrize(
+    ("reply", "asked_for", "requests", "reason"),
+    [
+        (chat("A"), "constrained", 3, "does not hold the model to given answers: it answered 'A'"),
+        (chat('{"answer": "Z"}'), "constrained", 3, 'it answered \'{"answer": "Z"}\''),
+        (CUT, "constrained", 3, "it answered 'Let me see'"),
+        ((422, {"error": "no format"}), "constrained", 3, "HTTP 422: no format"),
+        (chat(""), "likelihood", 1, "gives no log-probabilities of given answers"),
+        (GENERATED, "likelihood", 1, "no log-probabilities with echo"),
+        (ONE, "likelihood", 1, "one of a list of 4 prompts"),
+        ((400, {"error": "no list"}), "likelihood", 6, "HTTP 400: no list"),
+    ],
+)
+def test_a_misfit_is_found_before_anything_else_is_asked(
+    reply: Reply, asked_for: str, requests: int, reason: str, tmp_path: Path
+) -> None:
+    """At once, or after three items; the free panel, which stands first, is not begun.
+
+    An echo that is refused with HTTP 400 is tried again with one token to generate.
+    """
+    posted: list[Asked] = []
+
+    def answer(request: Asked) -> Reply:
+        posted.extend([request] if request.body else [])
+        return reply
+
+    model = {"api": "completions" if asked_for == "likelihood" else "chat"}
+    with pytest.raises(PreflightError, match=reason):
+        asked(answer, tmp_path, model=model, scorer=["choice_letter", f"choice_{asked_for}"])
+    assert len(posted) == requests
+
+
+def test_the_first_answer_of_a_server_that_fits_counts(tmp_path: Path) -> None:
+    """One prompt may be refused: the next is tried, and what it answers is not asked again."""
+    replies: Iterator[Reply] = iter([(400, {"error": "too long"})])
+    result, sent = asked(
+        lambda request: next(replies, held(request)) if request.body else (404, {}),
+        tmp_path,
+        scorer="choice_constrained",
+    )
     (panel,) = result.analysis.panels
-    assert panel.counts.unparsed == panel.counts.cells
+    assert panel.counts.scored == panel.counts.cells == len(sent) - 1
 
 
 def test_a_client_without_it_is_refused(tmp_path: Path) -> None:
@@ -169,10 +215,15 @@ def test_labels_and_numbers_are_held_too(
     ],
 )
 def test_any_other_reply_is_unparsed(reply: str, scorer: str, column: str, tmp_path: Path) -> None:
+    """Also when the server held the model at first."""
+    first = iter([chat('{"answer": "billing"}' if column == "queue" else '{"answer": 3}')])
     result, _ = asked(
-        lambda _: chat(reply), tmp_path, scorer=f"{scorer}_constrained", **of_tickets(column, 2)
+        lambda request: next(first, chat(reply)) if request.body else (404, {}),
+        tmp_path,
+        scorer=f"{scorer}_constrained",
+        **of_tickets(column, 2),
     )
-    assert result.analysis.panels[0].counts.unparsed == 4
+    assert result.analysis.panels[0].counts.unparsed == 3
 
 
 @pytest.mark.parametrize("model", ["smollm2", "simulated"])
@@ -327,10 +378,10 @@ def test_the_likeliest_option_needs_no_chance(tmp_path: Path) -> None:
         sent.append(request)
         return chat("A")
 
-    with pytest.raises(RunStopped, match="the temperature has to be 0"):
+    with pytest.raises(PreflightError, match="the temperature has to be 0"):
         asked(answer, tmp_path, **settings, sampling={"temperature": 0.7})
     assert not [request for request in sent if request.method == "POST"]
-    with pytest.raises(RunStopped, match="gives no log-probabilities of the first token"):
+    with pytest.raises(PreflightError, match="gives no log-probabilities of the first token"):
         asked(answer, tmp_path, **settings)
 
 

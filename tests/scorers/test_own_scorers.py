@@ -302,7 +302,7 @@ def test_two_scorers_read_the_same_replies(tmp_path: Path, monkeypatch: pytest.M
     resolved = resolve(given)
     assert [p.panel.scorer for p in resolved.panels] == ["exact", "numeric", "first_word"]
     assert {p.target.sampling.max_tokens for p in resolved.panels} == {512}
-    costs = [cost for _, cost in planned_cost(resolved, None)]
+    costs = [planned.cost for planned in planned_cost(resolved, None)]
     assert [(cost.cells, cost.calls) for cost in costs] == [(24, 24), (24, 0), (24, 0)]
     with study_in(study_of(given), tmp_path / "s.db") as study, Store(tmp_path / "s.db") as store:
         carry_out_study(study, store)
@@ -370,7 +370,7 @@ def test_scorers_that_ask_otherwise_ask_for_themselves(
     client = scripted(monkeypatch, right)
     names = ("choice_letter", "choice_letter_likelihood", "choice_likelihood")
     given = experiment(task="basics", models=["own"], scorer=names)
-    costs = [cost for _, cost in planned_cost(resolve(given), None)]
+    costs = [planned.cost for planned in planned_cost(resolve(given), None)]
     assert [cost.calls for cost in costs] == [24, 24, 24]
     run(tmp_path / "s.db", given)
     assert sum(not request.scores for request in client.requests) == 24

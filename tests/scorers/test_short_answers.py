@@ -64,7 +64,8 @@ def test_a_target_may_have_aliases() -> None:
     """A JSON list of texts or numbers; any other text is itself."""
     assert aliases('["Holland", "the Netherlands"]') == ("Holland", "the Netherlands")
     assert aliases("[1, 2.50]") == ("1", "2.50")
-    for text in ("Paris", "[]", '[["a"]]', '[" "]', "[sic]", "[" * 100_000):
+    assert aliases('[["Paris", "City of Light"]]') == ("Paris", "City of Light")
+    for text in ("Paris", "[]", '[[["a"]]]', '[" "]', "[sic]", "[" * 100_000):
         assert aliases(text) == (text,)
     for name in ("answer", "exact", "includes", "named_answer"):
         assert score(name, "The Netherlands.", '["Holland", "The Netherlands"]').value == 1.0
@@ -80,6 +81,14 @@ def test_a_target_may_have_aliases() -> None:
         ("forty-two kilometres", "42", 1.0, "stated"),
         ("42 million", "42", 0.0, "stated"),
         ("I'd rather not guess", "I'd rather not guess", 1.0, "stated"),
+        ("It weighs 6 kilograms.", "6 kg", 1.0, "inferred"),
+        ("It weighs 6 kg.", "6", 1.0, "inferred"),
+        ("6 g", "6 kg", 0.0, "stated"),
+        ("It weighs 6 grams.", "6 kg", 0.0, "inferred"),
+        ("5 km/h", "5 km", 0.0, "stated"),
+        ("6 kilograms", "6 kg", 1.0, "stated"),
+        ("I don't know, maybe Nairobi?", "Nairobi", 1.0, "inferred"),
+        ("I'm not sure, but I think it's Nairobi.", "Nairobi", 1.0, "inferred"),
     ],
 )
 def test_answer_reads_a_reply_and_compares_it(

@@ -256,8 +256,8 @@ def test_the_core_is_a_panel_beside_basics_and_is_not_asked_again(tmp_path: Path
     falter.run(task="basics", store=store, **settings)
     core = read_experiment({"task": "basics:core", **settings})
     with Store(store) as opened, resolved_in(core, store) as resolved:
-        ((_, cost),) = planned_cost(resolved, opened)
-    assert (cost.cells, cost.stored, cost.calls) == (180, 180, 0)
+        (planned,) = planned_cost(resolved, opened)
+    assert (planned.cost.cells, planned.cost.stored, planned.cost.calls) == (180, 180, 0)
     both = falter.run(tasks=["basics", "basics:core"], store=store, **settings)
     assert [p.panel.task for p in both.analysis.panels] == ["basics", "basics:core"]
     assert [p.baseline.items for p in both.analysis.panels] == [264, 60]

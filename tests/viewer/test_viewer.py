@@ -10,9 +10,13 @@ import json
 import logging
 import os
 import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -31,6 +35,7 @@ from falter.viewer.bundle import write_bundle
 from falter.viewer.panels import CODES, marks_beside, notes_beside
 from falter.viewer.server import TOKEN_HEADER, Viewer, served
 from falter.viewer.source import StoredSource
+from falter_process import FalterProcess
 from once import once
 from viewer_samples import HOSTILE, SimulatedSource, hostile_store
 
@@ -98,6 +103,7 @@ def test_nobody_else_is_answered(source: StoredSource) -> None:
                 ("/api/panels", {}),
                 ("/api/panels", {TOKEN_HEADER: "x" * len(viewer.token)}),
                 ("/api/panels", {TOKEN_HEADER: "é"}),
+                ("/api/panels", {TOKEN_HEADER: "\udcff"}),
                 ("/api/panels?token=" + viewer.token, {}),
                 ("/api/panels", own | {"Host": "evil.example"}),
                 ("/api/panels", own | {"Origin": "http://evil.example"}),
@@ -187,6 +193,24 @@ def test_an_item_has_everything_that_was_asked(source: StoredSource) -> None:
     assert padded["reason"]
     assert any(kind == "edit" and "\n" in after for kind, _, after in padded["edits"])
     assert padded["messages"][-1][1] == "".join(after for _, _, after in padded["edits"])
+
+
+def test_the_command_serves_the_page(path: Path) -> None:
+    """It prints the address of a page that answers, and Ctrl-C ends it without an error."""
+
+    async def check() -> None:
+        with FalterProcess(["view", "--store", str(path), "--no-open"]) as process:
+            while "#token=" not in (said := process.printed()) and process.running:
+                await asyncio.sleep(0.05)
+            address, _, token = said.strip().partition("#token=")
+            async with aiohttp.ClientSession() as session:
+                reply = await session.get(f"{address}api/panels", headers={TOKEN_HEADER: token})
+                assert (reply.status, "own" in await reply.text()) == (200, True)
+            process.send(signal.SIGINT)
+            code, _, error = await process.ended()
+            assert (code, "Traceback" in error) == (0, False)
+
+    asyncio.run(check())
 
 
 def test_notes_are_kept_beside_the_store(path: Path, source: StoredSource) -> None:
@@ -438,6 +462,19 @@ def downloaded(path: Path) -> list[Any]:
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     path.unlink()
     return lines
+
+
+def test_the_command_prints_an_address_and_ends_with_ctrl_c(path: Path) -> None:
+    """A process of its own, asked as the page asks; what it asks waits for the answers."""
+    command = [sys.executable, "-m", "falter", "view", str(path), "--no-open"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address, _, token = process.stdout.readline().strip().partition("#token=")
+        request = urllib.request.Request(f"{address}api/panels", headers={TOKEN_HEADER: token})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            assert json.load(answer)["panels"]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

@@ -65,13 +65,17 @@ def analyse(
         everyday=everyday,
         notes=notes,
         reader=reader,
+        store=store.path,
         # Runs of earlier versions could set a margin in points.
         margin=run.experiment.get("decide", 100.0 * MARGIN) / 100.0,
     )
     analysis = analyse_tables(tables, settings)
     if evidence is None:
         evidence = evidence_of_run(store, run, scorers)
-    parts = [parts_of(t, beside, settings) for t, beside in zip(tables, evidence, strict=True)]
+    parts = [
+        () if panel.counts.mostly_failed else parts_of(table, beside, settings)
+        for panel, table, beside in zip(analysis.panels, tables, evidence, strict=True)
+    ]
     again = [
         second_reading(t, beside, settings) for t, beside in zip(tables, evidence, strict=True)
     ]
@@ -90,7 +94,6 @@ def analyse(
             )
         ),
         meaning=meaning_of_run(store, run, tables, encoder),
-        stored=True,
     )
 
 
@@ -107,6 +110,8 @@ def _notes(scorer: Scorer, run: Run) -> Iterator[str]:
 
 def analyse_tables(tables: Sequence[Table], settings: Settings) -> Analysis:
     """Analyse tables one by one and across them, without a store."""
+    panels = tuple(panel_of(table, settings) for table in tables)
+    known = [t for t, p in zip(tables, panels, strict=True) if not p.counts.mostly_failed]
     return Analysis(
         run=settings.run,
         version=settings.version,
@@ -114,8 +119,9 @@ def analyse_tables(tables: Sequence[Table], settings: Settings) -> Analysis:
         seed=settings.seed,
         level=settings.level,
         unparsed=settings.unparsed,
-        panels=tuple(panel_of(table, settings) for table in tables),
-        across=across_of(tables, settings),
+        store=settings.store,
+        panels=panels,
+        across=across_of(known, settings),
     )
 
 

@@ -1,13 +1,19 @@
-"""Stored runs as the sides of a comparison; what does not pair is refused."""
+"""Stored runs, or the results of other tools, as the sides of a comparison."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from falter.analysis.comparison import Side, SidesCompared, compare_sides, pair_sides
+from falter.analysis.comparison import (
+    Side,
+    SidesCompared,
+    compare_sides,
+    pair_sides,
+    unpaired,
+)
 from falter.analysis.comparison_figures import comparison_figures
 from falter.analysis.drop_parts import tables_with_evidence
 from falter.analysis.results import Settings
@@ -40,6 +46,31 @@ class RunToCompare:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TableToCompare:
+    """One panel of another tool's results; `prompt` is its condition where it is the side.
+
+    `called` is the name that the reader gave the file, `source_name` its path.
+    """
+
+    source_name: str
+    called: str
+    prompt: str
+    table: Table
+
+    @property
+    def task(self) -> str:
+        return self.table.panel.task
+
+    @property
+    def panel(self) -> Panel:
+        return self.table.panel
+
+    @property
+    def model(self) -> str:
+        return self.panel.model.label
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Place:
     """One panel of a run, before its answers are read. `prompt` is empty where the run has one."""
 
@@ -49,6 +80,14 @@ class _Place:
     @property
     def run(self) -> Run:
         return self.source.stored.run
+
+    @property
+    def source_name(self) -> str:
+        return f"the run {short(self.run.id)}"
+
+    @property
+    def called(self) -> str:
+        return self.source.called
 
     @property
     def panel(self) -> Panel:
@@ -70,6 +109,26 @@ class _Place:
     @property
     def labels(self) -> list[str]:
         return sorted((self.run.experiment.get("labels") or {}).get(self.panel.task) or ())
+
+
+class _Panel(Protocol):
+    """One panel of a source, by the names that tell sides apart."""
+
+    @property
+    def source_name(self) -> str: ...
+    @property
+    def called(self) -> str: ...
+    @property
+    def task(self) -> str: ...
+    @property
+    def prompt(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def panel(self) -> Panel: ...
+
+
+P = TypeVar("P", bound=_Panel)
 
 
 def compare_runs(
@@ -105,7 +164,49 @@ def compare_runs(
             for place, name in zip(places, own, strict=True)
         ]
         results.append(_compared(named, task, _settings(places, margin, everyday)))
-    figures = comparison_figures(results, warnings, _differing(first), names)
+    return _study(results, warnings, _differing(first), names, first, settings)
+
+
+def compare_tables(
+    tables: Sequence[TableToCompare],
+    *,
+    models: Sequence[str],
+    tasks: Sequence[str],
+    settings: Settings,
+) -> Study:
+    """The results of other tools: paired by item where the sides share items, else unpaired."""
+    by_task, others = _shared_tasks(_of_models(tables, models), tasks)
+    first = next(iter(by_task.values()))
+    names = _names(first)
+    warnings = []
+    if others and not tasks:
+        warnings.append(f"Left out, because not every file has it: {', '.join(others)}.")
+    results = []
+    for task, places in by_task.items():
+        own = _names(places)
+        scorers = [place.panel.scorer for place in places]
+        if len(set(scorers)) > 1:
+            has = ", ".join(f"{n} by {scorer}" for n, scorer in zip(own, scorers, strict=True))
+            warnings.append(f"The sides were scored in different ways: {has}.")
+        sides = [Side(name=n, table=place.table) for n, place in zip(own, places, strict=True)]
+        results.append(_compared(sides, task, settings))
+    rows = {
+        "file": [place.source_name for place in first],
+        "model": [place.model for place in first],
+        "condition": [place.prompt for place in first],
+    }
+    return _study(results, warnings, _rows_that_differ(rows), names, first, settings)
+
+
+def _study(
+    results: Sequence[SidesCompared],
+    warnings: Sequence[str],
+    differing: Sequence[tuple[str, ...]],
+    names: Sequence[str],
+    first: Sequence[_Panel],
+    settings: Settings,
+) -> Study:
+    figures = comparison_figures(results, warnings, differing, names)
     models_by_name = {place.model: place.panel.model for place in first}
     return Study(
         id=settings.run,
@@ -119,6 +220,7 @@ def compare_runs(
         simulated=tuple(label for label, model in models_by_name.items() if model.simulated),
         figures=figures,
         headline=tuple(figure.name for figure in figures if not figure.folded),
+        notes=settings.notes,
     )
 
 
@@ -139,6 +241,10 @@ def _places(runs: Sequence[RunToCompare], models: Sequence[str]) -> list[_Place]
         for source in runs
         for n in range(len(source.stored.run.panels))
     ]
+    return _of_models(places, models)
+
+
+def _of_models(places: Sequence[P], models: Sequence[str]) -> list[P]:
     known = list(dict.fromkeys(place.model for place in places))
     for name in models:
         if name not in known:
@@ -147,34 +253,37 @@ def _places(runs: Sequence[RunToCompare], models: Sequence[str]) -> list[_Place]
 
 
 def _shared_tasks(
-    places: Sequence[_Place], chosen: Sequence[str]
-) -> tuple[dict[str, list[_Place]], list[str]]:
-    """By task that all runs have, one panel for each side; and the tasks that some run lacks."""
+    places: Sequence[P], chosen: Sequence[str]
+) -> tuple[dict[str, list[P]], list[str]]:
+    """By task that all sources have, a panel for each side; and the tasks that some source lacks.
+
+    A source is a run or a file.
+    """
     names = list(dict.fromkeys(place.task for place in places))
     for name in chosen:
         if name not in names:
             raise UnknownName("task", name, names)
-    of_runs: dict[str, list[str]] = {}
+    by_source: dict[str, list[str]] = {}
     for place in places:
-        of_runs.setdefault(place.run.id, []).append(place.task)
-    in_all = [name for name in names if all(name in own for own in of_runs.values())]
+        by_source.setdefault(place.source_name, []).append(place.task)
+    in_all = [name for name in names if all(name in own for own in by_source.values())]
     shared = [name for name in in_all if not chosen or name in chosen]
     if not shared:
         has = "; ".join(
-            f"{short(run)} has {', '.join(dict.fromkeys(own))}" for run, own in of_runs.items()
+            f"{name} has {', '.join(dict.fromkeys(own))}" for name, own in by_source.items()
         )
         raise UsageError(
-            f"These runs are not about the same data: {has}",
-            hint="compare runs of the same task, or of a data file of the same name",
+            f"These sides are not about the same data: {has}",
+            hint="compare results of the same task, or of a data file of the same name",
         )
     by_task = {name: _one_scorer([p for p in places if p.task == name]) for name in shared}
     for name, sides in by_task.items():
         if len(sides) < 2:
             only = sides[0]
             raise UsageError(
-                f"There is nothing to compare: the run {short(only.run.id)} asked {only.model} on "
-                f"{name} in one way",
-                hint="name a second run, or a run with several models or templates",
+                f"There is nothing to compare: {only.source_name} asked {only.model} on {name} in "
+                "one way",
+                hint="name a second one, or one with several models or prompts",
             )
         if len(sides) > MOST_SIDES:
             raise UsageError(
@@ -184,11 +293,12 @@ def _shared_tasks(
     return by_task, [name for name in names if name not in shared]
 
 
-def _one_scorer(places: Sequence[_Place]) -> list[_Place]:
+def _one_scorer(places: Sequence[P]) -> list[P]:
     """Of panels that were scored in several ways, those by the first scorer that all have."""
-    sides: dict[tuple[str, str, str], list[_Place]] = {}
+    sides: dict[tuple[str, str, str], list[P]] = {}
     for place in places:
-        sides.setdefault((place.run.id, place.panel.model.id, place.prompt), []).append(place)
+        side = (place.source_name, place.panel.model.id, place.prompt)
+        sides.setdefault(side, []).append(place)
     by_scorer = [{place.panel.scorer: place for place in reversed(own)} for own in sides.values()]
     first = [place.panel.scorer for place in next(iter(sides.values()))]
     common = [scorer for scorer in first if all(scorer in own for own in by_scorer)]
@@ -197,20 +307,20 @@ def _one_scorer(places: Sequence[_Place]) -> list[_Place]:
     return [own[0] for own in sides.values()]
 
 
-def _names(places: Sequence[_Place]) -> list[str]:
+def _names(places: Sequence[_Panel]) -> list[str]:
     """What each side is called: by the reader, else by what tells the sides apart."""
-    several_runs = len({place.run.id for place in places}) > 1
+    several = len({place.source_name for place in places}) > 1
     by_model = len({place.model for place in places}) == len(places)
     names = []
     for place in places:
-        own = [p for p in places if p.run.id == place.run.id]
-        pieces = [place.source.called] if place.source.called else []
+        own = [p for p in places if p.source_name == place.source_name]
+        pieces = [place.called] if place.called else []
         if len({p.prompt for p in own}) > 1:
             pieces.append(place.prompt)
         if len({p.model for p in own}) > 1 or (by_model and not pieces):
             pieces.append(place.model)
-        if several_runs and not place.source.called and not by_model:
-            pieces.append(short(place.run.id, 6))
+        if several and not place.called and not by_model:
+            pieces.append(place.source_name.removeprefix("the run ")[:6])
         names.append(" ".join(pieces) or place.model)
     return [
         f"{name} {short(place.panel.model.id, 6)}" if names.count(name) > 1 else name
@@ -303,6 +413,8 @@ def _require_finished(stored: StoredRun, tables: Sequence[Table]) -> None:
 
 def _compared(sides: Sequence[Side], task: str, settings: Settings) -> SidesCompared:
     pairing = pair_sides(sides)
+    if not pairing.items and all(side.evidence is None for side in sides):
+        pairing = unpaired(sides)
     if not pairing.items and pairing.other_text:
         raise UsageError(
             f"These sides have other data under the same keys of {task}: "
@@ -315,7 +427,7 @@ def _compared(sides: Sequence[Side], task: str, settings: Settings) -> SidesComp
             hint="items are paired by their key: name a column of keys with --key when you run, "
             "and use the same data",
         )
-    if not pairing.recipes:
+    if not pairing.recipes and pairing.recipes_alone:
         has = "; ".join(f"{name}: {', '.join(own)}" for name, own in pairing.recipes_alone.items())
         raise UsageError(
             f"These sides have no recipe in common: {has}",
@@ -354,6 +466,10 @@ def _differing(places: Sequence[_Place]) -> list[tuple[str, ...]]:
     }
     for name in dict.fromkeys(name for run in runs for name in run.experiment):
         rows[name] = [run.experiment.get(name) for run in runs]
+    return _rows_that_differ(rows)
+
+
+def _rows_that_differ(rows: Mapping[str, Sequence[Any]]) -> list[tuple[str, ...]]:
     return [
         (name, *(_shown(value) for value in values))
         for name, values in rows.items()

@@ -5,10 +5,12 @@ Sides are paired by item and recipe, and every condition gets one verdict.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, TypeVar
+from itertools import combinations
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,9 @@ from falter.analysis.panel import panel_of
 from falter.analysis.results import PanelResult, Settings, map_estimates
 from falter.analysis.table import FAILED, MISSING, Table
 from falter.measures.comparison import (
+    OVERALL,
     Answers,
+    Better,
     ConditionDifference,
     PairComparison,
     PairUnderConditions,
@@ -27,6 +31,7 @@ from falter.measures.comparison import (
 )
 from falter.measures.drops import accuracy
 from falter.records.types import Estimate, Item, Recipe
+from falter.stats.rates import rate
 
 Floats = NDArray[np.float64]
 Cells = TypeVar("Cells", Table, Evidence)
@@ -37,12 +42,15 @@ MOST_DIFFERING = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """One panel under the name that a reader calls it, with its items by key."""
+    """One panel under the name that a reader calls it, with its items by key.
+
+    Of another tool's results neither the items nor the evidence beside the scores are known.
+    """
 
     name: str
     table: Table
-    items: Mapping[str, Item]
-    evidence: Evidence
+    items: Mapping[str, Item] = field(default_factory=dict)
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +59,15 @@ class Pairing:
 
     `sides` hold the shared items and recipes, in the same order. `alone` are, for each side, the
     items that another side lacks; `other_text` those that are not the same data everywhere, which
-    are left out too; `recipes_alone` the recipes that another side lacks.
+    are left out too; `recipes_alone` the recipes that another side lacks. Where no item is shared,
+    `paired` is False, and each side has its own items.
     """
 
     sides: tuple[Side, ...]
     alone: Mapping[str, tuple[str, ...]]
     other_text: tuple[str, ...]
     recipes_alone: Mapping[str, tuple[str, ...]]
+    paired: bool = True
 
     @property
     def items(self) -> tuple[str, ...]:
@@ -89,13 +99,14 @@ class ComparedPair:
     """The later side less the earlier; see `compare_conditions` and `compare_family`.
 
     `overall` is over all recipes; `conditions` are the clean prompt and then every recipe.
+    `numbers` are None without recipes and where items are not paired.
     """
 
     later: str
     earlier: str
     overall: ConditionDifference
     conditions: tuple[ConditionDifference, ...]
-    numbers: PairComparison
+    numbers: PairComparison | None
 
     @property
     def less(self) -> str:
@@ -131,25 +142,43 @@ def pair_sides(sides: Sequence[Side]) -> Pairing:
     """The items and recipes that all sides have; items are the same if their data are."""
     keys = [set(side.table.items) for side in sides]
     shared = set.intersection(*keys)
-    other_text = {key for key in shared if not _same([side.items[key] for side in sides])}
-    labels = [{r.id: r.label for r in side.table.recipes if r.perturbs} for side in sides]
-    in_all = set.intersection(*(set(own) for own in labels))
-    order = [recipe.id for recipe in sides[0].table.recipes if recipe.id in in_all]
-    names = [side.name for side in sides]
+    other_text = {
+        key for key in shared if not _same([s.items[key] for s in sides if key in s.items])
+    }
+    recipes, recipes_alone = _shared_recipes(sides)
     return Pairing(
-        sides=tuple(_restricted(side, sorted(shared - other_text), order) for side in sides),
+        sides=tuple(_restricted(side, sorted(shared - other_text), recipes) for side in sides),
         alone={
-            name: tuple(sorted(own - shared))
-            for name, own in zip(names, keys, strict=True)
+            side.name: tuple(sorted(own - shared))
+            for side, own in zip(sides, keys, strict=True)
             if own - shared
         },
         other_text=tuple(sorted(other_text)),
-        recipes_alone={
-            name: tuple(label for i, label in own.items() if i not in in_all)
-            for name, own in zip(names, labels, strict=True)
-            if set(own) - in_all
-        },
+        recipes_alone=recipes_alone,
     )
+
+
+def unpaired(sides: Sequence[Side]) -> Pairing:
+    """Each side with its own items, and the recipes that all have."""
+    recipes, recipes_alone = _shared_recipes(sides)
+    return Pairing(
+        sides=tuple(_restricted(side, side.table.items, recipes) for side in sides),
+        alone={},
+        other_text=(),
+        recipes_alone=recipes_alone,
+        paired=False,
+    )
+
+
+def _shared_recipes(sides: Sequence[Side]) -> tuple[list[str], dict[str, tuple[str, ...]]]:
+    """The ids of the recipes that all sides have, and the labels of those that some side lacks."""
+    labels = [{r.id: r.label for r in side.table.recipes if r.perturbs} for side in sides]
+    in_all = set.intersection(*(set(own) for own in labels))
+    return [recipe.id for recipe in sides[0].table.recipes if recipe.id in in_all], {
+        side.name: tuple(label for i, label in own.items() if i not in in_all)
+        for side, own in zip(sides, labels, strict=True)
+        if set(own) - in_all
+    }
 
 
 def _same(items: Sequence[Item]) -> bool:
@@ -157,6 +186,8 @@ def _same(items: Sequence[Item]) -> bool:
 
     Prompts may use other columns of the same data.
     """
+    if not items:
+        return True
     first, *others = items
     shared = set(first.fields).intersection(*(item.fields for item in others))
     return all(
@@ -179,7 +210,10 @@ def _restricted(side: Side, keys: Sequence[str], recipes: Sequence[str]) -> Side
         for name in ("items", "item_ids", "clusters", "families")
         for values in (getattr(table, name),)
     }
-    checked = frozenset(n for n, old in enumerate(columns) if old in side.evidence.checked)
+    evidence = side.evidence
+    if evidence is not None:
+        checked = frozenset(n for n, old in enumerate(columns) if old in evidence.checked)
+        evidence = replace(_cells_at(evidence, rows, columns), checked=checked)
     return replace(
         side,
         table=replace(
@@ -188,7 +222,7 @@ def _restricted(side: Side, keys: Sequence[str], recipes: Sequence[str]) -> Side
             doubles={},  # sides are compared under every recipe by its own name
             **named,
         ),
-        evidence=replace(_cells_at(side.evidence, rows, columns), checked=checked),
+        evidence=evidence,
     )
 
 
@@ -206,6 +240,8 @@ def compare_sides(pairing: Pairing, task: str, settings: Settings) -> SidesCompa
     """All numbers of the sides of one task, over what is paired."""
     sides = pairing.sides
     scores = {side.name: _scores(side.table, settings.strict) for side in sides}
+    if not pairing.paired:
+        return _compare_unpaired(pairing, scores, task, settings)
     pairs = _pairs(pairing, scores, task, settings)
     means = {name: _mean(table) for name, table in scores.items()}
     spread = np.ptp(np.column_stack(list(means.values())), axis=1)
@@ -228,11 +264,120 @@ def compare_sides(pairing: Pairing, task: str, settings: Settings) -> SidesCompa
     )
 
 
+def _compare_unpaired(
+    pairing: Pairing, scores: Mapping[str, Floats], task: str, settings: Settings
+) -> SidesCompared:
+    """The sides as independent samples; the level is shared among all differences (Bonferroni)."""
+    clusters = {side.name: side.table.clusters for side in pairing.sides}
+    names = [CLEAN, *(recipe.label for recipe in pairing.recipes)]
+    couples = [(b, a) for a, b in combinations(scores, 2)]
+    level = 1.0 - (1.0 - settings.level) / (len(couples) * (len(names) + (len(names) > 1)))
+
+    def of(side: str, column: int) -> Floats:
+        table = scores[side]
+        return (
+            _mean(table[:, 1:] if table.shape[1] > 1 else table) if column < 0 else table[:, column]
+        )
+
+    def difference(later: str, earlier: str, column: int) -> ConditionDifference:
+        values = [(of(name, column), clusters[name]) for name in (later, earlier)]
+        return _independent_difference(
+            OVERALL if column < 0 else names[column], values, (settings.level, level), settings
+        )
+
+    pairs = tuple(
+        _signed(
+            PairUnderConditions(
+                later=later,
+                earlier=earlier,
+                overall=difference(later, earlier, -1),
+                conditions=tuple(difference(later, earlier, n) for n in range(len(names))),
+            ),
+            None,
+            task,
+            settings,
+        )
+        for later, earlier in couples
+    )
+    return SidesCompared(
+        task=task,
+        sides=tuple(_side(side, scores[side.name], settings) for side in pairing.sides),
+        pairs=pairs,
+        everyday={},
+        ranks=_ranks(list(scores), pairs),
+        differing=(),
+        differing_count=0,
+        pairing=pairing,
+        margin=settings.margin,
+        level=settings.level,
+    )
+
+
+def _independent_difference(
+    name: str,
+    sides: Sequence[tuple[Floats, Sequence[str] | None]],
+    levels: tuple[float, float],
+    settings: Settings,
+) -> ConditionDifference:
+    """The mean of one sample less that of another, with the interval of each level.
+
+    The intervals are Newcombe's (1998): those of the two means, joined as of independent samples.
+    """
+
+    def at(level: float, estimand: str) -> Estimate:
+        one, two = (rate(values, clusters=own, level=level) for values, own in sides)
+        estimate = Estimate(
+            measure="compare.score",
+            value=None,
+            status="insufficient_data",
+            estimand=f"score of the later side less the earlier, items like these{estimand}",
+            level=level,
+            method="none: fewer than two items",
+            items=one.items + two.items,
+            conditions=1,
+            excluded=one.excluded + two.excluded,
+        )
+        ends = (one.interval.low, one.interval.high, two.interval.low, two.interval.high)
+        if one.value is None or two.value is None or None in ends:
+            return estimate
+        low, high, other_low, other_high = (float(end or 0.0) for end in ends)
+        value = one.value - two.value
+        return replace(
+            estimate,
+            value=value,
+            status="ok",
+            low=value - math.hypot(one.value - low, other_high - two.value),
+            high=value + math.hypot(high - one.value, two.value - other_low),
+            method="Newcombe, independent samples",
+        )
+
+    together, better = at(levels[1], ", all at once"), "undecided"
+    if together.low is not None and together.high is not None:
+        margin = settings.margin
+        if together.low > 0.0 or together.high < 0.0:
+            better = "later" if together.low > 0.0 else "earlier"
+        elif -margin < together.low and together.high < margin:
+            better = "alike"
+    return ConditionDifference(
+        name=name,
+        better=cast(Better, better),
+        difference=at(levels[0], ""),
+        together=replace(together, measure="compare.score.together"),
+        p_equivalent=None,
+        why="" if together.value is not None else "fewer than two items have a score",
+    )
+
+
 def _scores(table: Table, strict: bool) -> Floats:
     """Items × the clean prompt and the recipes; NaN where a recipe did not change the prompt."""
     values = table.matrix(strict=strict)
     after = np.where(table.changed(), values, np.nan)[:, table.columns]
     return np.column_stack([values[:, 0], after])
+
+
+def _averaged(scores: Floats) -> Floats:
+    """The columns of the recipes; without any, that of the clean prompt."""
+    return scores[:, 1:] if scores.shape[1] > 1 else scores
 
 
 def _mean(scores: Floats) -> Floats:
@@ -246,14 +391,17 @@ def _mean(scores: Floats) -> Floats:
 def _side(side: Side, scores: Floats, settings: Settings) -> ComparedSide:
     table = side.table
     panel = panel_of(table, settings)
-    score = accuracy(_mean(scores[:, 1:]), clusters=table.clusters, level=settings.level)
+    over = _averaged(scores)
+    score = accuracy(_mean(over), clusters=table.clusters, level=settings.level)
     return ComparedSide(
         name=side.name,
-        panel=replace(panel, parts=parts_of(table, side.evidence, settings)),
+        panel=panel
+        if side.evidence is None
+        else replace(panel, parts=parts_of(table, side.evidence, settings)),
         score=replace(
             score,
             estimand="mean score over these recipes, items like these",
-            conditions=scores.shape[1] - 1,
+            conditions=over.shape[1],
             group={"task": panel.panel.task, "side": side.name},
             signature=panel.signature,
             seed=settings.seed,
@@ -268,8 +416,10 @@ def _pairs(
     options = {"clusters": pairing.sides[0].table.clusters, **settings.bootstrap}
     names = [CLEAN, *(recipe.label for recipe in pairing.recipes)]
     under = compare_conditions(
-        scores, names=names, averaged=names[1:], margin=settings.margin, **options
+        scores, names=names, averaged=names[1:] or None, margin=settings.margin, **options
     )
+    if not pairing.recipes:
+        return tuple(_signed(p, None, task, settings) for p in under)
     latest_first = {
         side.name: _answers(side.table, settings.strict) for side in reversed(pairing.sides)
     }
@@ -287,7 +437,7 @@ def _answers(table: Table, strict: bool) -> Answers:
 
 
 def _signed(
-    pair: PairUnderConditions, numbers: PairComparison, task: str, settings: Settings
+    pair: PairUnderConditions, numbers: PairComparison | None, task: str, settings: Settings
 ) -> ComparedPair:
     """A pair with the task, both names, the signature and the seed on every estimate."""
     about = {"task": task, "sides": f"{pair.later} less {pair.earlier}"}
@@ -307,7 +457,7 @@ def _signed(
         conditions=tuple(
             map_estimates(one, partial(sign, recipe=one.name)) for one in pair.conditions
         ),
-        numbers=map_estimates(numbers, sign),
+        numbers=None if numbers is None else map_estimates(numbers, sign),
     )
 
 

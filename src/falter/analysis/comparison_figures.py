@@ -10,7 +10,7 @@ from falter.analysis.comparison import CLEAN, ComparedPair, SidesCompared
 from falter.analysis.notes import MUCH_UNREAD
 from falter.analysis.results import PanelResult
 from falter.analysis.sentences import all_recipes, are, listed, listed_bounded, noun, sentence
-from falter.measures.comparison import ConditionDifference
+from falter.measures.comparison import ConditionDifference, PairComparison
 from falter.records import numbers as n
 from falter.records.figures import (
     Column,
@@ -84,7 +84,7 @@ def _task(result: SidesCompared) -> Iterator[Figure]:
         yield _warning("unpaired", "Not paired", left_out)
     yield _sides(result)
     yield _differences(result)
-    for place, pair in enumerate(result.pairs, start=1):
+    for place, pair in enumerate(result.pairs if result.pairing.recipes else (), start=1):
         ending = "" if len(result.pairs) == 1 else f"-{place}"
         yield _better_under(pair, result, f"better-under{ending}")
     if len(result.sides) > 2:
@@ -97,62 +97,74 @@ def _sides(result: SidesCompared) -> Grid:
     """Each side's own numbers."""
     with_model = any(side.name != side.panel.model for side in result.sides)
     model = (Column(name="Model"), lambda side: side.panel.model)
+    score = Column(name="Clean prompt, %" if result.pairing.recipes else "Score, %", unit="percent")
+    items = (Column(name="Items", unit="count"), lambda side: side.panel.items)
+    over_recipes = (
+        (Column(name="Over the recipes, %", unit="percent"), lambda side: side.score),
+        (Column(name="Average drop, points", unit="points"), lambda side: side.panel.micro),
+        (Column(name="Prompt share, %", unit="percent"), lambda s: s.panel.prompt_share.share),
+        (Column(name="Flip rate, %", unit="percent"), lambda s: s.panel.flip_rate),
+    )
     return grid(
         result.sides,
         (Column(name="Side"), lambda side: side.name),
         *([model] if with_model else []),
-        (Column(name="Clean prompt, %", unit="percent"), lambda side: side.panel.baseline),
-        (Column(name="Over the recipes, %", unit="percent"), lambda side: side.score),
-        (Column(name="Average drop, points", unit="points"), lambda side: side.panel.micro),
-        (Column(name="Prompt share, %", unit="percent"), lambda s: s.panel.prompt_share.share),
-        (
-            Column(name="Flip rate, %", unit="percent"),
-            lambda s: s.panel.flip_rate,
-        ),
+        *([] if result.pairing.paired else [items]),
+        (score, lambda side: side.panel.baseline),
+        *(over_recipes if result.pairing.recipes else ()),
         (Column(name="unread", unit="count", over="Answers"), lambda s: s.panel.counts.unread),
         (Column(name="never came", unit="count", over="Answers"), lambda side: side.absent),
         name="sides",
         title="Each side by itself",
         labels=2 if with_model else 1,
-        text=(
-            f"Over the {n.whole(len(result.pairing.items))} paired items and "
-            f"{_recipes(result)}; scored by {result.sides[0].panel.panel.scorer}.",
-        ),
+        text=(f"Over {_items(result)}; scored by {result.sides[0].panel.panel.scorer}.",),
     )
+
+
+def _items(result: SidesCompared) -> str:
+    """`the 60 paired items and all 3 recipes`."""
+    count = len(result.pairing.items)
+    items = f"the {n.whole(count)} paired items" if result.pairing.paired else "each side's items"
+    return f"{items} and {_recipes(result)}" if result.pairing.recipes else items
 
 
 def _differences(result: SidesCompared) -> Grid:
     """Differences of the numbers to remember, item by item."""
     over = "+ suffers more"
-    score: dict[str, Any] = {"unit": "points", "over": "Score, + is better"}
+    score: dict[str, Any] = {"unit": "gain", "over": "Score, + is better"}
     suffers: dict[str, Any] = {"unit": "points", "over": over}
     holm = "of the drops, adjusted for all pairs (Holm)"
-    return grid(
-        result.pairs,
-        (Column(name="Sides"), lambda pair: pair.less),
-        (Column(name="Over the recipes", **score), lambda p: p.overall.together),
-        (
-            Column(name="Clean prompt", **score),
-            lambda p: p.conditions[0].together,
-        ),
+    clean = (Column(name="Clean prompt", **score), lambda p: p.conditions[0].together)
+    drops = (
         (Column(name="Average drop", **suffers), lambda p: p.numbers.drop),
         (
             Column(name="p", unit="p", over=over, about=holm),
             lambda p: p.numbers.adjusted["drop"],
         ),
-        (
-            Column(name="Prompt share", **suffers),
-            lambda p: p.numbers.prompt_share,
-        ),
+        (Column(name="Prompt share", **suffers), lambda p: p.numbers.prompt_share),
         (Column(name="Flip rate", **suffers), lambda p: p.numbers.flip_rate),
+    )
+    recipes, paired = result.pairing.recipes, result.pairing.paired
+    cancels = "Whole items are paired, so what they have in common cancels. " if paired else ""
+    others = "; the other intervals each for themselves" if recipes and paired else ""
+    hold = "all pairs, the clean prompt and every recipe" if recipes else "all pairs"
+    return grid(
+        result.pairs,
+        (Column(name="Sides"), lambda pair: pair.less),
+        (Column(name="Over the recipes" if recipes else "Score", **score), _overall_together),
+        *([clean] if recipes else []),
+        *(drops if recipes and paired else ()),
         name="differences",
-        title="One less another, item by item",
+        title="One less another, item by item" if paired else "One less another",
         text=(
-            "Whole items are paired, so what they have in common cancels. The intervals of the "
-            "scores hold for all pairs, the clean prompt and every recipe at once; the other "
-            "intervals each for themselves. An interval that holds zero leaves open who is ahead.",
+            f"{cancels}The intervals of the scores hold for {hold} at once{others}. "
+            "An interval that holds zero leaves open who is ahead.",
         ),
     )
+
+
+def _overall_together(pair: ComparedPair) -> Estimate:
+    return pair.overall.together
 
 
 def _better_under(pair: ComparedPair, result: SidesCompared, name: str) -> Forest:
@@ -177,13 +189,15 @@ def _better_under(pair: ComparedPair, result: SidesCompared, name: str) -> Fores
     clean, *recipes = pair.conditions
     ranked = sorted(recipes, key=lambda one: -(one.difference.value or 0.0))
     and_pairs = " and all pairs" if len(result.pairs) > 1 else ""
+    paired = result.pairing.paired
+    have, both = ("both have", " for both") if paired else ("each has", "")
     return Forest(
         name=name,
         title=f"Who is better under what: {pair.less}",
         text=(
             f"The score of {pair.later} less that of {pair.earlier} under each prompt, in points, "
-            f"over the items that both have and whose prompt the recipe changed for both; above "
-            f"zero {pair.later} is better.",
+            f"over the items that {have} and whose prompt the recipe changed{both}; above zero "
+            f"{pair.later} is better.",
             f"The intervals hold for all rows{and_pairs} at once at "
             f"{n.level(result.level)}: where one excludes zero, one is better. Alike: the "
             f"difference is shown to be within ±{n.decimal(100 * result.margin)} points.",
@@ -262,6 +276,8 @@ def _differing(result: SidesCompared) -> Iterator[Figure]:
     if not result.differing:
         return
     shown, count = len(result.differing), result.differing_count
+    stored = all(side.evidence is not None for side in result.pairing.sides)
+    answers = "; 'falter answers RUN --item KEY' shows what was answered" if stored else ""
     which = "These" if shown == count else f"The first {n.whole(shown)} of these"
     over = "Mean score, %"
     yield Grid(
@@ -275,14 +291,16 @@ def _differing(result: SidesCompared) -> Iterator[Figure]:
         text=(
             f"{n.whole(count)} of {n.whole(len(result.pairing.items))} items have another mean "
             f"score over their prompts on some side. {which} are below, the largest difference "
-            "first; 'falter answers RUN --item KEY' shows what was answered.",
+            f"first{answers}.",
         ),
         folded=True,
     )
 
 
 def _recipes(result: SidesCompared) -> str:
-    return all_recipes(len(result.pairing.recipes))
+    """`all 3 recipes`; without any, the items."""
+    count = len(result.pairing.recipes)
+    return all_recipes(count) if count else _items(result)
 
 
 def _verdicts(result: SidesCompared) -> Iterator[str]:
@@ -296,10 +314,12 @@ def _verdicts(result: SidesCompared) -> Iterator[str]:
     if len(result.pairs) > 1:
         yield _ranking(result)
     for pair in result.pairs:
-        yield f"{_overall(pair, result)}; {_under(pair, result)}."
+        under = f"; {_under(pair, result)}" if result.pairing.recipes else ""
+        yield f"{_overall(pair, result)}{under}."
     sides = {side.name: side.panel for side in result.sides}
     for pair in result.pairs:
-        yield _robust(pair, sides)
+        if pair.numbers is not None:
+            yield _robust(pair, pair.numbers, sides)
 
 
 def _ranking(result: SidesCompared) -> str:
@@ -386,9 +406,9 @@ def _named(conditions: Sequence[ConditionDifference], result: SidesCompared) -> 
     return " and ".join(parts)
 
 
-def _robust(pair: ComparedPair, sides: Mapping[str, PanelResult]) -> str:
+def _robust(pair: ComparedPair, numbers: PairComparison, sides: Mapping[str, PanelResult]) -> str:
     """Who loses more to the recipes, unless there is nothing to lose."""
-    drop, p = pair.numbers.drop, pair.numbers.adjusted["drop"]
+    drop, p = numbers.drop, numbers.adjusted["drop"]
     value, both = drop.value, {"later": pair.later, "earlier": pair.earlier}
     if value is None:
         return sentence("comparison.loss_unknown", **both)
@@ -413,6 +433,8 @@ def _robust(pair: ComparedPair, sides: Mapping[str, PanelResult]) -> str:
 def _unpaired(result: SidesCompared) -> Iterator[str]:
     """What is left out because not every side has it, counted and named."""
     pairing, paired = result.pairing, len(result.pairing.items)
+    if not pairing.paired:
+        yield sentence("comparison.no_shared_item")
     for side, keys in pairing.alone.items():
         pairs = sentence("comparison.paired", items=noun(paired, "item"), are=are(paired))
         yield _alone("item", side, keys) + pairs

@@ -219,7 +219,8 @@ def body(prompt: Prompt) -> str:
 
 def _own(prompt: Prompt) -> str:
     """The prompt's own words, whoever says them: what was added around them takes nothing away."""
-    return "".join("\n" if s.kind in ("added", "reply") else s.text for s in prompt.sections)
+    others = ("added", "reply", "call", "tool")
+    return "".join("\n" if s.kind in others else s.text for s in prompt.sections)
 
 
 def meaning_of_run(
@@ -246,7 +247,7 @@ def _of_task(store: Store, run: Run, table: Table, encoder: Cosine | None) -> It
     baseline = run.recipes[0].id
     cases: list[tuple[Recipe, list[Rewording]]] = []
     for recipe in run.recipes:
-        if not recipe.steps:
+        if not recipe.steps or recipe.controls:
             continue
         pairs = [
             (variants[item, baseline], variants[item, recipe.id])

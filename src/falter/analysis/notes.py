@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis.cells import Stack
-from falter.analysis.results import RecipeResult, Settings
-from falter.analysis.sentences import listed, noun, sentence
-from falter.analysis.table import UNREADABLE, Table
+from falter.analysis.results import MOST_FAILED, RecipeResult, Settings
+from falter.analysis.sentences import command, listed, noun, sentence
+from falter.analysis.table import FAILED, UNREADABLE, Table
 from falter.measures.drops import accuracy
 from falter.records import numbers as n
 
@@ -22,12 +22,12 @@ RANKED_MODELS = 4  # models whose rank correlation says something
 
 
 def notes_of_panel(
-    table: Table, values: Floats, recipes: Sequence[RecipeResult]
+    table: Table, values: Floats, recipes: Sequence[RecipeResult], settings: Settings
 ) -> tuple[str, ...]:
     """The notes, what matters most first. `values` are scores, items × recipes."""
     return (
-        *_baseline_scores(table, values),
-        *_missing(table, recipes),
+        *_baseline_scores(table, values, settings),
+        *_missing(table, recipes, settings),
         *_asked_once([table], "notes.asked_once"),
         *_prompts(table),
     )
@@ -42,7 +42,7 @@ def at_chance(table: Table, values: Floats) -> bool:
     return low is not None and low <= table.chance
 
 
-def _baseline_scores(table: Table, values: Floats) -> Iterator[str]:
+def _baseline_scores(table: Table, values: Floats, settings: Settings) -> Iterator[str]:
     """A baseline that is at chance, or all right or all wrong."""
     present = values[:, 0][~np.isnan(values[:, 0])]
     if not table.has_baseline or not len(present):
@@ -50,12 +50,20 @@ def _baseline_scores(table: Table, values: Floats) -> Iterator[str]:
     if table.chance is not None and at_chance(table, values):
         yield sentence("notes.at_chance", chance=f"{100 * table.chance:.0f}")
     elif (present == 0.0).all():
-        yield sentence("notes.none_right")
+        shown = _command(settings, "notes.show")
+        yield sentence("notes.none_right", command=shown)
     elif (present == 1.0).all():
         yield sentence("notes.all_right")
 
 
-def _missing(table: Table, recipes: Sequence[RecipeResult]) -> Iterator[str]:
+def _command(settings: Settings, name: str, *options: str) -> str:
+    """A sentence with `falter answers`; empty where falter does not keep the run."""
+    if settings.store is None:
+        return ""
+    return sentence(name, command=command(settings, "answers", *options))
+
+
+def _missing(table: Table, recipes: Sequence[RecipeResult], settings: Settings) -> Iterator[str]:
     """Many answers that could not be read, or that are missing; and items in clusters."""
     outcome = table.outcome[table.in_plan]
     count = int(np.isin(outcome, UNREADABLE).sum())
@@ -65,8 +73,11 @@ def _missing(table: Table, recipes: Sequence[RecipeResult]) -> Iterator[str]:
             unread=f"{count:,}",
             answers=f"{len(outcome):,}",
             share=f"{100 * count / len(outcome):.1f}",
+            command=_command(settings, "notes.show_unread", "--unparsed"),
         )
-    suspicious = [recipe for recipe in recipes if recipe.missing]
+    # Where most failed there are no drops beside which worst cases could stand.
+    failed = int((outcome == FAILED).sum()) > MOST_FAILED * len(outcome)
+    suspicious = [recipe for recipe in recipes if recipe.missing and not failed]
     if suspicious:
         named = "; ".join(f"{r.label}: {', '.join(r.missing)}" for r in suspicious[:MOST_NAMED])
         more = f"; and {len(suspicious) - MOST_NAMED} more" if len(suspicious) > MOST_NAMED else ""
@@ -74,7 +85,9 @@ def _missing(table: Table, recipes: Sequence[RecipeResult]) -> Iterator[str]:
     if table.clusters is not None:
         clusters = len(set(table.clusters))
         few = sentence("notes.few_clusters") if clusters < 6 else ""
-        yield sentence("notes.clusters", count=f"{clusters:,}", few=few)
+        # A run knows the prompts, and only those make its clusters.
+        same = "" if table.edits is None else sentence("notes.same_prompt")
+        yield sentence("notes.clusters", count=f"{clusters:,}", same=same, few=few)
 
 
 def _asked_once(tables: Sequence[Table], name: str) -> Iterator[str]:

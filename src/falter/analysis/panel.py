@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis.budget import not_asked
+from falter.analysis.keeping import keeping_of
 from falter.analysis.notes import MUCH_UNREAD, at_chance, notes_of_panel
 from falter.analysis.results import (
     Counts,
@@ -32,6 +33,7 @@ from falter.analysis.table import (
     Table,
 )
 from falter.measures.averages import (
+    drop_quantile,
     family_mean,
     group_average,
     macro_average,
@@ -92,7 +94,12 @@ def _asked(table: Table) -> tuple[str, ...]:
 
 
 def panel_of(table: Table, settings: Settings) -> PanelResult:
-    """The results of one table. Examples are added by whoever has the prompts."""
+    """The results of one table. Examples are added by whoever has the prompts.
+
+    Of replies none of which holds an answer nothing is estimated.
+    """
+    if _counts(table, range(len(table.recipes))).hold_no_answer:
+        settings = replace(settings, unparsed="excluded")
     return _Panel(table, settings).result()
 
 
@@ -111,12 +118,35 @@ def family_of(table: Table, settings: Settings) -> FamilyVerdicts | None:
     )
 
 
-def otherwise(one: FamilyVerdicts | None, other: FamilyVerdicts | None) -> tuple[str, ...]:
-    """The recipes whose verdicts differ; none where there is no other family."""
+def otherwise(
+    one: FamilyVerdicts | None, other: FamilyVerdicts | None, *, fewer: bool = False
+) -> tuple[str, ...]:
+    """The recipes whose verdicts differ; none where there is no other family.
+
+    If the other has `fewer` answers, being undecided with a drop that agrees is no other verdict.
+    """
     if one is None or other is None:
         return ()
     pairs = zip(one.recipes, other.recipes, strict=True)
-    return tuple(a.name for a, b in pairs if a.verdict != b.verdict)
+    return tuple(
+        a.name
+        for a, b in pairs
+        if a.verdict != b.verdict and not (fewer and b.verdict == "undecided" and _agree(a, b))
+    )
+
+
+def _agree(one: RecipeVerdict, other: RecipeVerdict) -> bool:
+    """Return True if the interval of the other holds this drop."""
+    value, low, high = one.together.value, other.together.low, other.together.high
+    return value is not None and low is not None and high is not None and low <= value <= high
+
+
+def _withheld(estimate: Estimate) -> Estimate:
+    """An estimate without its number: too many requests failed."""
+    return replace(
+        estimate, value=None, low=None, high=None, p_value=None, status="insufficient_data",
+        method="none: too many requests failed",
+    )  # fmt: skip
 
 
 class _Panel:
@@ -139,7 +169,7 @@ class _Panel:
         table, components = self.table, self._components()
         family = family_of(table, self.settings)
         recipes, averages = self._recipes(family), self._averages()
-        return PanelResult(
+        result = PanelResult(
             panel=table.panel,
             model=table.panel.model.label,
             signature=self.sign.signature,
@@ -161,15 +191,23 @@ class _Panel:
             components=components,
             served_by=table.served_by,
             failures=table.failures,
-            notes=notes_of_panel(table, self.values, recipes),
+            notes=notes_of_panel(table, self.values, recipes, self.settings),
             subjects=self._subjects(),
             at_chance=at_chance(table, self.values),
             not_asked=not_asked(table, self.settings, self.sign),
             threshold=self.threshold,
             p_any=self._p_any(recipes, averages["micro"]),
-            stated=otherwise(family, self._stated()),
-            read=otherwise(family, self._read()),
+            stated=otherwise(family, self._stated(), fewer=True),
+            read=otherwise(family, self._read(), fewer=self.settings.strict),
+            quantile=self._quantile(recipes),
+            keeping=keeping_of(table, self.level),
         )
+        return map_estimates(result, _withheld) if self.counts.mostly_failed else result
+
+    def _quantile(self, recipes: Sequence[RecipeResult]) -> Estimate | None:
+        """What nine of ten prompts cost at most, where there are enough to bound it above."""
+        found = drop_quantile([recipe.drop.value for recipe in recipes], level=self.level)
+        return None if found.high is None else self.sign(found)
 
     def _p_any(self, recipes: Sequence[RecipeResult], average: Estimate) -> float | None:
         """The p-value of any change; what the missing answers could undo does not count."""
@@ -268,7 +306,6 @@ class _Panel:
                 verdict.together if verdict else self._without_baseline("recipe_verdicts"), **about
             ),
             **self._verdict(verdict, missing),
-            p_equivalent=verdict.p_equivalent if verdict else None,
             drop_valid=self.sign(self._drop(self.valid[:, 0], after_valid), **about, rule="valid"),
             drop_all=self.sign(self._drop(before, carried[:, n]), **about, rule="all items"),
             changed=int(changed.sum()),
@@ -291,8 +328,8 @@ class _Panel:
         if bounds is not None and not _stands(word, bounds, self.settings.margin):
             word, why = "undecided", "the missing answers could change the verdict"
         if self.counts.mostly_failed:
-            word, why = "undecided", "too many requests failed"
-        return {"verdict": word, "why_undecided": why}
+            return {"verdict": "undecided", "why_undecided": "too many requests failed"}
+        return {"verdict": word, "why_undecided": why, "p_equivalent": verdict.p_equivalent}
 
     def _missing(self, before: Floats, after: Floats, changed: NDArray[np.bool_]) -> dict[str, Any]:
         """The worst cases of a drop, where what is missing may matter."""
@@ -379,11 +416,12 @@ class _Panel:
         drops: Floats = np.where(self.changed, self.values[:, :1] - self.values, np.nan)
         options: dict[str, Any] = {"baseline": self.values[:, 0], **self.options}
         like_these = random_conditions_average(drops[:, self.columns], **options)
-        # The average is a member of the panel's family: it has a fifth of the error rate.
-        in_family = options | {"level": average_level(self.level)}
+        # The average is a member of the panel's family: it has a fifth of the error rate. Those of
+        # groups decide nothing and have its level, so that the page has one interval for each.
+        options["level"] = average_level(self.level)
         return {
             "like_these": self.sign(like_these),
-            "micro": self.sign(micro_average(drops[:, self.columns], **in_family)),
+            "micro": self.sign(micro_average(drops[:, self.columns], **options)),
             "macro": self.sign(macro_average(drops[:, self.columns], labels, **options)),
             "groups": tuple(
                 self._group(g, columns, group_average(drops[:, columns], **options))

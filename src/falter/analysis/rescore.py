@@ -51,9 +51,10 @@ class ReadTwice:
     """A panel as it was scored and as another scorer reads the same answers.
 
     `accuracy`, `average` and `drops` (one for each recipe) are the second reading's less the
-    first's, paired by item. `different` counts the answers whose outcome or score differs, out of
-    `answers`; `turned` how many of them went from one judgement to another, and `by_recipe` how
-    many there are under each recipe.
+    first's, paired by item. `different` counts the answers that the second scorer judges otherwise
+    (see `SecondReading`), out of `answers`; `turned` how many of them went from one judgement to
+    another, and `by_recipe` how many there are under each recipe. `lost` counts the answers that
+    only the first scorer reads.
     """
 
     panel: Panel
@@ -64,6 +65,7 @@ class ReadTwice:
     drops: tuple[Estimate, ...]
     answers: int
     different: int
+    lost: int
     turned: Mapping[tuple[str, str], int]
     by_recipe: Mapping[str, int]
     commonest: tuple[DifferentReading, ...]
@@ -109,7 +111,7 @@ class _TwoReadings:
     def __init__(self, run: Run, place: int, other: Scorer) -> None:
         self.panel, self.other = run.panels[place], other.name
         self.builders = TableBuilder(run, place), TableBuilder(run, place)
-        self.answers = 0
+        self.answers = self.lost = 0
         self.turned: Counter[tuple[str, str]] = Counter()
         self.by_recipe: Counter[str] = Counter()
         self.replies: Counter[tuple[str, str, tuple[str, str], tuple[str, str]]] = Counter()
@@ -117,10 +119,11 @@ class _TwoReadings:
     def add(self, cell: StoredCell, first: Score | None, second: Score | None) -> None:
         self.builders[0].add(cell, first)
         self.builders[1].add(cell, second)
-        if first is None or second is None or cell.response is None:
+        if first is None or second is None or cell.response is None or first.outcome == "failed":
             return
         self.answers += 1
-        if (first.outcome, first.value) == (second.outcome, second.value):
+        self.lost += first.value is not None and second.value is None
+        if second.value is None or abs((first.value or 0.0) - second.value) < 0.5:
             return
         judged = judgement(first), judgement(second)
         self.turned[judged] += 1
@@ -146,6 +149,7 @@ class _TwoReadings:
             drops=drops,
             answers=self.answers,
             different=self.turned.total(),
+            lost=self.lost,
             turned=dict(self.turned.most_common()),
             by_recipe=dict(self.by_recipe),
             commonest=tuple(
@@ -235,14 +239,13 @@ def _panel(panel: ReadTwice, level: float) -> Iterator[Figure]:
 def _sentences(panel: ReadTwice) -> tuple[str, ...]:
     """How many answers are judged differently, and what the numbers cannot say."""
     first, second = panel.scorers
+    lost = f" {second} cannot read {n.whole(panel.lost)} that {first} reads." if panel.lost else ""
     if not panel.different:
-        return (
-            f"{first} and {second} judge all {n.whole(panel.answers)} answers alike.",
-        )  # fmt: skip
+        return (f"{first} and {second} judge all {n.whole(panel.answers)} answers alike.{lost}",)
     share = n.percent(panel.different / panel.answers)
     return (
         f"{first} and {second} judge {n.whole(panel.different)} of {n.whole(panel.answers)} "
-        f"answers ({share} %) differently.",
+        f"answers ({share} %) differently.{lost}",
         "Which of the two is right is for you to see: the commonest of these replies are below.",
     )
 

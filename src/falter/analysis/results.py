@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal, TypeVar, cast, get_args
 
 from falter.measures.brittleness import PooledBrittleness
 from falter.measures.drop_decomposition import DropParts
 from falter.measures.flips import SCORE_TOLERANCE, Churn, FlipRate
+from falter.measures.keeps_and_reads import KeepsAndReads
 from falter.measures.missing import MissingBounds
 from falter.measures.rankings import RankingChanged
 from falter.measures.variance import PromptShare
@@ -329,7 +331,9 @@ class PanelResult:
     `subjects` is the baseline with every subject counting the same, where items have several.
     `parts` split the recipes' drops; they take a store, so results of others have none. `margin` is
     that of the verdicts. `at_chance`: the baseline cannot be told from guessing. `not_asked` is
-    what a budget left out. `second_reading` is None where no second reader is named.
+    what a budget left out. `second_reading` is None where no second reader is named. `quantile` is
+    what nine of ten prompts cost at most, where there are enough prompts to say so. Where too many
+    requests failed, no estimate has a value.
     """
 
     panel: Panel
@@ -365,6 +369,9 @@ class PanelResult:
     threshold: float = SCORE_TOLERANCE
     stated: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
+    quantile: Estimate | None = None
+    keeping: KeepsAndReads | None = None
+    """None where no meaning was changed and answers were compared with right ones."""
 
     @property
     def largest(self) -> RecipeResult | None:
@@ -456,8 +463,8 @@ class Meaning:
 class Analysis:
     """All panels of a run, and what takes several of them.
 
-    `meaning` says, on a sample of items, what the recipes did to them. `stored` is True for a run
-    that falter keeps, so that its commands can show the answers.
+    `meaning` says, on a sample of items, what the recipes did to them. `store` is where falter
+    keeps the run, so that its commands can show the answers; None for results of others.
     """
 
     run: str
@@ -469,7 +476,7 @@ class Analysis:
     panels: tuple[PanelResult, ...]
     meaning: tuple[Meaning, ...] = ()
     across: Across | None = None
-    stored: bool = False
+    store: Path | None = None
 
 
 # What an analysis needs to know besides its tables.
@@ -482,7 +489,7 @@ class Settings:
     `margin` is the drop, as a fraction, inside which a recipe counts as equivalent; choose it
     before you look at the results. `replications` is the number of draws of every bootstrap.
     `everyday` gives the name of a recipe that people use, where one is known. `reader` names who
-    read the replies that the scorer inferred or could not read.
+    read the replies that the scorer inferred or could not read. `store` is that of `Analysis`.
     """
 
     run: str
@@ -496,6 +503,7 @@ class Settings:
     notes: tuple[str, ...] = ()
     everyday: Callable[[Recipe], str] = lambda recipe: ""
     reader: str = ""
+    store: Path | None = None
 
     @property
     def signature(self) -> str:

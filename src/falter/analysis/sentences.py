@@ -7,17 +7,21 @@ decided here.
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from falter.analysis.results import Counts, PanelResult, RecipeResult
+from falter.analysis.results import Analysis, Counts, PanelResult, RecipeResult, Settings
 from falter.records import numbers as n
 from falter.records.figures import VERDICT_WORDS, Verdict
+from falter.records.ids import short
 
+DEFAULT_STORE = Path("falter.db")
 MOST_NAMED = 4
 FIRST_NAMED = 3
 
@@ -32,6 +36,19 @@ def sentence(name: str, /, **values: object) -> str:
     """Return the template of that name, such as `answer.missing`, with its places filled."""
     group, _, key = name.partition(".")
     return str(templates()[group][key]).format(**values)
+
+
+def command(of: Analysis | Settings, name: str, *options: str) -> str:
+    """A command about these results as a reader types it: `'falter answers 5a5a5a --lost'`."""
+    store = () if of.store == DEFAULT_STORE else ("--store", str(of.store))
+    return f"'{' '.join(['falter', name, *map(_word, (short(of.run), *options, *store))])}'"
+
+
+def _word(text: str) -> str:
+    """A word of a command, in double quotes if it needs any: single ones enclose the command."""
+    if re.fullmatch(r"[\w@%+=:,./-]+", text, re.ASCII):
+        return text
+    return '"' + re.sub(r'([\\"$`])', r"\\\1", text) + '"'
 
 
 def size(points: float) -> str:
@@ -97,8 +114,14 @@ def recipes_counted(count: int, panel: PanelResult) -> str:
 
 
 def all_recipes(count: int) -> str:
-    """`all 12 recipes`, `the one recipe`."""
-    return "the one recipe" if count == 1 else f"all {n.whole(count)} recipes"
+    """`all 12 recipes`, `both recipes`, `the one recipe`."""
+    return {1: "the one recipe", 2: "both recipes"}.get(count, f"all {n.whole(count)} recipes")
+
+
+def any_recipe(count: int) -> str:
+    """`any of 12 recipes`, `either recipe`, `the one recipe`."""
+    few = {1: "the one recipe", 2: "either recipe"}
+    return few.get(count, f"any of {n.whole(count)} recipes")
 
 
 def names_of(recipes: Sequence[RecipeResult], panel: PanelResult) -> str:
@@ -205,12 +228,15 @@ def verdict_text(panel: PanelResult, level: float) -> str:
     }
     counts = panel.verdicts
     found = {words[verdict]: count for verdict, count in counts.items() if count}
+    known = any(recipe.together.low is not None for recipe in panel.recipes)
     if len(panel.recipes) == 1:
         text = sentence("verdicts.one", verdict=next(iter(found)))
+        sure = "verdicts.sure_of_one"
     else:
         verdicts = ", ".join(f"{count:,} {word}" for word, count in found.items())
         text = sentence("verdicts.several", recipes=n.whole(len(panel.recipes)), verdicts=verdicts)
-    text += sentence("verdicts.sure", level=level_of(level))
-    if counts["undecided"]:
+        sure = "verdicts.sure"
+    text += sentence(sure if known else "verdicts.unsure", level=level_of(level))
+    if counts["undecided"] and known:
         text += sentence("verdicts.undecided")
     return text

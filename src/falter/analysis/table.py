@@ -77,8 +77,9 @@ class Table:
     `edits` is None where the prompts are not.
     `has_baseline` says whether recipe 0 is the baseline; without one all recipes are alike.
     `output` numbers what was answered, the same for the same answer and -1 for none; None where
-    answers are not known. `clusters` names what items share, as a passage; `families` what they are
-    about, as a subject: the first tag of each, None unless every item has one.
+    answers are not known. `clusters` names what items share, as a passage, or in a run the clean
+    prompt; `families` what they are about, as a subject: the first tag of each, None unless every
+    item has one.
     A cell whose prompt an earlier recipe of the item makes too has the status `same_prompt`, and
     that prompt's answer: it was asked once, and counts in each recipe. `merged` counts these items
     by the labels of both recipes, the later one first. `doubles` are the columns of recipes that
@@ -88,6 +89,7 @@ class Table:
     what is said over tasks and models leaves them out, since they are about the same items.
     `tier` says how an answer was found, as its place in `TIERS`; None where nothing was read.
     `empty` marks replies without a word; None where there is none.
+    `other` marks answers that are only known to have to differ from the clean one's.
     `layout` is what a budget left of the plan: the `items` there are, those `asked`, and the
     `requests` for them `of` all.
     """
@@ -118,11 +120,17 @@ class Table:
     layout: Mapping[str, Any] | None = None
     tier: NDArray[np.uint8] | None = None
     empty: NDArray[np.bool_] | None = None
+    other: NDArray[np.bool_] | None = None
 
     @property
     def columns(self) -> list[int]:
         """The recipes that are compared with the baseline; all of them where there is none."""
-        return [n for n, recipe in enumerate(self.recipes) if recipe.perturbs]
+        return [n for n, r in enumerate(self.recipes) if r.perturbs and not r.controls]
+
+    @property
+    def controls(self) -> list[int]:
+        """The recipes that change the meaning, which have no drops."""
+        return [n for n, recipe in enumerate(self.recipes) if recipe.controls]
 
     @property
     def distinct(self) -> list[int]:
@@ -162,15 +170,6 @@ class Table:
         total = np.where(scored, value, 0.0).sum(axis=2)
         mean: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
         return mean
-
-    def stated(self) -> Table:
-        """Return the same table with answers that were inferred from prose as unparsed."""
-        if self.tier is None:
-            return self
-        inferred = self.tier == TIERS.index("inferred")
-        value = np.where(inferred, np.nan, self.value)
-        outcome = np.where(inferred, np.uint8(UNPARSED), self.outcome)
-        return replace(self, value=value, outcome=outcome)
 
     def changed(self) -> NDArray[np.bool_]:
         """Items × recipes: whether the recipe really changed the prompt (in any draw)."""
@@ -347,6 +346,18 @@ def _margin(cell: StoredCell) -> float:
     return values[target] - max(v for i, v in enumerate(values) if i != target)
 
 
+def _marked(
+    shape: tuple[int, ...], places: Sequence[tuple[str, int, int]], position: Mapping[str, int]
+) -> NDArray[np.bool_] | None:
+    """The marks of some cells; None where there is none."""
+    if not places:
+        return None
+    marks = np.zeros(shape, np.bool_)
+    for key, column, place in places:
+        marks[position[key], column, place] = True
+    return marks
+
+
 class TableBuilder:
     """Collects one panel's cells as small numbers; prompts and texts are not kept."""
 
@@ -355,10 +366,13 @@ class TableBuilder:
         self.column = {recipe.id: n for n, recipe in enumerate(run.recipes)}
         self.rows: dict[tuple[str, int, int], tuple[float, int, int, int, float, int, int]] = {}
         self.empty: list[tuple[str, int, int]] = []
+        self.other: list[tuple[str, int, int]] = []
         self.served_by: dict[str, None] = {}
         self.failures: dict[str, int] = {}
         self.ids: dict[str, str] = {}
         self.families: dict[str, str] = {}
+        self.first_of: dict[str, str] = {}  # a clean prompt: the first item that asks it
+        self.clusters: dict[str, str] = {}
         self.chances: dict[str, float] = {}
         self.outputs: dict[str, int] = {}
         self.prompts: dict[tuple[str, int, str], list[int]] = {}
@@ -380,11 +394,16 @@ class TableBuilder:
             if variant.prompt.choices:
                 self.chances[variant.item.key] = 1.0 / len(variant.prompt.choices)
         column = self.column[variant.recipe.id]
+        if column == 0:
+            key = variant.item.key
+            self.clusters[key] = self.first_of.setdefault(cell.key, key)
         # The identity condition asks the baseline at the repeats after the baseline's own.
         repeat = cell.repeat - variant.recipe.repeat * self.run.repeats
         place = variant.draw * self.run.repeats + repeat
         if variant.status == "changed":
             self.prompts.setdefault((variant.item.key, place, cell.key), []).append(column)
+        if variant.prompt.other:
+            self.other.append((variant.item.key, column, place))
         if score is not None and score.reason == EMPTY_REASON:
             self.empty.append((variant.item.key, column, place))
         self.rows[variant.item.key, column, place] = (
@@ -426,10 +445,7 @@ class TableBuilder:
             at = (position[key], column, place)
             value[at], outcome[at], status[at], edits[at], margin[at], output[at], tier[at] = row
             in_plan[at] = True
-        empty = np.zeros(shape, np.bool_) if self.empty else None
-        for key, column, place in self.empty:
-            if empty is not None:
-                empty[position[key], column, place] = True
+        empty, other = (_marked(shape, places, position) for places in (self.empty, self.other))
         merged, doubles = self._merge(status, position)
         rescored = any(
             (panel.task, panel.model.id) == (self.panel.task, self.panel.model.id)
@@ -460,10 +476,18 @@ class TableBuilder:
             output=None if self.lacks_answers or not self.outputs else output,
             tier=tier if tier.any() else None,
             empty=empty,
+            clusters=self._clusters(items),
+            other=other,
             families=tuple(self.families[key] for key in items)
             if items and len(self.families) == len(items)
             else None,
         )
+
+    def _clusters(self, items: Sequence[str]) -> tuple[str, ...] | None:
+        """Items of one clean prompt are one cluster: it was asked once. None if there are none."""
+        if len(self.first_of) >= len(self.clusters):
+            return None
+        return tuple(self.clusters.get(key, key) for key in items)
 
     def _merge(
         self, status: NDArray[np.uint8], position: Mapping[str, int]

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 _COLUMN = "COLUMN"
 F = TypeVar("F", bound=Callable[..., Any])
 
-_COLUMNS = (
-    click.option("--item", multiple=True, metavar=_COLUMN, help="The column that names the items."),
-    click.option("--condition", multiple=True, metavar=_COLUMN, help="The column of conditions."),
+_NAMES = (
     click.option(
         "--model", multiple=True, metavar=_COLUMN,
         help="The column of models; with logs, the models to use.",
@@ -31,6 +29,10 @@ _COLUMNS = (
         help="The column of tasks; with logs, the tasks to use, e.g. 'mmlu*'.",
     ),
     click.option("--run", "run_", multiple=True, metavar=_COLUMN, help="The column of runs."),
+)  # fmt: skip
+_FILE_COLUMNS = (
+    click.option("--item", multiple=True, metavar=_COLUMN, help="The column that names the items."),
+    click.option("--condition", multiple=True, metavar=_COLUMN, help="The column of conditions."),
     click.option(
         "--score", multiple=True, metavar=_COLUMN,
         help="The column of scores; several make a wide table, each a condition.",
@@ -63,6 +65,7 @@ _COLUMNS = (
         help="The scale of the scores: 100 for 0 to 100, 1,5 for 1 to 5  [default: 0 to 1]",
     ),
 )  # fmt: skip
+_COLUMNS = (*_NAMES, *_FILE_COLUMNS)
 _READING = (
     click.option("--baseline", metavar="NAME", help="The condition that drops are measured from."),
     *_COLUMNS,
@@ -104,30 +107,51 @@ def column_options(command: F) -> F:
     return command
 
 
-def analyzed(paths: tuple[Path, ...], options: dict[str, Any]) -> Analysis:
-    """Analyse files with the options of `reading_options`."""
-    from falter.engine.analyze import analyze_files
+def file_reading_options(command: F) -> F:
+    """Add those that a command takes whose own options choose models and tasks."""
+    for option in reversed((_READING[0], *_FILE_COLUMNS)):
+        command = option(command)
+    return command
+
+
+def result_options(command: F) -> F:
+    """Add all that say how results are read, without those that say how they are analysed."""
+    return _READING[0](column_options(command))
+
+
+def read_as(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the options about reading out of `options`: columns, logs, scale, baseline."""
     from falter.readers.cells import scale_of
     from falter.readers.results import LogChoice
     from falter.readers.tables import ColumnMap
+
+    columns = {role: options.pop("run_" if role == "run" else role, ()) for role in COLUMN_ROLES}
+    wide, scale = options.pop("wide", False), options.pop("scale")
+    return {
+        "columns": ColumnMap(**columns, layout="wide" if wide else "auto"),
+        "choice": LogChoice(
+            metric=options.pop("metric"),
+            filter=options.pop("filter_"),
+            condition_from=options.pop("condition_from"),
+            tasks=columns["task"],
+            models=columns["model"],
+        ),
+        "scale": None if scale is None else scale_of(scale),
+        "baseline": options.pop("baseline"),
+    }
+
+
+def analyzed(paths: tuple[Path, ...], options: dict[str, Any]) -> Analysis:
+    """Analyse files with the options of `reading_options`."""
+    from falter.engine.analyze import analyze_files
 
     if options["unparsed"] not in ("wrong", "excluded"):
         raise InvalidValue("--unparsed", options["unparsed"], "'wrong' or 'excluded'")
     if not 0.0 < options["margin"] < 100.0:
         raise InvalidValue("--margin", options["margin"], "points, above 0 and below 100")
-    logs = {"tasks": options["task"], "models": options["model"]}
-    columns = {role: options["run_" if role == "run" else role] for role in COLUMN_ROLES}
     return analyze_files(
         paths,
-        columns=ColumnMap(**columns, layout="wide" if options["wide"] else "auto"),
-        choice=LogChoice(
-            metric=options["metric"],
-            filter=options["filter_"],
-            condition_from=options["condition_from"],
-            **logs,
-        ),
-        scale=None if options["scale"] is None else scale_of(options["scale"]),
-        baseline=options["baseline"],
+        **read_as(options),
         unparsed=options["unparsed"],
         level=options["level"],
         margin=options["margin"] / 100.0,
@@ -143,8 +167,8 @@ def analyze(paths: tuple[Path, ...], **options: Any) -> None:
     """Analyse results from elsewhere. Calls no model.
 
     PATH is a table of scores (.csv, .tsv, .parquet, also .gz), long or wide; the samples that
-    lm-evaluation-harness writes with --log_samples; logs of Inspect; run folders of HELM;
-    predictions of DOVE; or a folder of these.
+    lm-evaluation-harness writes with --log_samples; logs of Inspect; JSON results of promptfoo; run
+    folders of HELM; predictions of DOVE; or a folder of these.
     Columns with usual names are recognised, and the notes say which column was used for what. A
     column can also be =TEXT (the same for all rows) or @file (the name of the file).
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
-from falter.cli.options import form_options, show, store_option
+from falter.cli.analyze import file_reading_options, read_as
+from falter.cli.options import FORM_NAMES, form_options, show, store_option
 
 
 @click.command()
-@click.argument("runs", nargs=-1, metavar="[NAME=]RUN[@STORE]...")
+@click.argument("runs", nargs=-1, metavar="[NAME=]RUN[@STORE]|FILE...")
 @store_option
 @click.option("--model", "-m", "models", multiple=True, metavar="NAME", help="Only this model.")
 @click.option("--task", "-t", "tasks", multiple=True, metavar="NAME", help="Only this task.")
@@ -21,6 +22,7 @@ from falter.cli.options import form_options, show, store_option
     help="Sides that differ by less than this, as a fraction, are alike.",
 )  # fmt: skip
 @click.option("--partial", is_flag=True, help="Compare a run that has not been finished.")
+@file_reading_options
 @form_options
 def compare(
     runs: tuple[str, ...],
@@ -30,19 +32,25 @@ def compare(
     part: str | None,
     margin: float,
     partial: bool,
-    **forms: Any,
+    **options: Any,
 ) -> None:
     """Compare RUNs, paired by item and recipe: who is better, under what, and how sure that is.
 
     Every model of a run is a side, and every template where it was run with several, so that one
     RUN can be enough; without any, the newest. NAME is what the report calls a run. Calls no model.
 
+    FILE holds results of another tool, as 'falter analyze' takes them: a log of Inspect, samples of
+    lm-evaluation-harness, JSON of promptfoo, or a table. Sides without a shared item are compared
+    unpaired. The options about columns, --metric, --filter, --baseline and --scale are for files.
+
     \b
     falter compare 3f1c 9ab2
     falter compare short=3f1c long=9ab2@other.db --html compared.html
+    falter compare before.eval after.eval
     """
     from falter.engine.comparison import ComparedRun, compared_study
 
+    forms = {name: options.pop(name) for name in FORM_NAMES}
     named = [ComparedRun.parse(run, store_path) for run in runs]
     study = compared_study(
         named or [ComparedRun(run=None, store=store_path)],
@@ -51,5 +59,6 @@ def compare(
         part=part,
         margin=margin,
         incomplete=partial,
+        **read_as(options),
     )
     show(study, **forms)

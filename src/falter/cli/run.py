@@ -27,7 +27,7 @@ from falter.cli.progress import IN_BATCHES, PLAIN_EVERY, LiveDrops, Meter
 from falter.engine.findings import check_published
 from falter.engine.results import stored_result
 from falter.engine.study import StudySpec, carry_out_study, read_study, study_in
-from falter.records.errors import UsageError, printable
+from falter.records.errors import MissingExtra, UsageError, printable
 from falter.records.ids import short
 from falter.records.planning import Shard
 from falter.report.forms.terminal import terminal
@@ -92,15 +92,25 @@ def run(
     metavar="N",
     help="Also print the prompts of the first N items as they would be sent.",
 )
+@click.option(
+    "--exact", is_flag=True, help="Make every prompt and count; else large data are sampled."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def plan(store_path: Path, prices: str | None, shown: int, as_json: bool, **options: Any) -> None:
+def plan(
+    store_path: Path,
+    prices: str | None,
+    shown: int,
+    exact: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Show the calls, tokens and cost that a run would take. Sends nothing."""
     from falter.engine.plans import plan_lines, plan_of, plan_remarks
     from falter.engine.study import read_study
 
     settings, folder = settings_from(options)
     spec = read_study(settings, folder=folder)
-    planned = plan_of(spec, store_path, prices, shown).data
+    planned = plan_of(spec, store_path, prices, shown, exact=exact).data
     if as_json:
         click.echo(json.dumps(planned, indent=2))
         return
@@ -172,13 +182,13 @@ def run_and_show(
         why = "; ".join(f"{reason} ({count:,})" for reason, count in reasons.most_common(3))
         click.echo(
             f"error: {failed:,} cells failed and are left out of the numbers: {printable(why)}\n\n"
-            "hint: the same command asks requests that failed once more",
+            "hint: the same command sends the failed requests again",
             err=True,
         )
     elif result.no_answers:
         click.echo(
             "error: No reply holds an answer, so nothing was measured\n\n"
-            f"hint: 'falter answers {name} --unparsed' shows the replies; where they are empty, "
+            f"hint: 'falter answers {name}' shows the replies; where they are empty, "
             "look at the model's name, --api and --max-tokens",
             err=True,
         )
@@ -204,7 +214,7 @@ def _say_shard(store: Store, study: StoredStudy, shard: Shard, store_path: Path)
     if lacking:
         click.echo(
             f"error: {lacking:,} requests of this shard failed\n\n"
-            "hint: the same command asks them once more",
+            "hint: the same command sends them again",
             err=True,
         )
     return 1 if lacking else 0
@@ -248,4 +258,10 @@ def demo(store_path: Path, limit: int, html_path: Path) -> int:
         "limit": limit,
         "seed": SEED,
     }
-    return run_and_show(read_study(settings), store_path, html_path)
+    try:
+        return run_and_show(read_study(settings), store_path, html_path)
+    except MissingExtra as error:
+        without = f"falter run --task basics --model simulated --limit {limit} --html {html_path}"
+        raise UsageError(
+            str(error), hint=f"{error.hint}\nwithout it, a model that is simulated: {without}"
+        ) from error

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import signal
 import webbrowser
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from falter.records.errors import UsageError
 
 if TYPE_CHECKING:
     from falter.store.studies import StoredStudy
-    from falter.viewer.panels import Lines, marks_beside, notes_beside
+    from falter.viewer.panels import Lines
     from falter.viewer.source import StoredSource
 
 
@@ -53,6 +54,7 @@ def view(
     """
     from falter.store.store import Store
     from falter.store.studies import find_study
+    from falter.viewer.panels import marks_beside, notes_beside
     from falter.viewer.source import StoredSource
 
     stores = [name for name in names if Path(name).is_file()]
@@ -67,9 +69,9 @@ def view(
     if bundle is not None:
         _write(path, chosen, bundle)
         return
-    with StoredSource(path, chosen) as source, contextlib.suppress(KeyboardInterrupt):
-        kept = {"notes": notes_beside(path), "marks": marks_beside(path)}
-        asyncio.run(_serve(source, kept, port or 0, opens=not no_open))
+    kept = {"notes": notes_beside(path), "marks": marks_beside(path)}
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve(partial(StoredSource, path, chosen), kept, port or 0, not no_open))
 
 
 def _write(path: Path, chosen: Sequence[StoredStudy], folder: Path) -> None:
@@ -84,10 +86,12 @@ def _write(path: Path, chosen: Sequence[StoredStudy], folder: Path) -> None:
 
 
 async def _serve(
-    source: StoredSource, kept: Mapping[str, Lines], port: int, *, opens: bool
+    read: Callable[[], StoredSource], kept: Mapping[str, Lines], port: int, opens: bool
 ) -> None:
+    """Serve the page at once, and read the answers behind it."""
     from falter.viewer.server import served
 
+    source = asyncio.create_task(asyncio.to_thread(read))
     try:
         async with served(source, kept, port=port) as page:
             click.echo(page.address)
@@ -99,7 +103,8 @@ async def _serve(
             for number in (signal.SIGINT, signal.SIGTERM):
                 with contextlib.suppress(NotImplementedError):  # Windows
                     loop.add_signal_handler(number, stopped.set)
-            await stopped.wait()
+            with await source:
+                await stopped.wait()
     except OSError as error:
         raise UsageError(
             f"The port {port} cannot be used: {error.strerror}", hint="leave out --port"

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import time
 from typing import Any, Self
 
 import orjson
 
+from falter.records.chats import json_line
 from falter.records.errors import EndpointError
-from falter.records.types import ContinuationScore, Request, Response, Usage
+from falter.records.types import Call, ContinuationScore, Request, Response, Usage
 
 LONGEST_TEXT = 1_000_000
 LONGEST_REASON = 2000
@@ -25,6 +26,8 @@ MOST_TOKENS = 10_000_000
 """More than any request takes: a server that counts beyond has not counted."""
 THOUGHT = re.compile(r"\s*<think>(?P<inside>.*?)(?:(?P<end></think>)|\Z)", re.S)
 END = "</think>"
+MOST_CALLS = 128
+"""Calls of one reply that are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,7 @@ class Answer:
     reasoning: str | None = None
     request_id: str | None = None
     value: float | None = None
+    calls: tuple[Call, ...] = ()
 
     @classmethod
     def from_server(
@@ -55,6 +59,7 @@ class Answer:
         reasoning: Any = None,
         request_id: Any = None,
         value: float | None = None,
+        calls: Any = None,
     ) -> Self:
         """From values of a server's JSON: those of a wrong type count as absent, but for the text.
 
@@ -76,6 +81,7 @@ class Answer:
             reasoning=reasoning if isinstance(reasoning, str) else None,
             request_id=_short(request_id),
             value=value,
+            calls=calls_of(calls),
         )
 
     def response(self, request: Request, latency: float) -> Response:
@@ -112,7 +118,31 @@ class Answer:
             reasoning=_whole(reasoning and reasoning[:LONGEST_TEXT]),
             value=self.value,
             request_id=_whole(self.request_id),
+            calls=self.calls,
         )
+
+
+def calls_of(values: Any) -> tuple[Call, ...]:
+    """The calls in OpenAI's form, or flat; what has no name counts as absent.
+
+    Arguments stay as the model wrote them; a mapping is written as JSON.
+    """
+    listed = values[:MOST_CALLS] if isinstance(values, (list, tuple)) else ()
+    calls = [c.get("function", c) for c in listed if isinstance(c, Mapping)]
+    return tuple(
+        Call(name=str(_whole(call["name"][:200])), arguments=_arguments(call.get("arguments")))
+        for call in calls
+        if isinstance(call, Mapping) and isinstance(call.get("name"), str)
+    )
+
+
+def _arguments(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return (_whole(value) or "{}")[:LONGEST_TEXT]
+    try:
+        return json_line(value)[:LONGEST_TEXT]
+    except (TypeError, ValueError, RecursionError):
+        return "arguments that are no JSON"
 
 
 def read_json(raw: bytes) -> Any:

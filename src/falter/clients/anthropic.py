@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -45,6 +47,9 @@ class Anthropic(HttpClient):
 
     def __init__(self, settings: ClientSettings) -> None:
         self._options = OPTIONS.read(settings)
+        url = (settings.base_url or "").rstrip("/")
+        if url and not re.search(r"/(v\d+\w*|messages|models)$", url):
+            settings = replace(settings, base_url=f"{url}/v1")  # as Anthropic's own library has it
         self.transport = Transport(
             settings,
             default_url="https://api.anthropic.com/v1",
@@ -80,6 +85,7 @@ class Anthropic(HttpClient):
             "model": self.model.name,
             "system": system,
             "messages": turns,
+            "stream": False,
             "max_tokens": sampling.max_tokens + (thinking or 0),
             # With thinking, no other temperature than the server's own is taken.
             "temperature": None if thinking else sampling.temperature,

@@ -10,7 +10,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -18,7 +18,8 @@ from typing import Any
 from falter.clients.answers import Answer, failed
 from falter.clients.base import LONGEST_REASON, BaseClient
 from falter.clients.settings import ClientSettings, OptionTable, clients
-from falter.records.answers import Scored
+from falter.records.answers import Reply, Scored
+from falter.records.chats import openai_tools, turns
 from falter.records.errors import InvalidValue, PreflightError
 from falter.records.interfaces import Capabilities, Client, Parameter
 from falter.records.types import Model, Request, Response
@@ -47,7 +48,8 @@ class Function(BaseClient):
     """A callable that gets a prompt and returns a text, or a text with a score (`Scored`).
 
     With a parameter called `messages` it gets the turns, as OpenAI's chat API writes them; else the
-    prompt as one text. A coroutine function is awaited; any other runs on one of a few threads.
+    prompt as one text. With one called `tools` besides it gets these, and may return a call, a list
+    of calls or a `Reply`. A coroutine function is awaited; any other runs on one of a few threads.
     What it raises is the failure of that request. The model record holds module, name, the hash of
     its source and the `version`, because what the source calls may change unseen.
     """
@@ -56,11 +58,14 @@ class Function(BaseClient):
         options = OPTIONS.read(settings)
         self._function = _OFFERED.get(settings.name) or _imported(settings.name)
         given = options["version"] or getattr(self._function, "version", None)
-        chats = "messages" in _parameters(self._function)
+        named = _parameters(self._function)
+        chats, self._tools = "messages" in named, {"messages", "tools"} <= named
         self._lanes = min(settings.concurrency, MOST_LANES)
         asynchronous = inspect.iscoroutinefunction(_code_of(self._function))
         lanes = settings.concurrency if asynchronous else self._lanes
-        self.capabilities = Capabilities(generates=True, scores=False, chats=chats, lanes=lanes)
+        self.capabilities = Capabilities(
+            generates=True, scores=False, chats=chats, lanes=lanes, tools=self._tools
+        )
         self.model = Model(
             client="function",
             name=settings.name,
@@ -88,9 +93,9 @@ class Function(BaseClient):
     async def _called(self, request: Request) -> Any:
         call = partial(self._function, request.context)
         if self.capabilities.chats:
-            turns = request.messages or (("user", request.context),)
-            messages = [{"role": role, "content": text} for role, text in turns]
-            call = partial(self._function, messages=messages)
+            messages = turns(request.messages or (("user", request.context),))
+            tools = {"tools": openai_tools(request.tools)} if self._tools else {}
+            call = partial(self._function, messages=messages, **tools)
         elif request.messages:
             call = partial(self._function, "\n\n".join(text for _, text in request.messages))
         if self._asynchronous:
@@ -103,10 +108,19 @@ class Function(BaseClient):
 
 def _answer(result: Any) -> Answer:
     """What came back, checked."""
+    if isinstance(result, (Mapping, list, tuple)):
+        result = Reply("", [result] if isinstance(result, Mapping) else result)
+    if isinstance(result, Reply):
+        answer = Answer.from_server(result.text, finish_reason="stop", calls=list(result.calls))
+        if len(answer.calls) < len(result.calls):
+            raise TypeError("the function returned a call without a name, or too many of them")
+        return answer
     scored = result if isinstance(result, Scored) else Scored(result, None)
     if not isinstance(scored.text, str):
         kind = type(scored.text).__name__
-        raise TypeError(f"the function returned {kind}; expected a text, or falter.Scored")
+        raise TypeError(
+            f"the function returned {kind}; expected a text, or falter.Scored, or falter.Reply"
+        )
     value = scored.score
     if value is not None:
         value = float(value)

@@ -21,6 +21,8 @@ from falter.clients.openai_replies import Scoring, UnfitServer, read_chat, read_
 from falter.clients.settings import ClientSettings, OptionTable, asks_for_reasoning, clients
 from falter.clients.transport import CHARACTERS_A_TOKEN, Transport
 from falter.records.batches import BatchLine, BatchStatus, ListedBatch, custom_id, key_of
+from falter.records.chats import openai_tools
+from falter.records.chats import turns as chat_turns
 from falter.records.errors import EndpointError
 from falter.records.interfaces import Capabilities
 from falter.records.types import Model, Request, Response, Sampling
@@ -73,7 +75,7 @@ class OpenAI(HttpClient):
         self._read = read_chat if self._chat else read_completion
         self._left_out = {name for name, value in options.items() if value is None}
         fields = {name: value for name, value in options.items() if value is not None}
-        self._head = orjson.dumps({"model": settings.name, **fields})[:-1]
+        self._head = orjson.dumps({"model": settings.name, "stream": False, **fields})[:-1]
         self._tails: dict[tuple[int, Sampling], bytes] = {}
         self._scoring = Scoring()
         self.capabilities = Capabilities(
@@ -83,6 +85,7 @@ class OpenAI(HttpClient):
             constrains=self._chat or self._form in PLAIN_FORMS,
             reasons=asks_for_reasoning(fields),
             batches=self._form != "top_logprobs",
+            tools=self._chat,
         )
         endpoint = "/v1/chat/completions" if self._chat else "/v1/completions"
         self.batches = OpenAIBatches(self.transport, self._body, self._read)
@@ -121,16 +124,18 @@ class OpenAI(HttpClient):
         if self._chat:
             name = b',"messages":'
             asked = self.transport.dialect.turns(turns or (("user", request.context),))
-            content = [{"role": role, "content": text} for role, text in asked]
+            content = chat_turns(asked)
         else:
             # A completion has no turns: messages, where they come all the same, are joined.
             name = b',"prompt":'
             content = "\n\n".join(text for _, text in turns) if turns else request.context
         sampling, extra = request.sampling, b""
+        if request.tools:
+            extra = b',"tools":' + orjson.dumps(openai_tools(request.tools))
         if request.answers is not None:
             fields = constraint_fields(self._form, request.answers)
             sampling = replace(sampling, max_tokens=fields.pop("max_tokens", sampling.max_tokens))
-            extra = b"," + orjson.dumps(fields)[1:-1]
+            extra += b"," + orjson.dumps(fields)[1:-1]
         return self._head + name + orjson.dumps(content) + extra + self._tail(sampling)
 
     def _tail(self, sampling: Sampling) -> bytes:

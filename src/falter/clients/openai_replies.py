@@ -35,7 +35,10 @@ def read_chat(data: Any) -> Answer:
     content = _text(message.get("content"))
     reason = choice.get("finish_reason")
     _check_finish(content, reason, choice)
-    return answer_of(data, content, finish_reason=reason, reasoning=_reasoning(message))
+    return answer_of(
+        data, content, finish_reason=reason, reasoning=_reasoning(message),
+        calls=message.get("tool_calls"),
+    )  # fmt: skip
 
 
 def read_completion(data: Any) -> Answer:
@@ -63,6 +66,7 @@ def answer_of(
     scores: tuple[ContinuationScore, ...] = (),
     finish_reason: Any = None,
     reasoning: str | None = None,
+    calls: Any = None,
 ) -> Answer:
     """A text or scores with what a body says beside them.
 
@@ -84,6 +88,7 @@ def answer_of(
         served_by=served,
         reasoning=reasoning,
         request_id=data.get("id"),
+        calls=calls,
     )
 
 
@@ -260,6 +265,8 @@ def _bytes(text: str) -> int:
 def _in_order(data: Any, number: int) -> list[dict[str, Any]]:
     """One choice a prompt, in the prompts' order."""
     choices = choices_of(data)
+    if len(choices) == 1 < number:
+        raise UnfitServer(f"the server answers one of a list of {number} prompts; it cannot score")
     if len(choices) != number or not all(isinstance(choice, dict) for choice in choices):
         raise UnusableAnswer(f"{len(choices)} choices for {number} prompts")
     places = [choice.get("index") for choice in choices]
@@ -272,7 +279,7 @@ def _in_order(data: Any, number: int) -> list[dict[str, Any]]:
 
 def _echo_of(choice: dict[str, Any]) -> _Echo:
     entries = choice.get("logprobs")
-    if not isinstance(entries, dict):
+    if not isinstance(entries, dict) or "tokens" not in entries:
         raise UnfitServer("the server gives no log-probabilities with echo; it cannot score")
     tokens = _list(entries, "tokens", str)
     logprobs = _list(entries, "token_logprobs", (float, int, type(None)))

@@ -19,6 +19,7 @@ from falter.clients.batches import word
 from falter.clients.openai_replies import read_chat, read_completion
 from falter.clients.settings import FORMS
 from falter.records.batches import BatchClient, BatchLine, custom_id, key_of
+from falter.records.chats import openai_tools, turns
 from falter.records.errors import UsageError, printable
 from falter.records.interfaces import Client
 from falter.records.types import ContinuationScore, Request
@@ -96,7 +97,8 @@ def _plain_line(request: Request) -> bytes:
     fields = {
         "key": custom_id(request.key),
         "model": request.model.name,
-        "messages": [{"role": role, "content": text} for role, text in request.messages],
+        "messages": turns(request.messages),
+        "tools": openai_tools(request.tools),
         "prompt": request.context,
         "continuations": list(request.continuations),
         "answers": request.answers,

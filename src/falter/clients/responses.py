@@ -64,6 +64,7 @@ class Responses(HttpClient):
             "temperature": sampling.temperature,
             "top_p": sampling.top_p if sampling.top_p < 1 else None,
             "store": False,
+            "stream": False,
             **self._options,
         }
         if request.answers is not None:

@@ -27,7 +27,6 @@ from falter.clients.connection import (
     JSON,
     Connection,
     Reply,
-    is_loopback,
     normal_url,
     read_key,
 )
@@ -64,13 +63,21 @@ LARGEST_CALL = 256 * 2**20
 QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_error"})
 FILTERED = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 """Codes of an error that is the provider's refusal of this prompt."""
+WRONG_PLACE = frozenset({404, 405})
+"""Statuses of requests that went to no endpoint, most likely because the base URL is wrong."""
 ODD_JSON = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
 """What reading JSON of an unexpected form raises."""
 
 
+UNUSABLE = "unusable answer"
+
+
 def _trouble(result: Answer | Outcome) -> str | None:
-    """Return the failure of an attempt on a server that is away or broken; refusals are none."""
-    if isinstance(result, Answer) or result.final:
+    """Return the failure of an attempt on a server that is away or broken.
+
+    A refusal is none, nor is an answer of another form: a server that gives them is at work.
+    """
+    if isinstance(result, Answer) or result.final or result.what == UNUSABLE:
         return None
     if result.status is not None and result.status < 500:
         return None
@@ -94,8 +101,8 @@ class Transport:
     The settings say where the server is and how hard to lean on it. A provider adds:
 
     - `default_url`, its base URL, and `key_variable`, the environment variable with its key. That
-      key goes to the provider's own host, which has to have one, and to this machine; any other
-      server gets a key only where `api_key_env` names it.
+      key goes to the provider's own host, which has to have one. Any other server, also one on
+      this machine, gets a key only where `api_key_env` names it.
     - `key_header`, how the key travels (`x-api-key: {key}`), and further `headers`.
     - `endpoints`, paths that do not belong into a base URL and are refused there.
     - `models_path`, where the list of models is (None: there is none), and `models_of`, which
@@ -125,10 +132,9 @@ class Transport:
         if settings.base_url is None and default_url is None:
             raise InvalidValue("base_url", None, "the URL of a server")
         self.base_url = normal_url(settings.base_url or default_url or "", endpoints)
-        host, home = URL(self.base_url).host or "", URL(default_url or "")
+        home = URL(default_url or "")
         # The scheme and the port too: a key never goes to the provider's host in plain text.
-        same = bool(home.host) and URL(self.base_url).origin() == home.origin()
-        self.is_home = same and not is_loopback(host)
+        self.is_home = bool(home.host) and URL(self.base_url).origin() == home.origin()
         self.limiter = Limiter(
             concurrency=settings.concurrency,
             requests_per_minute=settings.requests_per_minute,
@@ -144,9 +150,9 @@ class Transport:
         # Keys
         self._variable = settings.api_key_env or key_variable
         named = settings.api_key_env is not None
-        wanted = self._variable is not None and (named or self.is_home or is_loopback(host))
+        wanted = self._variable is not None and (named or self.is_home)
         self._key = read_key(self._variable) if wanted and self._variable else None
-        self._key_missing = self._key is None and wanted and (named or self.is_home)
+        self._key_missing = self._key is None and wanted
         name, _, value = key_header.partition(": ")
         given = {h: read_key(v, spaces=True) for h, v in (settings.headers or {}).items()}
         self._unset = [v for h, v in (settings.headers or {}).items() if given[h] is None]
@@ -238,7 +244,7 @@ class Transport:
                 if used:
                     self.limiter.settle(tokens, used)
                 return result, seconds
-            await self._wait(attempt, result, tokens)
+            await self._wait(attempt, result, tokens, url)
 
     async def call(
         self, url: URL, body: bytes | None = None, *, kind: str = JSON, once: bool = False
@@ -264,7 +270,7 @@ class Transport:
                 return data
             if once and (data.status is None or data.status >= 500):
                 raise RequestRefused(self.clean(data.message), status=data.status)
-            await self._wait(attempt, data, 0)
+            await self._wait(attempt, data, 0, url)
 
     async def lines(self, url: URL) -> AsyncIterator[Any]:
         """The JSON of each line of a file; None for a line that is none.
@@ -286,7 +292,7 @@ class Transport:
                 return
             if begun:
                 raise RequestRefused(f"the results broke off: {outcome.message}", status=None)
-            await self._wait(attempt, outcome, 0)
+            await self._wait(attempt, outcome, 0, url)
 
     async def check(self, model: str) -> None:
         """Raise `PreflightError` when the server is away, refuses the key or lacks the model."""
@@ -348,7 +354,7 @@ class Transport:
         try:
             return self._connection.masked(read_json(reply[2]))
         except TooLargeJson as error:
-            return Outcome(what="unusable answer", message=str(error), final=True)
+            return Outcome(what=UNUSABLE, message=str(error), final=True)
         except ValueError as error:
             return Outcome(what="unusable answer", message=f"not JSON: {error}")
 
@@ -393,8 +399,10 @@ class Transport:
             field=error.field,
         )
 
-    async def _wait(self, attempt: int, outcome: Outcome, tokens: float) -> None:
+    async def _wait(self, attempt: int, outcome: Outcome, tokens: float, url: URL) -> None:
         """Wait for the next attempt, or raise."""
+        if outcome.status in WRONG_PLACE:
+            outcome = replace(outcome, what=f"{outcome.what} at {url}")
         if outcome.status is not None:
             self.limiter.settle(tokens, 0)
         decision = self._policy.decide(attempt, outcome)

@@ -92,7 +92,7 @@ def _check(level: float, margin: float, unparsed: str) -> None:
 
 def tables_of(cells: Cells, baseline: str | None = None) -> list[Table]:
     """A table for every model and task, in the order in which they appear."""
-    name = _baseline(cells, baseline)
+    name = find_baseline(cells, baseline)
     revision = cells.digest
     panels = cells.task.codes.astype(np.int64) * len(cells.model.names) + cells.model.codes
     order = np.argsort(panels, kind="stable")
@@ -112,7 +112,7 @@ def tables_of(cells: Cells, baseline: str | None = None) -> list[Table]:
     return tables
 
 
-def _baseline(cells: Cells, name: str | None) -> str | None:
+def find_baseline(cells: Cells, name: str | None) -> str | None:
     """The condition that was named; else one that is called `baseline`; None if there is none."""
     names = cells.condition.names
     if name is not None:

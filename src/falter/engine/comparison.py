@@ -1,42 +1,64 @@
-"""Runs, models and prompts compared: names become stored runs."""
+"""Runs, models and prompts compared: names become stored runs, or files of other tools."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from falter.analysis.compared_runs import RunToCompare, compare_runs
+from falter import __version__
+from falter.analysis.compared_runs import (
+    RunToCompare,
+    TableToCompare,
+    compare_runs,
+    compare_tables,
+)
+from falter.analysis.results import Settings
+from falter.analysis.table import Table
+from falter.engine.analyze import find_baseline, tables_of
 from falter.engine.answers import part_of_study
 from falter.engine.extraction import stored_scorers
 from falter.engine.results import Result, Shown
 from falter.engine.task_loading import prompt_of, task_of
 from falter.perturbations.recipes import everyday_name
-from falter.records.errors import UsageError
+from falter.readers.cells import Cells, Coded
+from falter.readers.results import read_sides
+from falter.records.errors import DuplicateName, UsageError
 from falter.records.figures import Study
-from falter.records.ids import short
+from falter.records.ids import digest, short
 from falter.store.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRun:
-    """A run by the first digits of its id; `called` is the name that the reader gave it."""
+    """A run by the first digits of its id; `called` is the name that the reader gave it.
+
+    `results` is the file or folder of another tool in its place.
+    """
 
     run: str | None
     store: Path
     called: str = ""
+    results: Path | None = None
 
     @classmethod
     def parse(cls, text: str, store: Path) -> ComparedRun:
-        """`RUN`, `RUN@STORE`, `NAME=RUN` or `NAME=RUN@STORE`."""
+        """`RUN`, `RUN@STORE` or `FILE`, each also as `NAME=…`."""
+        if Path(text).exists():
+            return cls(run=None, store=store, results=Path(text))
         called, mark, rest = text.partition("=")
         if not mark:
             called, rest = "", text
+        if rest and (Path(rest).exists() or ("@" not in rest and Path(rest).suffix)):
+            return cls(run=None, store=store, called=called, results=Path(rest))
         run, _, other = rest.partition("@")
         if not run or (mark and not called):
             raise UsageError(
-                f"'{text}' names no run", hint="write RUN, RUN@STORE or NAME=RUN, as in short=3f1c"
+                f"'{text}' names no run and no file",
+                hint="write RUN, RUN@STORE, FILE or NAME=RUN, as in short=3f1c",
             )
         return cls(run=run, store=Path(other) if other else store, called=called)
 
@@ -62,14 +84,17 @@ def compare(
     part: str | None = None,
     margin: float = 0.02,
     incomplete: bool = False,
+    **reading: Any,
 ) -> Comparison:
     """Compare runs, or the models and prompts of one run, paired by item and recipe.
 
     >>> print(falter.compare("3f1c", "9ab2").summary())
     >>> falter.compare(falter.run(...), falter.run(...)).table("differences")
+    >>> falter.compare("before.eval", "after.eval")
 
     A run is a result, or the first digits of its id in `store`; `"short=3f1c@other.db"` gives it a
     name and a store. Every model of a run is a side, and every prompt where it has several.
+    A file is what `analyze_files` reads, with its `columns`, `choice`, `scale` and `baseline`.
     """
     if not runs:
         raise UsageError("No run is named", hint="give one run or several: results, or ids")
@@ -81,9 +106,10 @@ def compare(
     ]
     return Comparison(
         compared_study(
-            named, models=models, tasks=tasks, part=part, margin=margin, incomplete=incomplete
+            named, models=models, tasks=tasks, part=part, margin=margin, incomplete=incomplete,
+            **reading,
         )
-    )
+    )  # fmt: skip
 
 
 def compared_study(
@@ -94,16 +120,26 @@ def compared_study(
     part: str | None = None,
     margin: float = 0.02,
     incomplete: bool = False,
+    **reading: Any,
 ) -> Study:
-    """The sides of stored runs over the items and recipes that all of them have.
+    """The sides of stored runs, or of files, over the items and recipes that all of them have.
 
-    See `compare_runs`. What cannot be compared is refused before any number is made.
+    See `compare_runs` and `compare_tables`. What cannot be compared is refused before any number
+    is made.
     """
     if not 0.0 < margin < 1.0:
         raise UsageError(
             f"The margin {margin:g} is not a difference of scores between 0 and 1",
             hint="2 points are 0.02",
         )
+    files = [named for named in runs if named.results is not None]
+    if files and len(files) < len(runs):
+        raise UsageError(
+            "Stored runs and files of other tools cannot be compared with each other yet",
+            hint="name runs only, or files only; 'falter export' writes a run for another tool",
+        )
+    if files:
+        return _compared_files(files, models=models, tasks=tasks, margin=margin, **reading)
     with ExitStack() as stack:
         sources = []
         for named in runs:
@@ -131,4 +167,68 @@ def compared_study(
             margin=margin,
             incomplete=incomplete,
             everyday=everyday_name,
+        )
+
+
+def _compared_files(
+    files: Sequence[ComparedRun],
+    *,
+    models: Sequence[str],
+    tasks: Sequence[str],
+    margin: float,
+    baseline: str | None = None,
+    **reading: Any,
+) -> Study:
+    """The results in files, each file under its name; one file's conditions are sides."""
+    paths = [named.results or Path() for named in files]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise DuplicateName(f"The file {path} is named twice", hint="name two files")
+    sides = read_sides([[path] for path in paths], **reading)
+    stems = [path.name.partition(".")[0] for path in paths]
+    called = [
+        named.called or ("" if len(files) == 1 else stem if stems.count(stem) == 1 else str(path))
+        for named, stem, path in zip(files, stems, paths, strict=True)
+    ]
+    if all(cells.task.names == (stem,) for cells, stem in zip(sides, stems, strict=True)):
+        sides = [_on_one_task(cells) for cells in sides]
+    tables = [
+        TableToCompare(source_name=str(path), called=name, prompt=prompt, table=table)
+        for path, name, cells in zip(paths, called, sides, strict=True)
+        for prompt, table in _tables(cells, baseline, alone=len(files) == 1, path=path)
+    ]
+    settings = Settings(
+        run=digest("comparison", [cells.digest for cells in sides], __version__, baseline, margin),
+        version=__version__,
+        created_at=max(path.stat().st_mtime for path in paths),
+        margin=margin,
+        notes=tuple(dict.fromkeys(note for cells in sides for note in cells.notes)),
+    )
+    return compare_tables(tables, models=models, tasks=tasks, settings=settings)
+
+
+def _on_one_task(cells: Cells) -> Cells:
+    """Results whose task has only the name of its file, which differs where a file is renamed."""
+    (scorer,) = cells.scorers.values()
+    task = "the results"
+    return replace(cells, task=Coded.constant(task, len(cells)), scorers={task: scorer})
+
+
+def _tables(
+    cells: Cells, baseline: str | None, *, alone: bool, path: Path
+) -> Iterator[tuple[str, Table]]:
+    """The tables of one file, each with its condition where the conditions are sides."""
+    names = cells.condition.names
+    if len(names) == 1 or baseline is not None or find_baseline(cells, None) is not None:
+        only = names[0] if len(names) == 1 and baseline is None else baseline
+        yield from (("", table) for table in tables_of(cells, only))
+    elif alone:
+        for code, name in enumerate(names):
+            own = cells.take(cells.condition.codes == code)
+            yield from ((name, table) for table in tables_of(own, name))
+    else:
+        raise UsageError(
+            f"{path} has several conditions, and none is known to be the plain prompt: "
+            f"{', '.join(names[:10])}",
+            hint=f"name it: --baseline {shlex.quote(names[0])}",
         )

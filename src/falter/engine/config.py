@@ -35,7 +35,7 @@ from falter.records.errors import InvalidValue, UsageError
 from falter.records.planning import Price
 from falter.records.types import Sampling
 from falter.scorers.choosing import ScorerNames
-from falter.tasks.rows import DataSpec, target_column
+from falter.tasks.rows import DataSpec, holds_chats, target_column
 
 # The table
 
@@ -142,7 +142,11 @@ class Data(Block[DataSpec]):
         if isinstance(data, str):
             path = self.settings[0].shape.read(data, place.at("path"))
             data = {"path": data, "target": target_column(path)}
-        return super().values(data, place, complete=complete)
+        values = super().values(data, place, complete=complete)
+        path = values.get("path", "hub:")
+        if "target" not in values and not path.startswith("hub:") and holds_chats(path):
+            values["target"] = target_column(path)
+        return values
 
 
 DATA = Data(
@@ -150,8 +154,7 @@ DATA = Data(
     path=Setting("a .jsonl, .json, .csv, .tsv or .parquet file, or hub:NAME",
         shape=File("hub:", "memory:"), off="my.jsonl",
         required="give the file that holds the items"),
-    target=Setting("the column with the right answer", "--target", metavar="COLUMN", off="answer",
-        required="name the column that holds the right answer"),
+    target=Setting("the column with the right answer", "--target", metavar="COLUMN", off="answer"),
     target_as=Setting("how that column names the right option", "--target-as"),
     choices=Setting("the column that holds the options, or one column for each", "--choices",
         shape=Columns(tuple), metavar="COLUMN", off="options"),
@@ -163,6 +166,9 @@ DATA = Data(
         off="true"),
     tags=Setting("columns to keep with an item; the first is its family"),
     split=Setting("the split of a data set from the hub"),
+    turns=Setting("of conversations: ask for the last turn of the assistant, or for each"),
+    join=Setting("what stands between two documents of a conversation"),
+    each=Setting("how a document of a conversation is written, as in '[{n}] {text}'"),
 )
 
 SAMPLING = Block(
@@ -260,6 +266,9 @@ class Experiment:
     labels: tuple[str, ...] = setting("the labels of a closed set, one of which is the answer",
         "--labels", default=(), shape=Columns(tuple), metavar="A,B,C",
         without="the different targets", off="[billing, login, other]")
+    same: Literal["auto", "call", "choice", "label", "number", "text"] | None = setting(
+        "compare every answer with that to the clean prompt, read as this", "--same",
+        identity="when set", without="compare with the right answers", off="call")
     limit: int | None = setting("how many items of each task to ask, drawn with the seed",
         "--limit", low=1, identity="always", without="all", on="60")
     demonstrations: int = setting("solved examples before each item; they are not asked themselves",
@@ -354,6 +363,26 @@ def read_study_settings(
     }
 
 
+def spelled_flat() -> dict[str, tuple[str, Setting]]:
+    """The settings that may stand beside their block, as on the command line, and the block.
+
+    `falter.run(data="my.jsonl", target="answer", base_url="http://…")`. A name that is a setting of
+    the experiment itself, such as `seed`, means that one.
+    """
+    known = {setting.name for setting in (*EXPERIMENT.settings, *STUDY.settings)}
+    blocks = {
+        "data": DATA.settings[1:],
+        "models": MODEL.settings[1:],
+        "sampling": SAMPLING.settings,
+    }
+    return {
+        setting.name: (name, setting)
+        for name, settings in blocks.items()
+        for setting in settings
+        if setting.name not in known
+    }
+
+
 def overlay(data: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a file, with options of the command line in their place, each checked."""
     settings = dict(data)
@@ -409,12 +438,26 @@ def _consistent(experiment: Experiment) -> Experiment:
         )
     if experiment.tasks and experiment.data is not None:
         raise UsageError("The experiment sets both 'task' and 'data'", hint="keep one of the two")
+    _require_target(experiment)
     if experiment.template is not None and experiment.data is None:
         raise UsageError(
             "'template' needs 'data', because a named task has its own template",
             hint="drop one of the two",
         )
     return experiment
+
+
+def _require_target(experiment: Experiment) -> None:
+    """Raise where nothing says what is right; conversations may end in their right answer."""
+    data = experiment.data
+    if data is None or data.target is not None or experiment.same is not None:
+        return
+    if not data.path.startswith("hub:") and not holds_chats(data.path):
+        raise UsageError(
+            "data.target is missing",
+            hint="name the column that holds the right answers, or compare with the clean answer: "
+            "--same text",
+        )
 
 
 def _with_first_levels(experiment: Experiment, grid: GridLevels) -> Experiment:

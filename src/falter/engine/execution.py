@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import statistics
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import chain
 from typing import Any, Self, TypeVar
 
 from falter.engine.batch_sending import run_batches
+from falter.engine.probing import probe
 from falter.engine.resolving import PanelPlan, Resolved
 from falter.engine.sending import ModelQueue, Progress, run_queues
 from falter.records.errors import PreflightError, RunStopped, StoreBusy, StoreError, printable
@@ -22,6 +26,7 @@ from falter.records.types import CUT, Request, Response, Run
 from falter.scorers.base import safe_score
 from falter.store.batches import Batches
 from falter.store.store import PlannedCell, Store
+from falter.tasks.task import pick
 
 # The garbage collector while many objects are made that are not circular.
 
@@ -49,24 +54,65 @@ Watch = Callable[[Sequence[Progress]], None]
 OnPlanned = Callable[[Sequence[Request]], None]
 WATCH_EVERY = 0.1
 PLAN_COMMIT = 512
+SAMPLED_CELLS = 5_000
+"""The cells that a plan counts one by one; 5,000 prompts take about two seconds to make."""
+SAMPLED_ITEMS, SAMPLED_PARTS = 200, 10
+"""Of more cells, the items whose prompts are made, and the parts that the error comes from."""
+SAMPLING = 2
+"""Added to the seed, so that the sample holds no more of the items of a limit than by chance."""
 
 
-def planned_cost(resolved: Resolved, store: Store | None) -> list[tuple[PanelPlan, Cost]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelCost:
+    """What is still to be asked for a panel: counted, or estimated from some of its items.
+
+    `items` are those that were looked at. `error` is the relative 95 % error of the tokens.
+    """
+
+    panel: PanelPlan
+    cost: Cost
+    items: int
+    error: float = 0.0
+
+
+def planned_cost(resolved: Resolved, store: Store | None, *, exact: bool = True) -> list[PanelCost]:
     """What is still to be asked for each panel. Sends nothing, writes nothing.
 
     What panels share, such as the answers that two scorers read, counts for the first of them.
+    Unless `exact`, prompts are made for `SAMPLED_ITEMS` of the items of a large panel.
     """
 
     def all_of(keys: Sequence[str]) -> set[str]:
         return set(keys)
 
     missing = all_of if store is None else store.missing
-    run = resolved.run
     counted: set[bytes] = set()
-    return [
-        (p, estimate_cost(p.requests(run.draws, run.repeats), p.target, missing, counted))
-        for p in resolved.panels
-    ]
+    return [_panel_cost(p, resolved.run, missing, counted, exact) for p in resolved.panels]
+
+
+def _panel_cost(
+    p: PanelPlan,
+    run: Run,
+    missing: Callable[[Sequence[str]], set[str]],
+    counted: set[bytes],
+    exact: bool,
+) -> PanelCost:
+    cells = p.cells(run.draws, run.repeats)
+    items = p.items
+    if not exact and cells > SAMPLED_CELLS:
+        items = pick(items, SAMPLED_ITEMS, run.seed + SAMPLING)
+    parts = [
+        estimate_cost(
+            replace(p, items=items[n::SAMPLED_PARTS]).requests(run.draws, run.repeats),
+            p.target, missing, counted,
+        )
+        for n in range(SAMPLED_PARTS)
+    ]  # fmt: skip
+    seen = reduce(Cost.plus, parts)
+    tokens = [part.prompt_tokens for part in parts]
+    error = 1.96 * statistics.stdev(tokens) * SAMPLED_PARTS**0.5 / max(1, sum(tokens))
+    cost = seen if seen.cells == cells else replace(seen.times(cells / seen.cells), cells=cells)
+    return PanelCost(panel=p, cost=cost, items=len(items), error=error)
 
 
 def record_run(resolved: Resolved, store: Store, command: str = "") -> bool:
@@ -107,6 +153,8 @@ async def carry_out_together(
             for recorder in recorders:
                 stack.enter_context(recorder)
             async with watching(watch, progress):
+                for queue in queues:
+                    await _probe(queue, store)
                 await send(queues, store, stop, batch=batch)
         counted = [_finished(resolved.run, store) for resolved in several]
         store.check_place()
@@ -215,6 +263,16 @@ def _queues(resolved: Resolved, recorder: _Recorder, shard: Shard | None) -> lis
     return queues
 
 
+async def _probe(queue: ModelQueue, store: Store) -> None:
+    """Find out what the server of a queue cannot do before a panel is paid for."""
+    planned, share = queue.requests, queue.share
+    if queue.client.model.base_url is None or not isinstance(planned, _Planned):
+        return
+    for panel in planned.panels:
+        requests = (r for r in panel if share is None or r.key in share)
+        await probe(requests, queue.client, store, queue.progress)
+
+
 def _is_cut(resolved: Resolved, panels: Sequence[PanelPlan]) -> Callable[..., bool]:
     """Whether an answer ended at the limit and no scorer of its task finds one whole in it."""
 
@@ -235,9 +293,13 @@ class _Planned(Iterable[Request]):
     def __init__(self, panels: Sequence[PanelPlan], run: Run) -> None:
         self._panels, self._run = panels, run
 
+    @property
+    def panels(self) -> Iterator[Iterator[Request]]:
+        """The requests of each panel."""
+        return (panel.requests(self._run.draws, self._run.repeats) for panel in self._panels)
+
     def __iter__(self) -> Iterator[Request]:
-        for panel in self._panels:
-            yield from panel.requests(self._run.draws, self._run.repeats)
+        return chain.from_iterable(self.panels)
 
 
 class _Recorder:

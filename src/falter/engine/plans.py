@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,17 +11,18 @@ from typing import Any, Unpack
 from falter.engine.budgets import budget_forecast, read_prices, with_prices
 from falter.engine.config import Experiment
 from falter.engine.example_replies import example_replies, replies_text
-from falter.engine.execution import planned_cost
+from falter.engine.execution import PanelCost, planned_cost
 from falter.engine.keywords import ExperimentSettings
 from falter.engine.other_models import asked_of, judging_rows, reading_rows, rewriting_rows
 from falter.engine.remarks import demonstration_changes
-from falter.engine.resolving import PanelPlan
+from falter.engine.resolving import PanelPlan, Resolved
 from falter.engine.results import given_study
 from falter.engine.study import ResolvedStudy, StudySpec, study_in
+from falter.engine.task_loading import task_of
 from falter.protocols import Part
+from falter.records.chats import turn_lines, turns
 from falter.records.codec import to_json
 from falter.records.errors import InvalidValue, printable
-from falter.records.planning import Cost
 from falter.report.escape import line as shown_text
 from falter.store.store import Store
 from falter.tasks.sizes import Described, sized_by_description
@@ -29,13 +31,13 @@ from falter.tasks.sizes import Described, sized_by_description
 
 
 def panel_row(
-    p: PanelPlan, cost: Cost, price_list: str | None, batch: bool = False, of_all: float = 1.0
+    planned: PanelCost, price_list: str | None, batch: bool = False, of_all: float = 1.0
 ) -> dict[str, Any]:
     """The calls, tokens and cost of one panel, and where they would go with whose key.
 
-    `of_all` multiplies everything that grows with items, where `p` holds some of them only.
+    `of_all` multiplies everything that grows with items, where the panel holds some of them only.
     """
-    cost = cost.times(of_all)
+    p, cost = planned.panel, planned.cost.times(of_all)
     return {
         "task": p.panel.task,
         "scorer": p.panel.scorer,
@@ -45,6 +47,8 @@ def panel_row(
         "max_tokens": p.target.sampling.max_tokens,
         "thinks": p.thinks,
         "cells": cost.cells,
+        "estimated_from": planned.items if planned.items < round(of_all * len(p.items)) else None,
+        "tokens_error": planned.error,
         "budget": budget_forecast(p),
         "stored": cost.stored,
         **asked_of(cost, p.client, p.target, price_list, batch),
@@ -58,7 +62,7 @@ def panel_text(row: Mapping[str, Any]) -> str:
         f"{part}{row['model']} on {row['task']}, scored by {row['scorer']}\n"
         f"  scorer {row['scorer']}: {row['scorer_because']}\n{replies_text(row)}"
         f"  {_cells(row)} = {row['cells']:,} cells"
-        f"   stored {row['stored']:,}   calls {row['calls']:,}\n"
+        f"   stored {row['stored']:,}   calls {row['calls']:,}\n{_estimated(row)}"
         f"  tokens {row['prompt_tokens']:,} in, at most {row['completion_tokens_at_most']:,} out"
         f"{_amount(row)}{_limit(row)}{_promise(row)}{_address(row)}"
     )
@@ -83,6 +87,16 @@ def _cells(row: Mapping[str, Any]) -> str:
     return (
         f"{row['items']:,} of {budget['items_available']:,} items × the clean prompt and "
         f"{recipes} of {budget['recipes']:,} recipes"
+    )
+
+
+def _estimated(row: Mapping[str, Any]) -> str:
+    """How many items the counts and tokens come from, where these are not all."""
+    if row["estimated_from"] is None:
+        return ""
+    return (
+        f"  estimated from {row['estimated_from']:,} of {row['items']:,} items (tokens "
+        f"± {max(1, math.ceil(100 * row['tokens_error']))} %); --exact counts all\n"
     )
 
 
@@ -173,8 +187,9 @@ def _prompt_text(prompt: Mapping[str, Any]) -> str:
     item = _visible(prompt["item"].replace("\n", " "))
     head = f"--- {part}{item} · {prompt['recipe']}{draw} ({prompt['status']})"
     lines = [head]
+    lines += [f"[offers]\n{_visible(tool)}" for tool in prompt["tools"]]
     for message in prompt["messages"]:
-        lines += [f"[{message['role']}]", _visible(message["content"])]
+        lines += [f"[{message['role']}]", *map(_visible, turn_lines(message))]
     if prompt["context"]:
         lines.append(_visible(prompt["context"]))
     if prompt["continuations"]:
@@ -233,11 +248,11 @@ def plan_remarks(planned: Mapping[str, Any]) -> Iterator[str]:
 
 
 def planned_study(
-    study: ResolvedStudy, store: Store | None
-) -> Iterator[tuple[Part, list[tuple[PanelPlan, Cost]]]]:
+    study: ResolvedStudy, store: Store | None, *, exact: bool = True
+) -> Iterator[tuple[Part, list[PanelCost]]]:
     """What is still to be asked for each part. Sends nothing, writes nothing."""
     for part, resolved in study.parts:
-        yield part, planned_cost(resolved, store)
+        yield part, planned_cost(resolved, store, exact=exact)
 
 
 def planned_prompts(study: ResolvedStudy, items: int) -> list[dict[str, Any]]:
@@ -251,7 +266,8 @@ def planned_prompts(study: ResolvedStudy, items: int) -> list[dict[str, Any]]:
             "recipe": request.variant.recipe.label,
             "draw": request.variant.draw,
             "status": request.variant.status,
-            "messages": [{"role": role, "content": text} for role, text in request.messages],
+            "messages": turns(request.messages),
+            "tools": list(request.tools),
             "context": request.context,
             "continuations": list(request.continuations),
         }
@@ -335,6 +351,7 @@ def plan(
     store: Path | str = "falter.db",
     prices: str | None = None,
     show: int = 0,
+    exact: bool = False,
     **settings: Unpack[ExperimentSettings],
 ) -> Plan:
     """What `falter.run` would send with the same settings; sends nothing and writes nothing.
@@ -344,15 +361,18 @@ def plan(
     >>> print(plan)
 
     `prices` names a price list (2025-11, or a file) for models without a price of their own; `show`
-    is of how many items the prompts are kept as they would be sent.
+    is of how many items the prompts are kept as they would be sent. Of large data some items are
+    looked at and multiplied, and the plan says so, unless it is to be `exact`.
     """
     if isinstance(show, bool) or not isinstance(show, int) or show < 0:
         raise InvalidValue("show", show, "a number of items, 0 or more")
     spec, path = given_study(experiment, settings, store)
-    return plan_of(spec, path, prices, show)
+    return plan_of(spec, path, prices, show, exact=exact)
 
 
-def plan_of(spec: StudySpec, store: Path, prices: str | None, show: int) -> Plan:
+def plan_of(
+    spec: StudySpec, store: Path, prices: str | None, show: int, *, exact: bool = False
+) -> Plan:
     """The plan of a study that has been read."""
     price_list = None
     if prices is not None:
@@ -360,7 +380,7 @@ def plan_of(spec: StudySpec, store: Path, prices: str | None, show: int) -> Plan
         judges = with_prices(Experiment(models=spec.judges), listed).models
         spec = replace(spec, experiment=with_prices(spec.experiment, listed), judges=judges)
         price_list = listed.name
-    with sized_by_description() as described, study_in(spec, store) as study:
+    with sized_by_description(exact) as described, study_in(spec, store) as study:
         planned = _planned(study, store, price_list, described)
         planned["prompts"] = planned_prompts(study, show)
     planned["described"] = list(described.rows)
@@ -374,7 +394,7 @@ def _planned(
     protocol = study.spec.protocol
     store = Store(store_path, writes=False) if store_path.exists() else None
     try:
-        costs = list(planned_study(study, store))
+        costs = list(planned_study(study, store, exact=described.exact))
     finally:
         if store is not None:
             store.close()
@@ -383,20 +403,20 @@ def _planned(
     rows: list[dict[str, Any]] = []
     cells: dict[tuple[str, str], int] = {}
     for part, panels in costs:
-        for panel, cost in panels:
-            resolved = of_part[part.name]
-            of_all = _of_all(panel, resolved.experiment.limit, described)
+        for planned in panels:
+            panel, resolved = planned.panel, of_part[part.name]
+            of_all = _of_all(panel, resolved, described)
             named = {"part": part.name} if protocol.name else {}
-            rows.append(named | panel_row(panel, cost, price_list, batch, of_all))
+            rows.append(named | panel_row(planned, price_list, batch, of_all))
             if not described.rows:
                 rows[-1]["replies"] = example_replies(panel, resolved.scorers[panel.panel.scorer])
             place = part.name, panel.panel.task
-            cells[place] = cells.get(place, 0) + round(of_all * cost.cells)
+            cells[place] = cells.get(place, 0) + round(of_all * planned.cost.cells)
     needs = [resolved.rewrites for _, resolved in study.parts if resolved.rewrites is not None]
     return {
         "protocol": protocol.name or None,
         "preset": study.spec.preset or None,
-        "runs": [resolved.run.id for _, resolved in study.parts],
+        "runs": [] if described.read else [resolved.run.id for _, resolved in study.parts],
         "panels": rows,
         "others": [
             *judging_rows(study, cells, price_list),
@@ -416,7 +436,8 @@ def _planned(
     }
 
 
-def _of_all(panel: PanelPlan, limit: int | None, described: Described) -> float:
-    """How many times its items a panel would really ask, where filler stands for more of them."""
-    times = described.times(panel.panel.task)
+def _of_all(panel: PanelPlan, resolved: Resolved, described: Described) -> float:
+    """How many times its items a panel would really ask, where some stand for more of them."""
+    times = described.times(task_of(resolved.run, panel.panel.task))
+    limit = resolved.experiment.limit
     return times if limit is None else max(1.0, min(times, limit / max(1, len(panel.items))))

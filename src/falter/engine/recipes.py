@@ -12,11 +12,11 @@ from falter.engine.config import Experiment
 from falter.engine.setting_types import OTHER, GridLevels, Place, RecipeSteps, StepSpec
 from falter.perturbations import parse_step, perturbations
 from falter.perturbations.configuration import OTHER_TEMPLATE, SettingPerturbation
-from falter.perturbations.recipes import DEFAULT_RECIPES, RECIPE_SETS, resolve_step
+from falter.perturbations.recipes import DEFAULT_RECIPES, NOISE_FLOOR, RECIPE_SETS, resolve_step
 from falter.records.errors import InvalidValue, UsageError
 from falter.records.interfaces import Perturbation
 from falter.records.types import BASELINE, Recipe, Step
-from falter.tasks.rows import read_template_file
+from falter.tasks.rows import holds_chats, read_template_file, rows_at
 
 # Grids: every combination of the levels of some factors, the first of each being the baseline.
 #
@@ -78,13 +78,25 @@ def recipes_of(experiment: Experiment) -> tuple[Recipe, ...]:
     """The baseline and the experiment's recipes, those of its grid, or the default ones."""
     if experiment.grid is not None:
         return _grid(experiment, experiment.grid)
-    specs = experiment.recipes or tuple(((name, {}),) for name in DEFAULT_RECIPES)
+    specs = experiment.recipes or tuple(((name, {}),) for name in _usual(experiment))
     recipes = [BASELINE]
     for spec in _spelled_out(specs):
         recipe = recipe_from(spec, experiment.protect, experiment.language)
         if recipe.id not in {earlier.id for earlier in recipes} or spec in specs:
             recipes.append(recipe)  # two sets may share a recipe
+    compares = experiment.same is not None or any(recipe.controls for recipe in recipes)
+    if compares and not any(recipe.repeat for recipe in recipes):
+        recipes.append(recipe_from([(NOISE_FLOOR, {})]))
     return tuple(recipes)
+
+
+def _usual(experiment: Experiment) -> Sequence[str]:
+    """The recipes where none are named: for conversations the sets that fit their columns."""
+    data = experiment.data
+    if data is None or data.path.startswith("hub:") or not holds_chats(data.path):
+        return DEFAULT_RECIPES
+    tools = RECIPE_SETS["tools"] if any(row.get("tools") for row in rows_at(data.path)) else ()
+    return tuple(dict.fromkeys((*tools, *RECIPE_SETS["chats"], *RECIPE_SETS["controls"])))
 
 
 def _spelled_out(specs: Sequence[Sequence[StepSpec]]) -> Iterator[Sequence[StepSpec]]:

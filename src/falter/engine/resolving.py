@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from falter import __version__
+from falter.engine.chats import require_fit_chat
 from falter.engine.conditions import conditions, hold_out
 from falter.engine.config import Experiment, ModelSpec, identity_settings
 from falter.engine.connections import connect_all, connect_judge, require_batches
@@ -137,6 +138,7 @@ def resolve(
                 for scorer in task_scorers(experiment, loaded, n, spec, client.capabilities)
             )
             for scorer in used:
+                require_fit_chat(experiment, task, scorer, spec, client.capabilities, recipes)
                 require_fit(scorer, spec, task, client.capabilities, recipes)
                 if experiment.batch:
                     require_batches(spec, client, scorer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from falter.engine.chats import has_targets, same_scorers
 from falter.engine.config import Experiment, ModelSpec
 from falter.engine.task_loading import without_prompt
 from falter.perturbations import perturbations
@@ -145,8 +146,11 @@ def task_scorers(
     Those named for the model, else for the task in the experiment, else the task's own, else the
     usual one. A task has its own name, and the name by which the experiment calls it.
     """
-    chosen = _named(experiment, loaded, n, spec) or (_usual(experiment, loaded[n], able),)
-    return tuple(scorers.get(name) for name in chosen)
+    same = same_scorers(experiment, loaded[n])
+    chosen = _named(experiment, loaded, n, spec)
+    if not chosen and (not same or has_targets(loaded[n])):
+        chosen = (_usual(experiment, loaded[n], able),)
+    return tuple(scorers.get(name) for name in dict.fromkeys((*chosen, *same)))
 
 
 def _named(
@@ -179,6 +183,8 @@ def scorer_reason(
 ) -> str:
     """Why a task is scored by a scorer: it was named, or it is the usual one."""
     task = loaded[n]
+    if scorer.name in same_scorers(experiment, task):
+        return "every answer is compared with the one to the clean prompt"
     if not _named(experiment, loaded, n, spec):
         return usual_reason(scorer.name, experiment.labels or targets_of(task))
     return "the task's own" if task.scorer == scorer.name else "as you asked"

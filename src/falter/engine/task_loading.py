@@ -9,8 +9,10 @@ from falter.engine.config import Experiment, Prompts
 from falter.records.errors import DuplicateName, TaskError, UsageError
 from falter.records.types import Run
 from falter.tasks import Template, tasks
+from falter.tasks.chats import chat_items, chat_template, conversations_in, scorer_of
 from falter.tasks.items import items_from_rows, unlisted_options
-from falter.tasks.rows import DataSpec, in_memory, read_hub, rows_at, source_name
+from falter.tasks.rows import DataSpec, Row, in_memory, read_hub, source_name
+from falter.tasks.sizes import planned_rows
 from falter.tasks.task import Task
 
 MARK = " with "
@@ -21,7 +23,8 @@ ROWS = "rows"
 def load_tasks(experiment: Experiment) -> list[Task]:
     """The experiment's tasks, or those made of the user's own data: one for each prompt."""
     if experiment.data is not None:
-        return _own_tasks(experiment.data, experiment.template)
+        same = experiment.same is not None
+        return _own_tasks(experiment.data, experiment.template, same=same)
     if len(set(experiment.tasks)) < len(experiment.tasks):
         raise DuplicateName("A task is named twice", hint="each task counts once")
     return [load_task(name) for name in experiment.tasks]
@@ -36,24 +39,35 @@ def load_task(spec: str) -> Task:
     return task
 
 
-def _own_tasks(spec: DataSpec, source: Prompts | None) -> list[Task]:
+def _own_tasks(spec: DataSpec, source: Prompts | None, *, same: bool) -> list[Task]:
     """The user's own rows with each template; of several, all items have the fields of all.
+
+    Conversations need no template. `same`: answers are compared with the clean ones.
 
     Each of several templates is a task of its own, whose name ends in that of its prompt:
     `tickets with short`.
     """
+    rows = _rows(spec)
+    named_sources = source if isinstance(source, tuple) else (("", source),)
+    columns = [conversations_in(rows, each) for _, each in named_sources]
+    if all(columns):
+        return [
+            _chat_task(spec, rows, column, text, same=same, prompt=name)
+            for (name, text), column in zip(named_sources, columns, strict=True)
+            if column is not None
+        ]
     if source is None:
         raise UsageError(
             "Your own data needs a template",
             hint="give --template FILE, or 'template:' in the file",
         )
     if not isinstance(source, tuple):
-        return [_own_task(spec, Template.parse(source))]
+        return [_own_task(spec, rows, Template.parse(source))]
     named = [(name, Template.parse(text)) for name, text in source]
     fields = tuple(sorted({field for _, template in named for field in template.fields}))
     tasks = []
     for prompt, template in named:
-        task = _own_task(spec, template, fields)
+        task = _own_task(spec, rows, template, fields)
         name = f"{task.name}{MARK}{prompt}"
         items = tuple(replace(item, task=name) for item in task.items)
         tasks.append(replace(task, name=name, items=items))
@@ -81,15 +95,45 @@ def _prompt(templates: Any, task: str) -> str:
     return next((name for name, _ in several if task.endswith(f"{MARK}{name}")), "")
 
 
-def _own_task(spec: DataSpec, template: Template, fields: tuple[str, ...] = ()) -> Task:
+def _rows(spec: DataSpec) -> list[Row]:
+    hub = _hub(spec)
+    return planned_rows(spec.path, _named(spec)[0]) if hub is None else read_hub(hub, spec.split)
+
+
+def _hub(spec: DataSpec) -> str | None:
+    return spec.path.removeprefix("hub:") if spec.path.startswith("hub:") else None
+
+
+def _named(spec: DataSpec) -> tuple[str, DataSpec]:
+    """The task's name, and the rows' as it stands in messages."""
+    if in_memory(spec.path):
+        return ROWS, replace(spec, path="the rows in memory")
+    return source_name(_hub(spec) or spec.path).partition(".")[0], spec
+
+
+def _chat_task(
+    spec: DataSpec, rows: list[Row], column: str, source: Any, *, same: bool, prompt: str
+) -> Task:
+    """A task from conversations, of which the calls of tools are scored as such."""
+    name, spec = _named(spec)
+    name = f"{name}{MARK}{prompt}" if prompt else name
+    items, remarks = chat_items(rows, spec, column, name, same=same)
+    return Task(
+        name=name,
+        items=items,
+        templates={"open": chat_template(source, spec)},
+        scorer=scorer_of(items),
+        remarks=tuple(remarks),
+    )
+
+
+def _own_task(
+    spec: DataSpec, rows: list[Row], template: Template, fields: tuple[str, ...] = ()
+) -> Task:
     """A task from the user's own rows and a template, its items with `fields` besides."""
     if template.lists_choices:
         template = replace(template, answer_as="label")
-    hub = spec.path.removeprefix("hub:") if spec.path.startswith("hub:") else None
-    rows = rows_at(spec.path) if hub is None else read_hub(hub, spec.split)
-    name = source_name(hub or spec.path).partition(".")[0]
-    if in_memory(spec.path):
-        name, spec = ROWS, replace(spec, path="the rows in memory")
+    name, spec = _named(spec)
     items = items_from_rows(rows, spec, template, name, fields)
     dropped = len(rows) - len(items)
     remark = f"{dropped:,} of {len(rows):,} rows of {name} were there before and are dropped"

@@ -113,6 +113,12 @@ class CriterionResult:
     more: int | None = None
 
 
+def without_verdict(line: CriterionResult) -> CriterionResult:
+    """The line with its counts alone: too many requests failed."""
+    why = "too many requests failed"
+    return replace(line, verdict="undecided", value=None, low=None, high=None, why=why, more=None)
+
+
 # Looks
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter import __version__
+from falter.analysis.results import MOST_FAILED
 from falter.analysis.table import Table, run_tables
 from falter.engine.execution import (
     Watch,
@@ -24,7 +25,7 @@ from falter.engine.execution import (
 )
 from falter.engine.resolving import Resolved
 from falter.engine.scoring import run_scorers
-from falter.gate.decision import CriterionResult, decide
+from falter.gate.decision import CriterionResult, decide, without_verdict
 from falter.gate.preparation import (
     REPEAT_SHARE,
     Gate,
@@ -157,6 +158,10 @@ class _GateRun:
         if self._is_spent and look < ready.schedule.looks:
             notes.append("It stopped before its last look because the budget is spent.")
         panel = ready.panel.panel
+        cells = sum(table.planned for table in asked)
+        failed = sum(int((table.in_plan & (table.outcome >= 4)).sum()) for table in asked)
+        if failed > MOST_FAILED * cells:
+            results = tuple(map(without_verdict, results))
         return GateResult(
             lines=results,
             run=run.run.id,
@@ -170,8 +175,8 @@ class _GateRun:
             look=look,
             looks=ready.schedule.looks,
             calls=self.sent,
-            cells=sum(table.planned for table in asked),
-            failed=sum(int((table.in_plan & (table.outcome >= 4)).sum()) for table in asked),
+            cells=cells,
+            failed=failed,
             cost=ready.cost,
             level=spec.level,
             fail_level=spec.fail_level,

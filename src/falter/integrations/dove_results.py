@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from falter.readers.cells import MISSING, SCORED, Cells, finite
-from falter.readers.results import Log, LogChoice, LogReader, cells_of
+from falter.readers.cells import MISSING, SCORED, finite
+from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes
 from falter.readers.tables import column_names, json_lines, kind_of, parquet_rows
 from falter.records.errors import FalterError, TaskError
 
@@ -74,7 +74,7 @@ def _is_light(names: Sequence[str]) -> bool:
     return {"sample_index", "score"} <= set(names) and any(map(_LIGHT.match, names))
 
 
-def read_dove(paths: Sequence[Path], choice: LogChoice) -> Cells:
+def read_dove(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
     """The rows as cells: a condition is a set of prompt dimensions, those that differ anywhere.
 
     An item is a place in the data set that a question came from. The same prompt and item under
@@ -103,7 +103,7 @@ def read_dove(paths: Sequence[Path], choice: LogChoice) -> Cells:
         outcome = MISSING if answer.value is None else SCORED
         line = answer.line.removeprefix(f"{whole}").lstrip(",/ ")
         log.add(answer.item, answer.value, outcome, None, line=line, epoch=seen[asked])
-    return cells_of(list(logs.values()), choice, _notes(answers, label))
+    return list(logs.values()), _notes(answers, label)
 
 
 def _notes(answers: Sequence[_Answer], label: Mapping[Dimensions, str]) -> list[str]:
@@ -265,4 +265,4 @@ def _score(value: Any, line: str) -> float | None:
     return number
 
 
-logs = LogReader(title="DOVE", order=4, takes=_is_dove, read=read_dove, beside_tables=True)
+logs = LogReader(title="DOVE", order=5, takes=_is_dove, read=read_dove, beside_tables=True)

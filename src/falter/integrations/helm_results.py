@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from falter.readers.cells import MISSING, SCORED, Cells, finite
-from falter.readers.results import Log, LogChoice, LogReader, cells_of, is_chosen
+from falter.readers.cells import MISSING, SCORED, finite
+from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_chosen
 from falter.readers.tables import read_json
 from falter.records.errors import TaskError, UnknownName
 
@@ -51,8 +51,8 @@ class _Run:
     answers: Mapping[_Key, str] = field(default_factory=dict)
 
 
-def read_helm(paths: Sequence[Path], choice: LogChoice) -> Cells:
-    """The run folders as cells: a perturbation is a condition, an unchanged instance `baseline`.
+def read_helm(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
+    """The logs of the run folders: a perturbation is a condition, an unchanged instance `baseline`.
 
     The trials (other demonstrations) and the seeds of a perturbation are runs. A folder that HELM
     has not finished holds no scores: it is left out with a note, and an error if all are so.
@@ -70,7 +70,7 @@ def read_helm(paths: Sequence[Path], choice: LogChoice) -> Cells:
         about = Log(path=folder / SCORES, task=run.task, model=run.model, stamp="", scorer="")
         logs += _logs(run, choice) if is_chosen(about, choice) else [about]
     notes.append(f"A condition is a perturbation of HELM; '{UNCHANGED}' is none.")
-    return cells_of(logs, choice, notes)
+    return logs, notes
 
 
 def _read(folder: Path) -> _Run:

@@ -7,17 +7,17 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from falter.readers.cells import FAILED, MISSING, SCORED, UNPARSED, Cells, finite
-from falter.readers.results import Log, LogChoice, LogReader, cells_of, is_chosen
+from falter.readers.cells import FAILED, MISSING, SCORED, UNPARSED, finite
+from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_chosen
 from falter.readers.tables import kind_of, read_json
-from falter.records.errors import MissingExtra, TaskError, UnknownName
+from falter.records.errors import MissingExtra, TaskError, UnknownName, printable
 
 MOST_MEMBERS = 2_000_000
 MOST_MEMBER = 512 * 2**20
@@ -124,11 +124,10 @@ def _is_log(value: Any) -> bool:
     return isinstance(header, dict) and "task" in header
 
 
-def read_inspect(paths: Sequence[Path], choice: LogChoice) -> Cells:
-    """The logs as cells: a sample's id is the item, its epoch the run."""
+def read_inspect(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
+    """The logs: a sample's id is the item, its epoch the run."""
     notes: list[str] = []
-    logs = [_read(path, choice, notes) for path in paths]
-    return cells_of(logs, choice, notes)
+    return [_read(path, choice, notes) for path in paths], notes
 
 
 def _read(path: Path, choice: LogChoice, notes: list[str]) -> Log:
@@ -159,14 +158,41 @@ def _log(
     if not is_chosen(log, choice):
         return log
     status = head.get("status", "started")
-    if status != "success":
-        notes.append(f"{path.name} has the status '{status}', so samples may be missing.")
+    if status != "success" and not any(_scores(sample) for sample in samples):
+        raise TaskError(
+            f"{path} {_why_incomplete(head, status)}; no sample has a score",
+            hint=f"run it again: inspect eval-retry {path}",
+        )
     if not samples:
         raise TaskError(f"{path} holds no sample", hint="was it run with --no-log-samples?")
     log.scorer = _scorer(samples, choice.metric, path)
     for place, sample in enumerate(samples, start=1):
         _add(log, sample, log.scorer, place)
+    if status != "success":
+        lost = _add_lost(log, about)
+        notes.append(
+            f"{path.name} {_why_incomplete(head, status)}; {lost:,} of its samples never came."
+        )
     return log
+
+
+def _why_incomplete(head: Sample, status: str) -> str:
+    """`failed`, with Inspect's message; for a log without one, its status."""
+    error = head.get("error")
+    message = error.get("message") if isinstance(error, dict) else None
+    if message is None and status != "error":
+        return f"did not finish (its status is '{printable(str(status))[:40]}')"
+    return f"failed: {printable(str(message or 'no reason given')).strip()[:200]}"
+
+
+def _add_lost(log: Log, about: Sample) -> int:
+    """Add the samples of the data set that the log lacks, as failed; return their number."""
+    data, present = about.get("dataset"), set(log.items)
+    ids = data.get("sample_ids") if isinstance(data, dict) else None
+    lost = [i for i in map(str, ids if isinstance(ids, list) else ()) if i not in present]
+    for item in lost:
+        log.add(item, None, FAILED, None, line=f"sample {item}")
+    return len(lost)
 
 
 def _short(value: Any) -> str:
@@ -219,18 +245,18 @@ def _listed(value: Any, path: Path) -> list[Sample]:
     return value
 
 
-def _scores(sample: Sample) -> Iterable[tuple[str, Any, Any]]:
+def _scores(sample: Sample) -> list[tuple[str, Any, Any]]:
     """Name, value and answer of every score; a score of several values is several scores."""
     scores = sample.get("scores")
-    if not isinstance(scores, dict):
-        return
-    for name, score in scores.items():
+    found: list[tuple[str, Any, Any]] = []
+    for name, score in scores.items() if isinstance(scores, dict) else ():
         value = score.get("value") if isinstance(score, dict) else score
         answer = score.get("answer") if isinstance(score, dict) else None
         if isinstance(value, dict):
-            yield from ((f"{name}.{key}", part, answer) for key, part in value.items())
+            found += [(f"{name}.{key}", part, answer) for key, part in value.items()]
         else:
-            yield str(name), value, answer
+            found.append((str(name), value, answer))
+    return found
 
 
 def _scorer(samples: Sequence[Sample], metric: str | None, path: Path) -> str:
@@ -293,7 +319,7 @@ def _is_named_like_a_log(path: Path) -> bool:
 
 logs = LogReader(
     title="Inspect",
-    order=3,
+    order=4,
     takes=lambda path: _is_named_like_a_log(path) and path.name != "logs.json",
     may_take=_is_named_like_a_log,
     read=read_inspect,

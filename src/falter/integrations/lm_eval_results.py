@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from falter.readers.cells import MISSING, SCORED, UNPARSED, Cells, finite
-from falter.readers.results import Log, LogChoice, LogReader, cells_of, is_chosen
+from falter.readers.cells import MISSING, SCORED, UNPARSED, finite
+from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_chosen
 from falter.readers.tables import json_lines, kind_of, read_json
 from falter.records.errors import TaskError, UnknownName
 
@@ -37,8 +37,8 @@ class _Samples:
     hashes: list[str | None] = field(default_factory=list)
 
 
-def read_lm_eval(paths: Sequence[Path], choice: LogChoice) -> Cells:
-    """The sample files as cells, items paired by `doc_hash`, or by `doc_id` where these differ."""
+def read_lm_eval(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
+    """The sample files as logs, items named by `doc_hash`, or by `doc_id` where these differ."""
     files = [_read_samples(path, choice) for path in paths]
     every_file = [samples for samples, _ in files]
     notes = list(dict.fromkeys(note for _, file_notes in files for note in file_notes))
@@ -53,7 +53,7 @@ def read_lm_eval(paths: Sequence[Path], choice: LogChoice) -> Cells:
         elif any(samples.hashes[:1] != [None] for samples in same):
             tasks = ", ".join(dict.fromkeys(samples.log.task for samples in same))
             notes.append(f"Items of {tasks} are paired by doc_id, because their doc_hash differ.")
-    return cells_of([samples.log for samples in every_file], choice, notes)
+    return [samples.log for samples in every_file], notes
 
 
 def _hashes_name_items(files: Sequence[_Samples]) -> bool:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import floor
 from typing import Any, TypedDict, TypeVar, Unpack, get_args
 
+from falter.records.chats import is_chat, is_json, last_turn, target_texts
 from falter.records.errors import InvalidValue, UnknownName
 from falter.records.interfaces import Parameter, Perturbation, parameter_value
 from falter.records.registry import Registry
 from falter.records.rng import Rng
-from falter.records.types import Prompt, Section, SectionKind, Span
+from falter.records.types import Effect, Prompt, Section, SectionKind, Span
 from falter.text.names import copied_words
 from falter.text.protection import blocked, protect
 from falter.text.spans import Replacement, merged, replace_spans
@@ -126,6 +128,7 @@ class Description(TypedDict, total=False):
     reply_tokens: int
     output_format: str | None
     reasons: bool
+    effect: Effect
 
 
 def summary_of(function: Callable[..., Any]) -> str:
@@ -137,7 +140,8 @@ class Described:
     """The description of a perturbation: name, family, parameters, invariants.
 
     `title` is what people call it, as it stands after "under": `split words`, `a persona in front`.
-    Without one it is the name, with spaces.
+    Without one it is the name, with spaces. With the `effect` "change" it is a control: it changes
+    the meaning, so that the answer has to change.
     """
 
     def __init__(
@@ -156,6 +160,7 @@ class Described:
         reply_tokens: int = 0,
         output_format: str | None = None,
         reasons: bool = False,
+        effect: Effect = "keep",
     ) -> None:
         if reasons and not reply_tokens:
             raise InvalidValue(
@@ -170,6 +175,7 @@ class Described:
         self.languages = None if languages is None else frozenset(languages)
         self.needs_model = False
         self.reply_tokens, self.output_format, self.reasons = reply_tokens, output_format, reasons
+        self.effect = effect
         language = () if self.languages is None else (language_parameter(sorted(self.languages)),)
         self.parameters = (*parameters, *language)
 
@@ -257,7 +263,10 @@ def _dose(places: int, rate: float | None, count: int | None) -> int:
 
 
 class PromptPerturbation(Described):
-    """Changes the prompt as a whole."""
+    """Changes the prompt as a whole.
+
+    Of a conversation it changes the last turn of the user, unless it is for the `whole`.
+    """
 
     def __init__(
         self,
@@ -267,21 +276,24 @@ class PromptPerturbation(Described):
         *,
         eligible: Callable[..., bool] | None = None,
         asks_itself: bool = False,
+        whole: bool = False,
         **described: Unpack[Description],
     ) -> None:
         super().__init__(name, summary, **described)
-        self._change, self._asks_itself = change, asks_itself
+        self._change, self._asks_itself, self._whole = change, asks_itself, whole
         self._eligible = eligible or has_body
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
         full = checked_parameters(self, params)
-        if self._asks_itself or self._eligible(prompt, **full):
-            return self._change(prompt, rng, **full)
+        inner = prompt if self._whole else last_turn_of(prompt)
+        if self._asks_itself or self._eligible(inner, **full):
+            return with_last_turn(prompt, inner, self._change(inner, rng, **full))
         return prompt
 
     def applies(self, prompt: Prompt, **params: Any) -> bool:
         """Whether the prompt has what this changes."""
-        return self._eligible(prompt, **checked_parameters(self, params))
+        inner = prompt if self._whole else last_turn_of(prompt)
+        return self._eligible(inner, **checked_parameters(self, params))
 
 
 def register_all(table: Iterable[Perturbation]) -> None:
@@ -329,6 +341,7 @@ def prompt_perturbation(
     *,
     eligible: Callable[..., bool] | None = None,
     asks_itself: bool = False,
+    whole: bool = False,
     **described: Unpack[Description],
 ) -> Callable[[ChangePrompt], PromptPerturbation]:
     """Register `(prompt, rng, **parameters) -> prompt` as a perturbation.
@@ -338,7 +351,7 @@ def prompt_perturbation(
     all prompts, and gives back those that it cannot change. `reply_tokens`, for perturbations that
     need a written answer, is its length in tokens. `output_format` is the form that the answer
     should have. `reasons` says that the prompt asks for reasoning first, so that a reply is
-    read from its end.
+    read from its end. Of a conversation it gets the last turn of the user, or the `whole`.
     """
 
     def register(change: ChangePrompt) -> PromptPerturbation:
@@ -348,12 +361,37 @@ def prompt_perturbation(
             change,
             eligible=eligible,
             asks_itself=asks_itself,
+            whole=whole,
             **described,
         )
         perturbations.register(name, perturbation)
         return perturbation
 
     return register
+
+
+# Conversations: what changes a whole prompt changes the last turn of the user
+
+
+def last_turn_of(prompt: Prompt) -> Prompt:
+    """The last turn of the user as a prompt by itself; any other prompt as it is."""
+    if not is_chat(prompt.sections):
+        return prompt
+    start, end = last_turn(prompt.sections)
+    opened = prompt.sections[start:end]
+    return prompt.with_sections(tuple(replace(s, opens=False) if s.opens else s for s in opened))
+
+
+def with_last_turn(prompt: Prompt, before: Prompt, after: Prompt) -> Prompt:
+    """The conversation with its last turn as it was changed."""
+    if before is prompt:
+        return after
+    if after == before:
+        return prompt
+    start, end = last_turn(prompt.sections)
+    first, *rest = after.sections
+    new = (replace(first, opens=True), *rest)
+    return after.with_sections((*prompt.sections[:start], *new, *prompt.sections[end:]))
 
 
 # Prompts and their sections
@@ -370,7 +408,9 @@ def with_changes(prompt: Prompt, changes: Mapping[int, Sequence[Replacement]]) -
         return prompt
     sections = list(prompt.sections)
     for at, replacements in changes.items():
-        sections[at] = replace_spans(sections[at], sorted(replacements))
+        new = replace_spans(sections[at], sorted(replacements))
+        if new.kind != "tool" or is_json(new.text):
+            sections[at] = new
     return prompt.with_sections(tuple(sections))
 
 
@@ -395,6 +435,9 @@ def _answers_in(prompt: Prompt, text: str) -> Sequence[Span]:
     """Where the target stands in a text, or an option: whoever copies it must find it whole."""
     if prompt.choices:
         return copied_words(text, prompt.choices, each_word=False)
+    called = target_texts(prompt.target)
+    if called is not None:
+        return copied_words(text, called, each_word=True)
     target = "" if prompt.target is None else str(prompt.target)
     return copied_words(text, (target,), each_word=True)
 

@@ -96,6 +96,7 @@ def _with_character(section: Section, put: str) -> Section:
         text=text,
         protected=section.protected,
         edits=tuple([_one_character_edit(at) for at, _ in places]),
+        opens=section.opens,
     )
 
 

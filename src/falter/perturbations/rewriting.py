@@ -15,7 +15,9 @@ from falter.perturbations.base import (
     Described,
     Description,
     checked_parameters,
+    last_turn_of,
     scope_parameter,
+    with_last_turn,
 )
 from falter.records.errors import UsageError
 from falter.records.ids import digest
@@ -258,7 +260,7 @@ class RewritePerturbation(Described):
     def applies(self, prompt: Prompt, **params: Any) -> bool:
         """Whether the prompt has a text to rewrite."""
         if self._eligible is not None:
-            return self._eligible(prompt, **checked_parameters(self, params))
+            return self._eligible(last_turn_of(prompt), **checked_parameters(self, params))
         return bool(self.texts(prompt, Rng(0), **params))
 
     def bind(self, bank: RewriteBank, draw: int) -> Self:
@@ -268,9 +270,10 @@ class RewritePerturbation(Described):
         return bound
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
-        full = checked_parameters(self, params)
+        full, conversation = checked_parameters(self, params), prompt
+        prompt = last_turn_of(conversation)
         if self._eligible is not None and not self._eligible(prompt, **full):
-            return prompt
+            return conversation
         usual = self.asked(**params)
         answers: tuple[str, ...] = ()
         # A translation may well bring an answer in, and a template is nobody's question.
@@ -284,7 +287,8 @@ class RewritePerturbation(Described):
                 Wanted(perturbation=self, text=text, asked=asked, draw=self._draw, answers=answers)
             )
 
-        return self._change(prompt, rewritten, rng, **full)
+        after = self._change(prompt, rewritten, rng, **full)
+        return with_last_turn(conversation, prompt, after)
 
     def _text_of(self, wanted: Wanted) -> str:
         bank = self._bank

@@ -141,6 +141,7 @@ def _can_reorder(prompt: Prompt, blocks: Sequence[_Block]) -> bool:
     if _counts(prompt):
         return False
     several = any(len(run) > 1 for run in _runs(prompt, blocks))
+    several = several or sum(prompt.sections[b.section].kind == "tool" for b in blocks) > 1
     return several or any(_has_order(node) for block in blocks for _, node in nodes(block.node))
 
 
@@ -218,7 +219,7 @@ _SNAKE = re.compile(r"[a-z][a-z\d]*(?:_[a-z][a-z\d]*)+")
 _CAMEL = re.compile(r"[a-z][a-z\d]*(?:[A-Z][a-z\d]+)+")
 
 
-def _other_name(name: str) -> str | None:
+def other_spelling(name: str) -> str | None:
     if _SNAKE.fullmatch(name):
         head, *rest = name.split("_")
         return head + "".join(map(str.capitalize, rest))
@@ -241,7 +242,7 @@ def _named(block: Node) -> Iterator[str]:
 def _renames(prompt: Prompt, blocks: Sequence[_Block]) -> Mapping[str, str]:
     """Each name with its other spelling; none where one is taken, or where options hold one."""
     names = dict.fromkeys(name for block in blocks for name in _named(block.node))
-    pairs = {name: new for name in names if (new := _other_name(name)) is not None}
+    pairs = {name: new for name in names if (new := other_spelling(name)) is not None}
     every = "\n".join((*(s.text for s in prompt.sections), *_said(prompt)))
     taken = set(re.findall(r"\w+", every))
     fresh = len(set(pairs.values())) == len(pairs) and taken.isdisjoint(pairs.values())
@@ -285,6 +286,9 @@ def _renamed(prompt: Prompt, pairs: Mapping[str, str]) -> Prompt:
 
 def _can_write_anew(prompt: Prompt, way: str) -> bool:
     blocks = _blocks(prompt)
+    offered = [b for b in blocks if prompt.sections[b.section].kind == "tool"]
+    if offered and way in ("draw", "layout") and len(offered) == len(blocks):
+        return way == "draw" and (_can_reorder(prompt, blocks) or _other_stop(blocks) is not None)
     if not blocks or way in ("draw", "layout"):
         return bool(blocks)
     if way == "descriptions":
@@ -294,8 +298,8 @@ def _can_write_anew(prompt: Prompt, way: str) -> bool:
 
 @prompt_perturbation(
     "tool_schema", title="tools described in another layout", family="format", group="input format",
-    scope=("system", "instruction", "input", "document"), parameters=(_TOOL_WAY,),
-    invariants=("choices", "negations"), eligible=_can_write_anew,
+    scope=("system", "instruction", "input", "document", "tool"), whole=True,
+    parameters=(_TOOL_WAY,), invariants=("choices", "negations"), eligible=_can_write_anew,
 )  # fmt: skip
 def tool_schema(prompt: Prompt, rng: Rng, way: str) -> Prompt:
     """Writes the tools that a prompt describes as JSON in another order and layout.
@@ -309,11 +313,14 @@ def tool_schema(prompt: Prompt, rng: Rng, way: str) -> Prompt:
         return _renamed(prompt, _renames(prompt, blocks))
     reorders = way in ("draw", "order") and _can_reorder(prompt, blocks)
     stop = _other_stop(blocks) if way in ("draw", "descriptions") else None
-    if way == "draw" and rng.below(2):
+    only = all(prompt.sections[block.section].kind == "tool" for block in blocks)
+    if way == "draw" and rng.below(2) and (reorders or not only):
         stop = None
     changes: dict[int, list[tuple[int, int, str]]] = {}
     for run in _runs(prompt, blocks):
-        style = _style(prompt, run, way, rng, must=not reorders and stop is None)
+        offered = prompt.sections[run[0].section].kind == "tool"
+        must = not reorders and stop is None
+        style = SPACED if offered else _style(prompt, run, way, rng, must=must)
         nodes = [block.node for block in run]
         if reorders:
             nodes = [_reordered(node, rng) for node in _shuffled(nodes, rng)]
@@ -321,7 +328,20 @@ def tool_schema(prompt: Prompt, rng: Rng, way: str) -> Prompt:
             nodes = [_stopped(node, stop) for node in nodes]
         for block, node in zip(run, nodes, strict=True):
             changes.setdefault(block.section, []).append((*block.span, written(node, style)))
-    return _with_changes(prompt, changes)
+    changed = _with_changes(prompt, changes)
+    return _offered_anew(changed, rng) if reorders else changed
+
+
+def _offered_anew(prompt: Prompt, rng: Rng) -> Prompt:
+    """The tools that a conversation offers, in another order."""
+    at = [n for n, s in enumerate(prompt.sections) if s.kind == "tool" and s.text]
+    if len(at) < 2 or any(prompt.sections[n].protected for n in at):
+        return prompt
+    order = another_order([prompt.sections[n].name for n in at], rng)
+    sections = list(prompt.sections)
+    for place, now in zip(at, order, strict=True):
+        sections[place] = prompt.sections[at[now]]
+    return prompt.with_sections(tuple(sections))
 
 
 def _style(prompt: Prompt, run: Sequence[_Block], way: str, rng: Rng, *, must: bool) -> Style:

@@ -13,7 +13,7 @@ from typing import Any
 from falter.perturbations.base import site_perturbation
 from falter.records.errors import InvalidValue
 from falter.records.types import Span
-from falter.text.meaning import letter_symbols
+from falter.text.meaning import cached_by_text, letter_symbols
 from falter.text.names import common_words, mentioned_words, names
 from falter.text.spans import merged, uncovered
 from falter.text.words import KEPT_LANGUAGES, kept_words, natural_words
@@ -171,17 +171,27 @@ def plain_words(text: str, blocked: Sequence[Span], language: str) -> list[Span]
 
     In French, Italian and Portuguese that includes the word after an elision.
     """
+    return uncovered(_plain_words(text, language), blocked)
+
+
+def _find_plain_words(text: str, language: str) -> Sequence[Span]:
+    """The same, of the whole text."""
     elided = _ELIDED.get(language)
     if elided is not None and ("'" in text or "’" in text):
         text = elided.sub(lambda match: " " * len(match[0]), text)
-    words = natural_words(text, blocked, skipped(language))
+    words = natural_words(text, (), skipped(language))
     return uncovered(words, spelt_spans(text, language)) if words else words
 
 
-def spelt_spans(text: str, language: str) -> Sequence[Span]:
+def _find_spelt_spans(text: str, language: str) -> Sequence[Span]:
     """Where the spelling itself counts: names, and words that are mentioned."""
     name_spans, mentions = names(text, language), mentioned_words(text)
     return merged((*name_spans, *mentions)) if name_spans and mentions else name_spans or mentions
+
+
+# Each recipe of an item asks about the same text.
+_plain_words = cached_by_text(_find_plain_words)
+spelt_spans = cached_by_text(_find_spelt_spans)
 
 
 def long_words(text: str, blocked: Sequence[Span], language: str, least: int = 3) -> list[Span]:

@@ -31,7 +31,7 @@ from falter.records.registry import Registry
 MOST_FILES = 100_000
 READABLE = (
     "a .csv, .tsv or .parquet table of scores, lm-eval's samples_*.jsonl, Inspect's .eval or .json "
-    "logs, a run folder of HELM, DOVE's .parquet or .jsonl, or a folder of these"
+    "logs, promptfoo's .json, a run folder of HELM, DOVE's .parquet or .jsonl, or a folder of these"
 )
 CONDITION_FROM = ("auto", "folder", "task", "model", "args", "file")
 _KINDS = ("folder", "task", "model", "args", "file")
@@ -61,7 +61,7 @@ class LogReader:
     title: str
     order: int
     takes: Callable[[Path], bool]
-    read: Callable[[Sequence[Path], LogChoice], Cells]
+    read: Callable[[Sequence[Path], LogChoice], LogsAndNotes]
     may_take: Callable[[Path], bool] = lambda path: False
     beside_tables: bool = False
 
@@ -83,23 +83,58 @@ def read_results(
 
     Scores that lie elsewhere need a `scale`; names that nearly pair are an error or a note.
     """
-    return check_names(on_scale(_read(paths, columns or ColumnMap(), choice or LogChoice()), scale))
+    [cells] = read_sides([paths], columns, choice, scale)
+    return cells
 
 
-def _read(paths: Sequence[Path], column_map: ColumnMap, choice: LogChoice) -> Cells:
+def read_sides(
+    sides: Sequence[Sequence[Path]],
+    columns: ColumnMap | None = None,
+    choice: LogChoice | None = None,
+    scale: Scale | None = None,
+) -> list[Cells]:
+    """The results of each side as `read_results` reads them, the items named alike in all sides."""
+    columns, choice = columns or ColumnMap(), choice or LogChoice()
+    found = [_files_of(paths) for paths in sides]
+    kinds = dict.fromkeys(kind for kind, _ in found if kind != "table")
+    logs = {}
+    for kind in kinds:
+        _no_columns(columns, kind)
+        reader = next(own for own in log_readers if own.title == kind)
+        logs[kind] = iter(_logs_of(reader, [own for other, own in found if other == kind], choice))
+    read = (
+        read_matrices(files, columns)
+        if kind == "table"
+        else cells_of(*next(logs[kind]), choice=choice)
+        for kind, files in found
+    )
+    return [check_names(on_scale(cells, scale)) for cells in read]
+
+
+def _files_of(paths: Sequence[Path]) -> tuple[str, list[Path]]:
+    """The kind of the files of one side, and the files."""
     if not paths:
         raise UsageError("Nothing to analyse", hint=f"give {READABLE}")
     kinds_and_files = [file for path in paths for file in _files(path)]
-    files = list(dict.fromkeys(file for _, file in kinds_and_files))
     kinds = sorted({kind for kind, _ in kinds_and_files})
     if len(kinds) > 1:
         raise UsageError(
             f"The files are of several kinds: {', '.join(kinds)}", hint="analyse one kind at a time"
         )
-    if kinds == ["table"]:
-        return read_matrices(files, column_map)
-    _no_columns(column_map, kinds[0])
-    return next(own for own in log_readers if own.title == kinds[0]).read(files, choice)
+    return kinds[0], list(dict.fromkeys(file for _, file in kinds_and_files))
+
+
+def _logs_of(
+    reader: LogReader, sides: Sequence[Sequence[Path]], choice: LogChoice
+) -> list[LogsAndNotes]:
+    """The logs of each side. They are read together, since a reader names items by all its files.
+
+    A reader that puts the rows of several files into one log reads each side alone.
+    """
+    logs, notes = reader.read(list(dict.fromkeys(file for own in sides for file in own)), choice)
+    if any(all(log.path not in own for own in sides) for log in logs):
+        return [reader.read(own, choice) for own in sides]
+    return [([log for log in logs if log.path in own], notes) for own in sides]
 
 
 def _no_columns(columns: ColumnMap, kind: str) -> None:
@@ -188,6 +223,9 @@ class Log:
         self.lines.append(line)
 
 
+LogsAndNotes = tuple[list[Log], list[str]]
+
+
 def is_chosen(log: Log, choice: LogChoice) -> bool:
     """Whether the user chose this task and model; both may be patterns."""
     return _matches(log.task, choice.tasks) and _matches(log.model, choice.models)
@@ -197,7 +235,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
     return not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def cells_of(logs: Sequence[Log], choice: LogChoice, notes: Sequence[str]) -> Cells:
+def cells_of(logs: Sequence[Log], notes: Sequence[str], *, choice: LogChoice) -> Cells:
     """All logs as cells. A log is a condition, a model, a task, or one more run of the same."""
     chosen = [log for log in logs if is_chosen(log, choice)]
     if not chosen:

@@ -10,6 +10,7 @@ import gzip
 import io
 import zlib
 from array import array
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
@@ -193,7 +194,7 @@ def _guess(
 ) -> None:
     """Columns with a usual name, for the roles that have none."""
     for role in roles:
-        column = _usual(ROLES[role], [name for name in names if name not in used])
+        column = usual_column(ROLES[role], [name for name in names if name not in used])
         if role not in resolved and column is not None:
             resolved[role] = (column,)
             used.add(column)
@@ -224,7 +225,8 @@ def _named_columns(role: str, texts: Sequence[str], names: Sequence[str]) -> tup
     return tuple(named)
 
 
-def _usual(usual: Sequence[str], names: Sequence[str]) -> str | None:
+def usual_column(usual: Sequence[str], names: Sequence[str]) -> str | None:
+    """The column with the first usual name; case, spaces and dashes are ignored."""
     plain = {name.strip().lower().replace(" ", "_").replace("-", "_"): name for name in names}
     return next((plain[name] for name in usual if name in plain), None)
 
@@ -247,7 +249,7 @@ def column_names(path: Path) -> list[str]:
             names = next(rows, (0, []))[1]
     if not names:
         raise TaskError(f"{path} is empty", hint="the first line names the columns")
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise TaskError(f"{path} has the column '{twice[0]}' twice", hint="rename one of the two")
     return list(names)

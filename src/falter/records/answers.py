@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -79,3 +79,15 @@ class Scored:
 
     text: str
     score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A text with calls of tools: each a mapping with a `name` and its `arguments`.
+
+    >>> Reply("", [{"name": "cancel_order", "arguments": {"order_id": "A-1042"}}]).calls[0]["name"]
+    'cancel_order'
+    """
+
+    text: str = ""
+    calls: Sequence[Mapping[str, Any]] = ()

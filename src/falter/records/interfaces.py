@@ -90,7 +90,7 @@ class Capabilities:
     it can hold a model to a few replies, `reasons` whether the model was asked to think first.
     With `keeps_prefixes` each lane remembers what it read last: prompts that begin alike are then
     sent one after the other. `batches` says whether its provider answers many written requests
-    together, later and for less.
+    together, later and for less. `tools` says whether it takes tools, calls and their results.
     """
 
     generates: bool
@@ -102,6 +102,7 @@ class Capabilities:
     reasons: bool = False
     keeps_prefixes: bool = False
     batches: bool = False
+    tools: bool = False
 
 
 class Client(Protocol):

@@ -119,6 +119,24 @@ class Cost:
     cached_tokens: int = 0
     amount_cached: float | None = None
 
+    def plus(self, other: Cost) -> Cost:
+        """The cost of both, which are of one target."""
+
+        def summed(first: float | None, second: float | None) -> float | None:
+            return None if first is None or second is None else first + second
+
+        return Cost(
+            cells=self.cells + other.cells,
+            calls=self.calls + other.calls,
+            stored=self.stored + other.stored,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            amount=summed(self.amount, other.amount),
+            currency=self.currency,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            amount_cached=summed(self.amount_cached, other.amount_cached),
+        )
+
     def times(self, factor: float) -> Cost:
         """The cost of so many times the items."""
         if factor == 1.0:
@@ -205,7 +223,7 @@ def estimate_cost(
         stored += len(fresh) - len(unanswered)
         calls += len(unanswered)
         for r in (fresh[key] for key in fresh if key in unanswered):
-            text = r.context + "".join([text for _, text in r.messages])
+            text = r.context + "".join([*r.tools, *(text for _, text in r.messages)])
             sent, received = _tokens(r, len(text))
             prompt_tokens += sent
             completion_tokens += received

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from falter.records.chats import result_text
 from falter.records.ids import digest
 from falter.records.types import (
     Edit,
@@ -15,6 +16,7 @@ from falter.records.types import (
     Request,
     Sampling,
     Section,
+    SectionKind,
     Variant,
     Way,
 )
@@ -44,7 +46,9 @@ def _rewritten(section: Section, text: str) -> Section:
 
 
 def _body(sections: Sequence[Section]) -> str:
-    return "".join(s.text for s in sections if s.kind != "system")
+    said = [s for s in sections if s.kind != "system"]
+    texts = [f"\n\n{s.text}" if s.opens else s.text for s in said]
+    return "".join(texts)[2 if said and said[0].opens else 0 :]
 
 
 def plain(prompt: Prompt) -> str:
@@ -60,22 +64,42 @@ def messages(prompt: Prompt) -> tuple[Message, ...]:
     """The prompt as chat messages: a system turn, a pair of turns a demonstration, the item.
 
     A section of the kind `reply` ends a turn of the item: it is what the assistant said then.
+    Sections that open a turn begin one, also a system turn in the middle. Tools are no messages.
     """
-    system: list[str] = []
-    said: list[str] = []
-    turns: list[Message] = []
-    for section in prompt.sections:
-        if section.kind == "system":
-            system.append(section.text)
-        elif section.kind == "reply":
-            turns += [("user", "".join(said)), ("assistant", section.text.strip())]
-            said = []
-        else:
-            said.append(section.text)
-    out: list[Message] = [("system", text)] if (text := "".join(system)) else []
+    system = "".join(s.text for s in prompt.sections if s.kind == "system" and not s.opens)
+    out: list[Message] = [("system", system)] if system else []
     for demonstration in prompt.demonstrations:
         out += [("user", _body(demonstration.sections)), ("assistant", demonstration.answer)]
-    return (*out, *turns, ("user", "".join(said)))
+    turns: list[Message] = []
+    for section in prompt.sections:
+        role, before = _ROLES.get(section.kind, "user"), turns[-1][0] if turns else ""
+        if section.kind == "tool" or (role == "system" and not section.opens):
+            continue
+        if role == "user" and before == "user" and not section.opens:
+            turns[-1] = "user", turns[-1][1] + section.text
+            continue
+        if role == "assistant" and before != "user" and not section.opens:
+            turns.append(("user", ""))
+        turns.append((role, _said(section)))
+    if not turns or turns[-1][0] == "assistant":
+        turns.append(("user", ""))
+    return (*out, *turns)
+
+
+def _said(section: Section) -> str:
+    if section.kind == "result":
+        return result_text(section.name.partition(":")[2], section.text)
+    return section.text.strip() if section.kind == "reply" else section.text
+
+
+_ROLES: dict[SectionKind, str] = {
+    "system": "system", "reply": "assistant", "call": "call", "result": "result",
+}  # fmt: skip
+
+
+def tools(prompt: Prompt) -> tuple[str, ...]:
+    """The tools that are offered, each as one line of JSON."""
+    return tuple(s.text for s in prompt.sections if s.kind == "tool" and s.text)
 
 
 def continuations(prompt: Prompt) -> tuple[str, ...]:
@@ -101,7 +125,9 @@ def request(variant: Variant, model: Model, way: Way, repeat: int) -> Request:
     if way.constrained:
         answers = tuple(prompt.labels) if way.answers is None else way.answers
     seen = [turns, context, options, model.id, decoding, repeat]
-    key = digest("request", *seen, *([] if answers is None else [answers]))
+    seen += [] if answers is None else [answers]
+    offered = tools(prompt)
+    key = digest("request", *seen, *([{"tools": offered}] if offered else []))
     return Request(
         key=key,
         variant=variant,
@@ -112,6 +138,7 @@ def request(variant: Variant, model: Model, way: Way, repeat: int) -> Request:
         context=context,
         continuations=options,
         answers=answers,
+        tools=offered,
     )
 
 

@@ -15,7 +15,7 @@ from falter.records.ids import digest
 
 SectionKind = Literal[
     "system", "instruction", "input", "document", "choices", "output_format", "cue", "added",
-    "reply",
+    "reply", "earlier", "call", "result", "tool",
 ]  # fmt: skip
 VariantStatus = Literal["baseline", "changed", "unchanged", "not_applicable", "no_rewrite"]
 RewriteStatus = Literal["ok", "refused", "empty", "identical", "cut", "broken", "rejected"]
@@ -34,6 +34,7 @@ Choicewise = Literal["text", "label"]
 Asking = Literal["score", "chat", "plain"]
 Span = tuple[int, int]
 Message = tuple[str, str]
+Effect = Literal["keep", "change"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,8 @@ class Section:
     """A piece of a prompt with one role.
 
     `protected` are spans that no perturbation may touch. `edits` lead from the section's original
-    text to this one; a later step of a chain leaves them alone.
+    text to this one; a later step of a chain leaves them alone. `opens`: the section begins a turn
+    of a conversation, also where the turn before has the same role.
     """
 
     name: str
@@ -59,6 +61,10 @@ class Section:
     text: str
     protected: tuple[Span, ...] = ()
     edits: tuple[Edit, ...] = ()
+    opens: bool = False
+
+    def identity(self) -> list[Any]:
+        return [self.name, self.kind, self.text, *([True] if self.opens else [])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +94,9 @@ class Prompt:
 
     `target` is the index of the right choice, or the expected text. `program` is for code: changes
     of the wording leave it alone, changes of the code itself change it too. `schema` is for answers
-    with several parts.
+    with several parts. `renames` leads from the new names of tools and parameters to the old ones.
+    `contrast` is the user's own version of other meaning, as JSON. With `other` the right answer is
+    only known to differ from the one to the clean prompt.
     """
 
     sections: tuple[Section, ...]
@@ -101,6 +109,9 @@ class Prompt:
     target: int | str | None = None
     program: Program | None = None
     schema: AnswerSchema | None = None
+    renames: tuple[tuple[str, str], ...] = ()
+    contrast: str | None = None
+    other: bool = False
 
     def with_sections(self, sections: tuple[Section, ...]) -> Prompt:
         """The prompt with other sections; `dataclasses.replace`, but three times faster."""
@@ -115,12 +126,15 @@ class Prompt:
             target=self.target,
             program=self.program,
             schema=self.schema,
+            renames=self.renames,
+            contrast=self.contrast,
+            other=self.other,
         )
 
     def identity(self) -> list[Any]:
         """What makes two prompts the same prompt, as plain JSON."""
         parts: list[Any] = [
-            [[s.name, s.kind, s.text] for s in self.sections],
+            [s.identity() for s in self.sections],
             [[[s.text for s in d.sections], d.answer] for d in self.demonstrations],
             self.choices,
             self.labels,
@@ -131,6 +145,8 @@ class Prompt:
             parts.append([self.program.prefix, self.program.tests, self.program.entry_point])
         if self.schema is not None:
             parts.append(self.schema.identity())
+        if self.renames or self.other:
+            parts.append({"renames": self.renames, "other": self.other})
         return parts
 
 
@@ -170,14 +186,15 @@ class Sampling:
 class Step:
     """One perturbation of a recipe, with every parameter spelled out.
 
-    `reasons` says that it asks for reasoning before the answer. It is not part of
-    the identity, because name and version imply it.
+    `reasons` says that it asks for reasoning before the answer, `effect` whether it keeps the
+    meaning. They are not part of the identity, because name and version imply them.
     """
 
     name: str
     version: int
     params: Mapping[str, Any] = field(default_factory=dict)
     reasons: bool = False
+    effect: Effect = "keep"
 
     def identity(self) -> list[Any]:
         return [self.name, self.version, dict(self.params)]
@@ -229,6 +246,11 @@ class Recipe:
     def reasons(self) -> bool:
         """Whether it asks for reasoning before the answer."""
         return any(step.reasons for step in self.steps)
+
+    @property
+    def controls(self) -> bool:
+        """Return True if it changes the meaning, so that the answer has to change."""
+        return any(step.effect == "change" for step in self.steps)
 
     @property
     def asks_for_a_reply(self) -> bool:
@@ -299,7 +321,8 @@ class Request:
     """One call: messages to answer, or continuations to score.
 
     With `answers` the model may reply with one of them and nothing else, or with any number where
-    there are none of them; None where it may write what it likes.
+    there are none of them; None where it may write what it likes. `tools` are offered to it, each
+    as one line of JSON.
     """
 
     key: str
@@ -311,6 +334,7 @@ class Request:
     context: str = ""
     continuations: tuple[str, ...] = ()
     answers: tuple[str, ...] | None = None
+    tools: tuple[str, ...] = ()
 
     @property
     def scores(self) -> bool:
@@ -341,11 +365,20 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call of a tool, with its arguments as the model wrote them: JSON, or what should be."""
+
+    name: str
+    arguments: str = "{}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
     """The response to a request key; `failure` is set if nothing usable came back.
 
     `reasoning` is what a model wrote for itself before the text; it is never scored. `value` is a
-    score that came with the answer, from a function that judges itself.
+    score that came with the answer, from a function that judges itself. `calls` are the calls that
+    an API returned as such, beside the text.
     """
 
     key: str
@@ -360,12 +393,13 @@ class Response:
     reasoning: str | None = None
     value: float | None = None
     request_id: str | None = None
+    calls: tuple[Call, ...] = ()
 
     @property
     def ran_out(self) -> bool:
         """Whether the limit was reached before a word of the answer: by reasoning, as a rule."""
-        blank = self.failure is None and not self.scores and not (self.text or "").strip()
-        return blank and self.finish_reason in CUT
+        said = self.scores or self.calls or (self.text or "").strip()
+        return self.failure is None and not said and self.finish_reason in CUT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

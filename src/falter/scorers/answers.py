@@ -16,13 +16,15 @@ from falter.scorers.json_fields import Fields, object_values
 from falter.scorers.reading.answers import read_answer
 from falter.scorers.reading.labels import read_label, read_yes_no
 from falter.scorers.reading.numbers import read_number
+from falter.scorers.reading.places import KNOWN_UNITS, asked_of, stem
 from falter.scorers.replies import final_answer
 from falter.scorers.short_answers import accepted, named, same_answer
 from falter.scorers.structured import entity_match
 
 _LONGEST = 20_000
 _NUMBER = re.compile(r"[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|[-−+]?\.\d+")
-_MEASURED = re.compile(rf"(?:{_NUMBER.pattern})\s?[^\W\d_]{{1,20}}")
+_MEASURED = re.compile(rf"(?:{_NUMBER.pattern})(?:\s?([^\W\d_]{{1,20}}))?")
+_UNIT_BEHIND = re.compile(r"\d\s?([^\W\d_]{1,20}(?:/\w{1,9})?)\W*\Z")
 
 
 def _folded(text: str) -> str:
@@ -93,24 +95,32 @@ class Answer(TextScorer):
             return self.scored(1.0, text.strip(), "stated")
         question, cut = clean_question(case.variant.item), case.response.finish_reason in CUT
         found = read_answer(text, question, cut=cut)
-        if found.answer is None:
+        answer = found.answer
+        if answer is None and all(_MEASURED.fullmatch(target.strip()) for target in targets):
+            number = read_number(text, question, cut=cut).answer
+            measured = (m[0] for m in _MEASURED.finditer(text) if last_number(m[0]) == number)
+            answer = None if number is None else next(measured, format(number, "f"))
+        if answer is None:
             return self.unparsed(found.reason)
-        right = any(same_answer(found.answer, target) for target in targets) or _same_number(
-            found.answer, targets
+        right = any(same_answer(answer, target) for target in targets) or any(
+            _same_number(answer, target, question) for target in targets
         )
-        return self.scored(right, found.answer, found.tier)
+        return self.scored(right, answer, found.tier or "inferred")
 
 
-def _same_number(found: str, targets: Sequence[str]) -> bool:
+def _same_number(found: str, target: str, question: str) -> bool:
     """Return True if the answer gives the number of a target, and no unit that differs.
 
-    A target that is a number alone accepts any unit; one with a unit accepts the number alone.
+    The target's unit, or the one that the question names, may be spelled out: 6 kg is 6 kilograms.
     """
-    bare = [last_number(target) for target in targets if _NUMBER.fullmatch(target.strip())]
-    if bare and read_number(found).answer in bare:
-        return True
-    measured = [last_number(target) for target in targets if _MEASURED.fullmatch(target.strip())]
-    return bool(_NUMBER.fullmatch(found.strip())) and last_number(found) in measured
+    measured = _MEASURED.fullmatch(target.strip())
+    if measured is None or read_number(found).answer != last_number(target):
+        return False
+    behind = _UNIT_BEHIND.search(found)
+    if behind is None or (unit := stem(behind[1])) not in KNOWN_UNITS:
+        return behind is None or not measured[1]
+    wanted = {stem(measured[1])} if measured[1] else asked_of(question).counted & KNOWN_UNITS
+    return not wanted or unit in wanted
 
 
 def last_number(text: str) -> Decimal | None:

@@ -27,6 +27,7 @@ _REFUSALS = frozenset(
 )  # fmt: skip
 CUT_REASON = "the limit of tokens was reached before a whole answer"
 EMPTY_REASON = "the reply is empty"
+CALL_REASON = "a call, not an answer"
 _LONGEST_EXTRACT = 1000  # characters
 
 
@@ -118,6 +119,7 @@ class TextScorer(ABC):
     left them. With `needs_baseline` there is also `case.baseline`, the reply to the clean prompt;
     if there is no such reply, the case is `failed` before `read`. `second_reader` names a scorer
     that reads the same replies more leniently; a report then tells bad reading from wrong answers.
+    With `reads_calls`, `read` also gets replies that are calls and no text.
     `reasoned` is set where a remedy asks every prompt for reasoning; `readings` where others, a
     model or a person, have read some replies.
     """
@@ -131,6 +133,7 @@ class TextScorer(ABC):
     needs_choices: bool = False
     needs_prompt: bool = True
     needs_baseline: bool = False
+    reads_calls: bool = False
     second_reader: str | None = None
     whole_reply: bool = False
     reasoned: bool = False
@@ -160,7 +163,9 @@ class TextScorer(ABC):
             if missing is not None:
                 return self.failed(missing)
         text = case.response.text or ""
-        score = self._answered(text, case) if text.strip() else self.unparsed(EMPTY_REASON)
+        empty = CALL_REASON if case.response.calls else EMPTY_REASON
+        reads = text.strip() or self.reads_calls
+        score = self._answered(text, case) if reads else self.unparsed(empty)
         value = 0.0 if score.outcome == "unparsed" else score.value if self.whole_reply else None
         if value is not None and value < 0.5 and declined(text):
             reason = "the reply declines to answer"

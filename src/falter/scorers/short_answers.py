@@ -37,7 +37,9 @@ def accepted(case: Case) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def aliases(target: str) -> tuple[str, ...]:
-    """The texts and numbers of a target that is a JSON list of them; any other target as it is.
+    """The texts and numbers of a target that is a JSON list of them, or of lists of them.
+
+    Any other target is returned as it is.
 
     >>> aliases('["Holland", "the Netherlands"]')
     ('Holland', 'the Netherlands')
@@ -48,6 +50,7 @@ def aliases(target: str) -> tuple[str, ...]:
         values = json.loads(target, parse_float=str, parse_int=str)
     except (ValueError, RecursionError):
         return (target,)
+    values = [each for value in values for each in (value if isinstance(value, list) else [value])]
     texts = tuple(value for value in values if isinstance(value, str) and value.strip())
     return texts if texts and len(texts) == len(values) else (target,)
 

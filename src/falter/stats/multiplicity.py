@@ -80,17 +80,18 @@ def panels_rejected(p_values: Sequence[float | None], *, level: float = 0.95) ->
 
 
 def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return p-values adjusted for the false discovery rate, for long lists on request.
+    """Return p-values adjusted for the false discovery rate, for long lists.
 
     Of the tests whose adjusted value is at most q, the share q is false on average, where tests
     are independent or positively dependent. None stays None and does not count.
     Source: Benjamini and Hochberg (1995).
     """
-    from scipy.stats import false_discovery_control
-
-    known = [p for p in p_values if p is not None]
-    adjusted = iter(false_discovery_control(known).tolist() if known else ())
-    return [None if p is None else float(next(adjusted)) for p in p_values]
+    known = sorted(p for p in p_values if p is not None)
+    adjusted, least = {}, 1.0
+    for rank in range(len(known), 0, -1):
+        least = min(least, known[rank - 1] * len(known) / rank)
+        adjusted.setdefault(known[rank - 1], least)
+    return [None if p is None else adjusted[p] for p in p_values]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

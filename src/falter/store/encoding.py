@@ -72,11 +72,11 @@ def pack_whole_record(body: bytes) -> bytes:
 
 def _pack_section(section: Section) -> list[Any]:
     packed: list[Any] = [section.name, section.kind, section.text]
-    if section.edits or section.protected:
+    if section.edits or section.protected or section.opens:
         packed.append(_pack_edits(section.edits))
-    if section.protected:
+    if section.protected or section.opens:
         packed.append(section.protected)
-    return packed
+    return [*packed, True] if section.opens else packed
 
 
 def _section(packed: Sequence[Any]) -> Section:
@@ -87,6 +87,7 @@ def _section(packed: Sequence[Any]) -> Section:
         text=text,
         edits=_edits(spans[0]) if spans else (),
         protected=tuple((start, end) for start, end in spans[1]) if len(spans) > 1 else (),
+        opens=len(spans) > 2,
     )
 
 

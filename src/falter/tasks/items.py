@@ -42,8 +42,8 @@ def items_from_rows(
     fields = [name for name in fields if name in names]
     items = [_item(row, number, names, spec, fields, task) for number, row in enumerate(rows, 1)]
     if spec.drop_duplicates:
-        items = _first_of_each(items)
-    _unique(items, spec)
+        items = first_of_each(items)
+    require_unique(items, spec)
     return tuple(items)
 
 
@@ -80,7 +80,9 @@ def _item(
         )
     target: int | str | None = None
     if value is not None:
-        target = gold(value, choices, spec.target_as, where) if choices else _target(value, where)
+        target = (
+            gold(value, choices, spec.target_as, where) if choices else target_text(value, where)
+        )
     key = row.get(spec.key) if spec.key else None
     if spec.key and key in (None, ""):
         raise TaskError(f"{where}: the key '{spec.key}' is empty", hint="every item needs its own")
@@ -98,7 +100,7 @@ def _as_text(value: Any, name: str, where: str) -> str:
     if value is None:
         raise TaskError(f"{where}: the field '{name}' is empty", hint="fill or drop the row")
     if isinstance(value, str):
-        if not _encodable(value):
+        if not encodable(value):
             raise TaskError(
                 f"{where}: the field '{name}' holds half of a surrogate pair",
                 hint="the row is not valid Unicode; repair or drop it",
@@ -111,14 +113,14 @@ def _as_text(value: Any, name: str, where: str) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _target(value: Any, where: str) -> str:
+def target_text(value: Any, where: str) -> str:
     """A right answer as a text; of several that count, their JSON list."""
     if isinstance(value, list) and value and not any(isinstance(v, (list, dict)) for v in value):
         return json.dumps([_as_text(v, "", where) for v in value], ensure_ascii=False)
     return _as_text(value, "", where)
 
 
-def _encodable(text: str) -> bool:
+def encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -217,7 +219,7 @@ def gold(raw: Any, choices: Sequence[str], target_as: TargetAs, where: str) -> i
     return index
 
 
-def _first_of_each(items: Sequence[Item]) -> list[Item]:
+def first_of_each(items: Sequence[Item]) -> list[Item]:
     """The items without later ones that are the same in all that they hold, but for their key."""
     first: dict[str, Item] = {}
     for item in items:
@@ -225,7 +227,7 @@ def _first_of_each(items: Sequence[Item]) -> list[Item]:
     return list(first.values())
 
 
-def _unique(items: Sequence[Item], spec: DataSpec) -> None:
+def require_unique(items: Sequence[Item], spec: DataSpec) -> None:
     rows: dict[str, int] = {}
     for number, item in enumerate(items, 1):
         first = rows.setdefault(item.key, number)

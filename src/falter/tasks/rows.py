@@ -14,13 +14,21 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from falter.records.errors import InvalidValue, MissingExtra, TaskError, UsageError, printable
+from falter.records.errors import (
+    FalterError,
+    InvalidValue,
+    MissingExtra,
+    TaskError,
+    UsageError,
+    printable,
+)
 from falter.records.ids import digest, short
 from falter.records.registry import Registry
+from falter.records.rng import Rng
 
 Row = dict[str, Any]
 MEMORY = "memory:"
@@ -54,7 +62,9 @@ class DataSpec:
 
     `fields` maps placeholders to columns; without it every placeholder is a column's name.
     `choices` is one column that holds a list, or several columns with one option each. Rows that
-    make the same item are an error, or all but the first are dropped.
+    make the same item are an error, or all but the first are dropped. Of conversations
+    `turns` says which turns of the assistant are asked for, `join` and `each` how documents are
+    written.
     """
 
     path: str
@@ -66,6 +76,9 @@ class DataSpec:
     tags: tuple[str, ...] = ()
     split: str = "test"
     drop_duplicates: bool = False
+    turns: Literal["last", "all"] = "last"
+    join: str = "\n\n"
+    each: str = "{text}"
 
 
 def read_rows(path: str | Path) -> list[Row]:
@@ -98,6 +111,33 @@ def read_rows(path: str | Path) -> list[Row]:
             f"The data file {path} has more than {_MOST_ROWS:,} rows", hint="give a part of it"
         )
     return _checked_rows(read, f"The data file {path}", str(path))
+
+
+def sampled_rows(path: str | Path, most: int) -> tuple[list[Row], int]:
+    """Return at most `most` rows of a file, evenly drawn, and how many rows it has.
+
+    Of a JSONL file only the lines that are drawn are parsed: the others are counted. What is wrong
+    with them is found when all rows are read, before a run sends anything.
+    """
+    path = Path(path)
+    lines: list[tuple[int, int]] = []
+    if path.name.removesuffix(".gz").lower().endswith(".jsonl") and path.is_file():
+        text = read_text(path, _LONGEST_LINE)
+        if not text.lstrip().startswith("["):
+            lines = [m.span() for m in _FILLED.finditer(text) if not m[0].isspace()]
+    if len(lines) <= most:
+        rows = read_rows(path)
+        return [rows[n] for n in _evenly(len(rows), most)], len(rows)
+    drawn = "\n".join(text[slice(*lines[n])] for n in _evenly(len(lines), most))
+    return _checked_rows(list(_jsonl(drawn, path)), f"The data file {path}", str(path)), len(lines)
+
+
+def _evenly(count: int, most: int) -> Sequence[int]:
+    """Places of `most` of `count` rows, one drawn in each of as many stretches of equal length."""
+    if count <= most:
+        return range(count)
+    rng, ends = Rng(count), [n * count // most for n in range(most + 1)]
+    return [first + rng.below(end - first) for first, end in pairwise(ends)]
 
 
 def _checked_rows(rows: list[Row], what: str, where: str) -> list[Row]:
@@ -337,6 +377,7 @@ ABOUT = "the rows in memory"
 _OFFERED: dict[str, list[Row]] = {}
 _NOTHING = frozenset({"NAType", "NaTType"})  # what pandas writes for a missing value
 _TARGETS = ("answer", "target", "label")
+_CHATS = ("messages", "conversations", "prompt", "input")
 _FRAMES = ("to_dicts", "to_pylist", "to_dict")  # polars, pyarrow, pandas
 
 
@@ -385,10 +426,40 @@ def source_name(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2]
 
 
-def target_column(path: str) -> str:
-    """The one column of some data that is called like a target; without one an error."""
-    columns = list(rows_at(path)[0])
+def holds_chats(path: str) -> bool:
+    """Return True if a file can be read and its rows are conversations."""
+    try:
+        return chat_column(rows_at(path)) is not None
+    except FalterError:
+        return False
+
+
+def chat_column(rows: Sequence[Row]) -> str | None:
+    """The column that holds conversations; None where there is none."""
+    first = rows[0]
+    named = (c for c in _CHATS if c in first and (c in _CHATS[:2] or lists_turns(first[c])))
+    return next(named, None)
+
+
+def lists_turns(value: Any) -> bool:
+    """Return True for a list of turns, also one written as JSON in a cell."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        with contextlib.suppress(ValueError, RecursionError):
+            value = json.loads(value)
+    turns = value if isinstance(value, list) else []
+    return any(isinstance(t, dict) and ("role" in t or "from" in t) for t in turns)
+
+
+def target_column(path: str) -> str | None:
+    """The one column of some data that is called like a target; without one an error.
+
+    Conversations may do without one.
+    """
+    rows = rows_at(path)
+    columns = list(rows[0])
     likely = [name for name in columns if name.lower() in _TARGETS]
+    if not likely and chat_column(rows) is not None:
+        return None
     if len(likely) != 1:
         shown = ", ".join(columns[:12])
         what = "A list of rows" if in_memory(path) else path

@@ -1,9 +1,9 @@
-"""Data sets that are not here, by their size: enough to plan what an experiment would send.
+"""Data sets by their size: enough to plan what an experiment would send.
 
 A plan needs to know how many items there are and how long they are, not what they say. While
 `sized_by_description` is open, a data set that the hub does not give is replaced by filler text:
-rows about as long as its own are on average, of which a plan looks at some and multiplies. Nothing
-is ever asked of these.
+rows about as long as its own are on average. Of a large file of the user's own some rows are read.
+A plan looks at these and multiplies; nothing is ever asked of them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from importlib import resources
 from typing import Any
 
 from falter.tasks.enterprise_data import read_yaml
+from falter.tasks.rows import Row, in_memory, rows_at, sampled_rows
 
 MOST = 50
-"""Rows of a data set that a plan looks at."""
+"""Rows of filler that a plan looks at."""
+MOST_READ = 2_000
+"""Rows of the user's own file that a plan reads: enough to choose the scorer by their targets."""
 _TEXT = (
     "The report was written in the spring and sent to the office in March. Most of the people who "
     "read it said that it was clear, and a few asked how long the work had taken. "
@@ -34,14 +37,20 @@ _SUMMARY = (
 class Described:
     """The data sets that were replaced while it was open, with the rows that each really has.
 
-    No more than `most` rows of each are filled.
+    No more than `most` rows of each are filled. `read` are the user's own files of which some rows
+    were read: how many, and of how many.
     """
 
     most: int
+    exact: bool = False
     rows: dict[str, int] = field(default_factory=dict)
+    read: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def times(self, task: str) -> float:
         """How many times the items of a task there really are, and 1 for a task that is here."""
+        if task in self.read:
+            read, count = self.read[task]
+            return count / read
         count = self.rows.get(task.partition(":")[0], 0)
         return max(1.0, count / self.most)
 
@@ -50,9 +59,12 @@ _described: ContextVar[Described | None] = ContextVar("described", default=None)
 
 
 @contextmanager
-def sized_by_description() -> Iterator[Described]:
-    """Plan with stand-ins; what it gives says which data sets were replaced."""
-    described = Described(MOST)
+def sized_by_description(exact: bool = False) -> Iterator[Described]:
+    """Plan with stand-ins; what it gives says which data sets were replaced.
+
+    If `exact`, files that are here are read whole.
+    """
+    described = Described(MOST, exact)
     token = _described.set(described)
     try:
         yield described
@@ -68,6 +80,17 @@ def described_rows(name: str) -> list[dict[str, Any]] | None:
     size = sizes()[name]
     described.rows[name] = size["rows"]
     return [_filled(size["row"], n, name) for n in range(min(size["rows"], described.most))]
+
+
+def planned_rows(path: str, task: str) -> list[Row]:
+    """Return the rows of the user's own data; of a large file that is only planned, some."""
+    described = _described.get()
+    if described is None or described.exact or in_memory(path):
+        return rows_at(path)
+    rows, count = sampled_rows(path, MOST_READ)
+    if len(rows) < count:
+        described.read[task] = len(rows), count
+    return rows
 
 
 @cache

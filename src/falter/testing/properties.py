@@ -13,6 +13,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from falter.perturbations.rewriting import RewritePerturbation
@@ -185,10 +186,7 @@ def _promised(perturbation: Perturbation, text: str) -> bool:
 
 
 def _guarded(prompt: Prompt) -> Prompt:
-    sections = tuple(
-        Section(name=s.name, kind=s.kind, text=s.text, protected=((0, len(s.text)),))
-        for s in prompt.sections
-    )
+    sections = tuple(replace(s, protected=((0, len(s.text)),)) for s in prompt.sections)
     return Prompt(sections=sections, choices=prompt.choices, labels=prompt.labels)
 
 

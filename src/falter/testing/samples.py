@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from falter.records.chats import chat_sections
 from falter.records.render import choice_block
 from falter.records.types import Demonstration, Prompt, Section, SectionKind
 
@@ -134,6 +135,75 @@ _ADDRESSES = (
     "{name} in my_file.txt with GPT-4, NASA and camelCase [12], because <b>bold</b> matters."
 )
 
+_LOOK_UP = {
+    "name": "get_invoice",
+    "description": "Look up an invoice by its `number`, as in invoice_number.",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "invoice_number": {"type": "string", "description": "The number on the paper."},
+            "withLines": {"type": "boolean", "default": False},
+        },
+        "required": ["invoice_number"],
+    },
+}
+_CANCEL = {
+    "name": "cancel_order",
+    "description": "Cancel an order that has not shipped",
+    "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}},
+}
+_SYSTEM = {"role": "system", "content": "You help customers. Use get_invoice for bills."}
+_ASK = {"role": "user", "content": "Please cancel order A-1042, which I placed twice. Thanks!"}
+_MADE = {"id": "c1", "name": "get_invoice", "arguments": {"invoice_number": "20931"}}
+_CALLED: tuple[dict[str, object], ...] = (
+    {"role": "user", "content": "What do I owe on invoice 20931, and is it not due yet?"},
+    {"role": "assistant", "content": "I look it up.", "calls": [_MADE]},
+    {"role": "tool", "id": "c1", "content": '{"total": "48.20 EUR"}'},
+)
+_CHUNKS = (
+    Section(name="doc_1", kind="document", text="Lamps may be returned within 30 days."),
+    Section(name="between", kind="instruction", text="\n\n"),
+    Section(name="doc_2", kind="document", text="We ship from Utrecht. The lamps are boxed."),
+)
+_CANCELLED = '[{"name": "cancel_order", "arguments": {"order_id": "A-1042"}}]'
+CHATS: tuple[Sample, ...] = (
+    Sample(name="chat: one turn", prompt=Prompt(sections=chat_sections([_ASK]), target="done")),
+    Sample(
+        name="chat: tools",
+        prompt=Prompt(
+            sections=chat_sections([_SYSTEM, _ASK], [_LOOK_UP, _CANCEL]),
+            target=_CANCELLED,
+            contrast='[{"say": "What is on invoice 7?"}]',
+        ),
+        untouchable=("1042",),
+    ),
+    Sample(
+        name="chat: after a result",
+        prompt=Prompt(
+            sections=chat_sections([_SYSTEM, *_CALLED], [_LOOK_UP, _CANCEL]), target="48.20"
+        ),
+        untouchable=("20931", "48.20"),
+    ),
+    Sample(
+        name="chat: many turns",
+        prompt=Prompt(
+            sections=chat_sections([*_CALLED, _ASK, _SYSTEM, _ASK], [_LOOK_UP, _CANCEL]),
+            target=_CANCELLED,
+        ),
+    ),
+    Sample(
+        name="chat: documents",
+        prompt=Prompt(
+            sections=chat_sections(
+                [{"role": "user", "content": "{documents}\n\nHow long may I keep a lamp?"}],
+                documents=_CHUNKS,
+            ),
+            target="30",
+        ),
+    ),
+    Sample(name="chat: empty", prompt=Prompt(sections=chat_sections([{**_ASK, "content": ""}]))),
+)
+"""Conversations, which every perturbation has to leave whole: turns, links, tools."""
 SAMPLES: tuple[Sample, ...] = (
     Sample(name="prose", prompt=_prompt(_PROSE), untouchable=("not", "all")),
     Sample(name="few-shot", prompt=_shot(_PROSE), untouchable=("not", "all")),
@@ -215,4 +285,5 @@ SAMPLES: tuple[Sample, ...] = (
     Sample(name="empty", prompt=_prompt("")),
     Sample(name="no section", prompt=Prompt(sections=())),
     Sample(name="huge", prompt=_prompt((_PROSE + " " + _MATHS + "\n") * 12)),
+    *CHATS,
 )

@@ -277,12 +277,30 @@ def _spans(text: str, patterns: tuple[str, ...]) -> tuple[Span, ...]:
 
 
 def blocked(section: Section, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
-    """The spans where no step may write: protected ones, the section's own, and earlier edits."""
-    spans = protect(section.text, tuple(patterns))
+    """The spans where no step may write: protected ones, the section's own, and earlier edits.
+
+    Of a tool, all but the words of its descriptions.
+    """
+    tool = section.kind == "tool"
+    spans = (_but_descriptions if tool else protect)(section.text, tuple(patterns))
     if not section.protected and not section.edits:
         return spans
     earlier = ((edit.new_start, edit.new_end) for edit in section.edits)
     return merged((*spans, *section.protected, *earlier))
+
+
+_DESCRIPTION = late_regex(r'(?<="description": ")(?:[^"\\]|\\.)*(?=")')
+_ESCAPE = late_regex(r"\\.")
+
+
+def _but_descriptions(text: str, patterns: tuple[str, ...]) -> tuple[Span, ...]:
+    spans, end = list[Span](), 0
+    for match in _DESCRIPTION.finditer(text):
+        at, words = match.start(), match[0]
+        inner = (*protect(words, patterns), *(m.span() for m in _ESCAPE.finditer(words)))
+        spans += [(end, at), *((at + a, at + b) for a, b in inner)]
+        end = match.end()
+    return merged([*spans, (end, len(text))])
 
 
 def _spans_of(family: Family, text: str) -> Iterable[Span]:

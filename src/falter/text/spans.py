@@ -91,6 +91,7 @@ def replace_spans(section: Section, replacements: Sequence[Replacement]) -> Sect
         text=replaced(section.text, clean),
         protected=protected,
         edits=tuple(edits),
+        opens=section.opens,
     )
 
 

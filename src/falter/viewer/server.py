@@ -43,8 +43,12 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Viewer:
     """What answers the page's requests."""
 
-    def __init__(self, source: Source, kept: Mapping[str, Lines] | None = None) -> None:
-        self._source, self._kept = source, kept or {}
+    _source: Source
+
+    def __init__(
+        self, source: Source | Awaitable[Source], kept: Mapping[str, Lines] | None = None
+    ) -> None:
+        self._coming, self._kept = asyncio.ensure_future(_given(source)), kept or {}
         self.token = secrets.token_urlsafe(24)
         self.port = 0
         self._followers: set[asyncio.Queue[bytes]] = set()
@@ -83,6 +87,8 @@ class Viewer:
         """Refuse what does not come from this page, in this browser, by its reader."""
         fault = self._fault(request)
         try:
+            if not fault and request.path.startswith("/api/"):
+                self._source = await asyncio.shield(self._coming)
             response = _refusal(fault) if fault else await handler(request)
         except web.HTTPException as error:
             response = web.Response(status=error.status, text=error.reason)
@@ -101,7 +107,7 @@ class Viewer:
             return "the request comes from another site"
         if request.path.startswith("/api/"):
             token = request.headers.get(TOKEN_HEADER, "")
-            if not secrets.compare_digest(token.encode(), self.token.encode()):
+            if not secrets.compare_digest(ascii(token), ascii(self.token)):
                 return "the token is missing or wrong; open the address that 'falter view' printed"
         return ""
 
@@ -220,6 +226,10 @@ def _events(arrivals: Sequence[Arrivals] | None) -> list[bytes]:
     return [b"event: cells\ndata: " + orjson.dumps(a._asdict()) + b"\n\n" for a in arrivals]
 
 
+async def _given(source: Source | Awaitable[Source]) -> Source:
+    return await source if isinstance(source, Awaitable) else source
+
+
 def _json(value: Any) -> web.Response:
     body = orjson.dumps(value, default=str)
     return web.Response(body=body, content_type="application/json")
@@ -231,9 +241,15 @@ def _refusal(reason: str) -> web.Response:
 
 @contextlib.asynccontextmanager
 async def served(
-    source: Source, kept: Mapping[str, Lines] | None = None, *, port: int = 0
+    source: Source | Awaitable[Source],
+    kept: Mapping[str, Lines] | None = None,
+    *,
+    port: int = 0,
 ) -> AsyncIterator[Viewer]:
-    """The viewer while it is served; port 0 is a free one that the system chooses."""
+    """The viewer while it is served; port 0 is a free one that the system chooses.
+
+    A source may still be read when the page is opened: what the page asks waits for it.
+    """
     viewer = Viewer(source, kept)
     runner = web.AppRunner(viewer.app(), access_log=None, logger=_LOG, shutdown_timeout=0.5)
     await runner.setup()

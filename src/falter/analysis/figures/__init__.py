@@ -14,6 +14,7 @@ _MAIN = (
     ANSWER,
     "overview",
     "headline",
+    "keeps",
     "drops",
     "accuracies",
     "read",
@@ -36,15 +37,21 @@ def analysis_figures(analysis: Analysis) -> tuple[Figure, ...]:
     if not analysis.panels:
         text = "The run has no panel: no model was asked on any task."
         return (Statement(name="nothing", title="Nothing to show", text=(text,), kind="warning"),)
-    return (
+    answer, panels = (
         answer_figure([("", analysis)]),
-        *overview(analysis),
-        *drops_at_once([("", analysis)]),
-        *(
+        [
             figure
             for place, panel in enumerate(analysis.panels, start=1)
             for figure in panel_figures(panel, analysis, place)
-        ),
+        ],
+    )
+    if all(panel.counts.hold_no_answer for panel in analysis.panels):
+        return (answer, *panels)
+    return (
+        answer,
+        *overview(analysis),
+        *drops_at_once([("", analysis)]),
+        *panels,
         *across_figures(analysis),
         *meaning_losses(analysis.meaning),
         *meaning_grid(analysis.meaning),

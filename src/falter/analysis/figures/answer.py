@@ -5,17 +5,19 @@ Every sentence repeats what verdicts, intervals and counts say, with their numbe
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 
 from falter.analysis.figures.next_steps import next_steps
+from falter.analysis.keeping_words import keeping_sentence
 from falter.analysis.notes import MUCH_UNREAD
 from falter.analysis.results import Analysis, Counts, PanelResult, RecipeParts, RecipeResult
 from falter.analysis.sentences import (
+    any_recipe,
     are,
     at_most,
+    command,
     drop_of,
     left_out,
     level_of,
@@ -36,8 +38,8 @@ from falter.analysis.sentences import (
 )
 from falter.records import numbers as n
 from falter.records.figures import Statement, Verdict
-from falter.records.ids import short
 from falter.records.types import Estimate
+from falter.scorers.calls import compares_with_clean
 from falter.stats.multiplicity import panels_rejected
 
 ANSWER = "answer"
@@ -93,13 +95,22 @@ def _lines(named: Named, analysis: Analysis) -> Iterator[str]:
     evidence = f"{_noise(panels)} {_evidence(counts, analysis.unparsed)}"
     if counts.hold_no_answer or counts.mostly_failed:
         yield _nothing_to_conclude(counts)
-        yield " ".join((evidence, *next_steps(panels, counts, analysis)))
+        about = (evidence,) if counts.mostly_failed else ()
+        yield " ".join((*about, *next_steps(panels, counts, analysis)))
         return
     finding = _panel(panels[0], analysis.level) if len(panels) == 1 else _several(named)
-    yield " ".join((*_unfinished(counts), *_doubts(panels, analysis), *finding))
+    if all(p.keeping is not None and _says_no_more(p) for p in panels):
+        finding = iter(())
+    two = [keeping_sentence(title, p) for title, p in named[:MOST_PANELS] if p.keeping is not None]
+    yield " ".join((*_unfinished(counts), *two, *_doubts(panels, analysis), *finding))
     limits = _limits if len(panels) == 1 else _limits_of_several
     yield " ".join(limits(panels, analysis.level))
     yield " ".join((evidence, *next_steps(panels, counts, analysis)))
+
+
+def _says_no_more(panel: PanelResult) -> bool:
+    """Return True if the drops add nothing to the answers kept and the meanings noticed."""
+    return compares_with_clean(panel.panel.scorer) or _kind(panel) == "open"
 
 
 def _nothing_to_conclude(counts: Counts) -> str:
@@ -141,17 +152,17 @@ def _doubts(panels: Sequence[PanelResult], analysis: Analysis) -> Iterator[str]:
             answers=noun(answers, "response"),
             share=n.percent(different / answers),
             verdicts=f", with another verdict on {listed_bounded(names)}" if names else "",
-            command=f"'falter rescore {short(analysis.run)} --scorer {shlex.quote(reader)}'",
+            command=command(analysis, "rescore", "--scorer", reader),
         )
     counts = _sum(panel.counts for panel in panels)
     other = "counted as wrong" if analysis.unparsed == EXCLUDED else "left out"
     readings = {
-        "stated": f"Without the {noun(counts.inferred, 'answer')} inferred from prose",
+        "stated": f"Without the {noun(counts.inferred, 'answer')} taken out of sentences",
         "read": f"With the {noun(counts.unreadable, 'response')} that could not be read {other}",
     }
     for name, reading in readings.items():
         recipes = dict.fromkeys(label for panel in panels for label in getattr(panel, name))
-        if recipes:
+        if recipes and not (doubted and name == "read"):  # the second reader speaks of the same
             yield sentence("answer.doubt", reading=reading, names=listed_bounded(list(recipes)))
 
 
@@ -167,11 +178,13 @@ def _panel(panel: PanelResult, level: float) -> Iterator[str]:
     if not panel.recipes:
         yield sentence("answer.no_recipe", subject=subject)
         return
+    lost, gained = of_verdict(panel, "degraded"), of_verdict(panel, "improved")
     if value == 0.0:
-        yield sentence("answer.none_right")
+        yield sentence("answer.none_right", subject=subject)
+        if not lost and not gained:
+            return
     elif value is not None and panel.at_chance:
         yield sentence("answer.at_chance")
-    lost, gained = of_verdict(panel, "degraded"), of_verdict(panel, "improved")
     if lost:
         yield moved(subject, "loses", lost, panel)
     if gained:
@@ -192,7 +205,12 @@ def _panel(panel: PanelResult, level: float) -> Iterator[str]:
         )
     else:
         bound = _bound(panel, level)
-        yield sentence("answer.nothing", subject=subject, bound=f" {bound}" if bound else "")
+        yield sentence(
+            "answer.nothing",
+            subject=subject,
+            recipes=any_recipe(len(panel.recipes)),
+            bound=f" {bound}" if bound else "",
+        )
 
 
 def _bound(panel: PanelResult, level: float) -> str:
@@ -205,7 +223,10 @@ def _limits(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
     (panel,) = panels
     if panel.has_no_baseline or not panel.recipes:
         return
-    if of_verdict(panel, "degraded") or of_verdict(panel, "improved"):
+    moves = of_verdict(panel, "degraded") or of_verdict(panel, "improved")
+    if panel.baseline.value == 0.0 and not moves:
+        return
+    if moves:
         yield _how_sure(panel, level)
     elif of_verdict(panel, "equivalent") or moves_on_average(panel):
         yield _bound(panel, level)
@@ -280,9 +301,11 @@ def _where_points_went(panel: PanelResult) -> Iterator[str]:
 
 def points_went(recipe: RecipeResult, parts: RecipeParts, panel: PanelResult) -> str:
     """Name the parts of one loss; the wording is acquitted only by a part that is shown."""
-    split = parts.split
+    split, second = parts.split, panel.second_reading
     about = {"points": size(drop_of(recipe)), "name": names_of([recipe], panel)}
     if _shown(split.wording):
+        if second is not None and recipe.label in second.recipes:
+            return sentence("answer.by_reader", reader=second.reader, **about)
         state = next((s for s in _BECAUSE if _shown(split.unrecovered[s])), None)
         because = ""
         if state is not None:
@@ -293,7 +316,8 @@ def points_went(recipe: RecipeResult, parts: RecipeParts, panel: PanelResult) ->
             )
         part = _share(split.wording, recipe.drop)
         part = part[0].upper() + part[1:]
-        return sentence("answer.wording", part=part, because=because, **about)
+        unsure = "" if panel.noise_floor else sentence("answer.not_asked_again")
+        return sentence("answer.wording", part=part, unsure=unsure, because=because, **about)
     if split.blamed is not None:
         part = size_at_least(getattr(split, split.blamed).low)
         return sentence("answer.blamed", part=part, kind=_KINDS[split.blamed], **about)

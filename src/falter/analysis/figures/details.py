@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from falter.analysis.figures.answer import points_went
 from falter.analysis.meaning_checks import MEANING_CHECKS
-from falter.analysis.results import Meaning, NotAsked, PanelResult, RecipeParts
+from falter.analysis.results import Meaning, NotAsked, PanelResult, RecipeParts, RecipeResult
 from falter.measures.drop_decomposition import BLAMES
 from falter.records import numbers as n
 from falter.records.figures import (
@@ -20,6 +20,7 @@ from falter.records.figures import (
     grid,
 )
 from falter.records.types import Estimate
+from falter.stats.multiplicity import benjamini_hochberg
 
 PARTS = "parts"
 _NAMES = (*BLAMES, "wording")
@@ -45,7 +46,7 @@ def parts_figures(panel: PanelResult) -> Iterator[Figure]:
     yield Breakdown(
         name=PARTS,
         title="Where did the points go?",
-        text=(*(points_went(recipes[p.label], p, panel) for p in lost), _about(split)),
+        text=(*(points_went(recipes[p.label], p, panel) for p in lost), _about(panel)),
         whole="drop",
         of="recipe",
         parts=_NAMES,
@@ -59,30 +60,37 @@ def parts_figures(panel: PanelResult) -> Iterator[Figure]:
             Column(name="Churn ratio", unit="coefficient",
                    about="what turns under the recipe for each that turns when asked again"),
         ),
-        rows=tuple(_row(parts, recipes[parts.label].everyday) for parts in split),
+        rows=tuple(_row(parts, recipes[parts.label]) for parts in split),
         folded=not lost,
     )  # fmt: skip
 
 
-def _about(split: Sequence[RecipeParts]) -> str:
-    """What the parts are; who read again."""
-    reader = split[0].reader
-    reading = f"right answers that only {reader} finds in them" if reader else "no second reader"
+def _about(panel: PanelResult) -> str:
+    """What the parts are; who read again, and what these parts leave as it was scored."""
+    again = panel.second_reading
+    reading = f"right answers that only {again.reader} finds in them" if again else "no reader"
+    scored = "" if again is None or not again.matters else (
+        f" The parts take the {n.whole(again.different)} replies that {again.reader} would judge "
+        "otherwise as they were scored, unless they were unread."
+    )  # fmt: skip
     return (
         "Replies without a usable answer count as wrong, and every answer as it was served. "
         f"Reading: {reading}. Meaning: what items whose changed prompt fails a check of its "
         "meaning add. Serving: what items answered by another server or model version than their "
         "clean prompt add. Wording: the drop of all other items, with refused and cut off replies."
+        f"{scored}"
     )
 
 
-def _row(parts: RecipeParts, everyday: str) -> BreakdownRow:
+def _row(parts: RecipeParts, recipe: RecipeResult) -> BreakdownRow:
     split, churn = parts.split, parts.churn
     states = (split.states[name] for name in _STATES)
+    # The same number has the same interval everywhere; without unread answers it is another.
+    same = recipe.together.value == split.drop.value
     return BreakdownRow(
         label=parts.label,
-        everyday=everyday,
-        whole=split.drop,
+        everyday=recipe.everyday,
+        whole=recipe.together if same else split.drop,
         parts=split.parts,
         cells=(*states, *split.corrected, churn.lost, churn.gained, churn.again, churn.ratio),
         lines=tuple(filter(None, (_corrected(parts), _turned(parts)))),
@@ -98,8 +106,7 @@ def _corrected(parts: RecipeParts) -> str:
     done = [f"{name} {n.whole(count)}" for name, _, count in named if count]
     sentences = [
         f"Items corrected: {', '.join(done)}." if done else "",
-        f"Nothing to correct: {', '.join(idle)}." if idle and done else "",
-        "Nothing to correct." if idle and not done else "",
+        f"No item to correct: {', '.join(idle)}." if idle else "",
         f"Not looked at, so part of wording: {', '.join(unknown)}." if unknown else "",
     ]
     return " ".join(filter(None, sentences))
@@ -293,6 +300,9 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
         return
     worst = "at worst, whatever the missing answers are"
     missing, two_tests = "With what is missing", "of two one-sided tests, for all together"
+    discoveries = "of the recipes with a q up to this one, the share that costs or gains nothing"
+    labels, own = zip(*((r.label, r.drop.p_value) for r in panel.recipes), strict=True)
+    q_values = dict(zip(labels, benjamini_hochberg(own), strict=True))
     yield grid(
         panel.recipes,
         (Column(name="Recipe"), lambda r: r.name),
@@ -301,6 +311,7 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
             lambda r: panel.worst if r is panel.largest else None,
         ),
         (Column(name="p, equivalence", about=two_tests), lambda r: _equivalence(r.p_equivalent)),
+        (Column(name="q", unit="p", about=discoveries), lambda r: q_values[r.label]),
         (
             Column(name="at least", unit="points", over=missing, about=worst),
             lambda r: r.bounds.low if r.bounds else None,
@@ -314,7 +325,9 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
         title="What stands behind the verdicts",
         text=(
             "The largest of several drops is too large, because it was picked for its size. It is "
-            "drawn towards the mean of all here (James and Stein), as it is likely to be.",
+            "drawn towards the mean of all here (James and Stein), as it is likely to be. For a "
+            "long list there is q beside p: it bounds the share of false discoveries (Benjamini "
+            "and Hochberg) instead of the chance of any, and no verdict reads it.",
         ),
         folded=True,
     )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from falter.analysis.notes import MUCH_UNREAD
 from falter.analysis.results import Analysis, Counts, PanelResult
-from falter.analysis.sentences import drop_of, noun, of_verdict, sentence, within
+from falter.analysis.sentences import command, drop_of, noun, of_verdict, sentence, within
 from falter.stats.goals import DropPrecision
 from falter.stats.sample_size import sample_size
 
@@ -20,6 +19,7 @@ def next_steps(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis
     if (
         counts.scored
         and not counts.mostly_failed
+        and not all(panel.baseline.value == 0.0 for panel in panels)
         and (wanted := _items_for(panels, analysis.level))
     ):
         width, count = wanted
@@ -28,25 +28,34 @@ def next_steps(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis
         items = noun(count, "item")
         items += " of each task" if len({panel.panel.task for panel in panels}) > 1 else ""
         more = sentence("answer.next_items", margin=within(width), drops=drops, items=items)
-    steps = [part for part in (_step(panels, counts, stored=analysis.stored), more) if part]
+    steps = [part for part in (_step(panels, counts, analysis), more) if part]
     if steps:
         yield sentence("answer.next", steps="; ".join(steps))
 
 
-def _step(panels: Sequence[PanelResult], counts: Counts, *, stored: bool) -> str:
+def _step(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis) -> str:
     """The most urgent step; commands only for runs that falter stored."""
+    stored = analysis.store is not None
+
+    def shown(name: str, *options: str) -> str:
+        return sentence(name, command=command(analysis, "answers", *options)) if stored else ""
+
     lost = [(drop_of(r), r.label) for panel in panels for r in of_verdict(panel, "degraded")]
     if counts.missing or counts.mostly_failed or _missing_matters(panels):
         return sentence("answer.next_missing" if stored else "answer.next_missing_elsewhere")
+    if counts.hold_no_answer and counts.empty == counts.answers:
+        return sentence("answer.next_empty")
     if counts.unreadable > MUCH_UNREAD * counts.answers and stored:
-        return sentence("answer.next_unread")
+        return shown("answer.next_unread", "--unparsed")
     if all(panel.baseline.value == 0.0 for panel in panels):
-        return sentence("answer.next_none_right") if stored else ""
+        return shown("answer.next_none_right")
     if all(panel.at_chance for panel in panels):
         return sentence("answer.next_easier")
+    if not any(r.together.low is not None for panel in panels for r in panel.recipes):
+        few = any(panel.baseline.clusters for panel in panels)
+        return sentence("answer.next_clusters" if few else "answer.next_more")
     if lost:
-        recipe = shlex.quote(max(lost)[1])
-        return sentence("answer.next_lost", recipe=recipe) if stored else ""
+        return shown("answer.next_lost", "--lost", "--recipe", max(lost)[1])
     if all(panel.baseline.value == 1.0 for panel in panels):
         return sentence("answer.next_harder")
     return ""

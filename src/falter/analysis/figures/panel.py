@@ -95,25 +95,70 @@ def overview(analysis: Analysis) -> tuple[Figure, ...]:
 def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterator[Figure]:
     """Everything about one panel. Where there are several, its number ends every name."""
     alone = len(analysis.panels) == 1
+    counted = (*_read(panel), *_failed(panel), *_notes(panel))
+    if panel.counts.mostly_failed:  # counts alone: no estimate has a value
+        for figure in (*(() if alone else (answer_of_panel(panel, analysis),)), *counted):
+            yield figure if alone else _in_section(figure, panel.title, place)
+        return
     shown = (
         *(() if alone else (answer_of_panel(panel, analysis),)),
+        *_keeping(panel),
         *(_accuracies(panel) if panel.has_no_baseline else _drops(panel, analysis)),
         *parts_figures(panel),
         *_examples(panel),
     )
     asked = not_asked_figures(panel)
-    numbers = (_headline(panel), *asked, *_read(panel), *_failed(panel), *_notes(panel))
+    numbers = (_headline(panel), *asked, *counted)
     details = (
         *(replace(figure, folded=True) for figure in _variance(panel)),
         *_recipes(panel),
         *verdict_figures(panel),
     )
+    if panel.counts.hold_no_answer:
+        shown, numbers, details = shown[: not alone], (*_read(panel), *_failed(panel)), ()
     for section, figures in (("", shown), (NUMBERS, numbers), (DETAILS, details)):
         for figure in figures:
             if alone:
                 yield replace(figure, section=section)
             else:
-                yield replace(figure, name=f"{figure.name}-{place}", section=panel.title)
+                yield _in_section(figure, panel.title, place)
+
+
+def _in_section(figure: Figure, title: str, place: int) -> Figure:
+    return replace(figure, name=f"{figure.name}-{place}", section=title)
+
+
+def _keeping(panel: PanelResult) -> tuple[Grid, ...]:
+    """How many answers each harmless change keeps, and how many notice each changed meaning."""
+    if panel.keeping is None or not panel.keeping.conditions:
+        return ()
+    return (
+        grid(
+            panel.keeping.conditions,
+            (Column(name="Change"), lambda c: c.label),
+            (Column(name="Meaning"), lambda c: "changed" if c.control else "kept"),
+            (Column(name="Items", unit="count"), lambda c: c.items),
+            (
+                Column(
+                    name="Kept, %",
+                    unit="percent",
+                    about="the answer or its score is the clean one's",
+                ),
+                lambda c: None if c.control else c.share,
+            ),
+            (
+                Column(
+                    name="Noticed, %",
+                    unit="percent",
+                    about="the answer is the new right one, or another one",
+                ),
+                lambda c: c.share if c.control else None,
+            ),
+            name="keeps",
+            title="Answers kept, and meanings noticed",
+            labels=2,
+        ),
+    )
 
 
 def _headline(panel: PanelResult) -> Headline:
@@ -142,6 +187,9 @@ def _headline(panel: PanelResult) -> Headline:
                    about=f"points, over {'these' if count != 1 else 'the one'} "
                    f"recipe{'s' if count != 1 else ''}"),
         *like_these,
+        *([HeadNumber(label="Nine of ten prompts", estimate=panel.quantile, unit="points",
+                      about="points at most, if the recipes are a sample of prompts")]
+          if panel.quantile else []),
         HeadNumber(label="Prompt share", estimate=panel.prompt_share.share, unit="percent",
                    about=f"of the variance between answers comes from the "
                    f"{panel.prompt_share.label}, the rest from the item"),
@@ -163,8 +211,8 @@ def _headline(panel: PanelResult) -> Headline:
     more = len(panel.served_by) - 5
     facts = [
         f"scorer {panel.panel.scorer}",
-        f"{n.whole(panel.items)} items",
-        f"{n.whole(panel.counts.cells)} cells",
+        noun(panel.items, "item"),
+        noun(panel.counts.cells, "cell"),
         *([f"served by {served}{f' and {more} more' if more > 0 else ''}"] if served else []),
     ]
     return Headline(
@@ -209,7 +257,7 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
     averages.sort(key=lambda group: -_size(group.drop))
     rows += [_forest_row(f"mean of {group.group}", "group", group.drop) for group in averages]
     rows.append(_forest_row(ALL, "total", panel.micro))
-    if len(panel.groups) > 1:
+    if len({len(group.recipes) for group in panel.groups}) > 1:  # else it is that of all recipes
         rows.append(_forest_row("mean of groups", "total", panel.macro))
     yield Forest(
         name="drops",

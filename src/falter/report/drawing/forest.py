@@ -180,7 +180,8 @@ def _legend(figure: Forest) -> Html:
         *([(bar + dot, "same", "the same within the margin")]
           if "equivalent" in verdicts else []),
         *([(bar + dot, "open", "undecided")] if "undecided" in verdicts else []),
-        *([(diamond, "open", "average of several")] if kinds - {"member"} else []),
+        *([(diamond, "open", "average (filled: that of all recipes excludes zero)")]
+          if kinds - {"member"} else []),
         *([(line, "open", "average of all")] if "total" in kinds else []),
     ]  # fmt: skip
     return tag(

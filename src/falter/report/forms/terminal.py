@@ -164,7 +164,7 @@ def _foot(study: Study, out: Printer) -> None:
     out.prose(
         "Drops are in points, + is worse; brackets contain intervals over items. p is adjusted for "
         "all recipes of a panel. ● worse or better, ◎ the same within the margin, ○ undecided, "
-        "◆ ◇ averages.",
+        "◆ ◇ averages (◆ where that of all recipes excludes zero).",
         "dim",
     )
     if not study.protocol:

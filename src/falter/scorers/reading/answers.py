@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.candidates import CORRECTED, DOUBT
@@ -15,47 +15,36 @@ from falter.scorers.reading.phrases import Row, all_stop_words, refusal_at, tag_
 from falter.scorers.reading.reading import Reading
 from falter.text.words import sentences
 
-MAX_WORDS = 12  # of an answer
+MAX_WORDS = 8  # of an answer
 MAX_SPAN = 400  # characters behind a mark, and of a sentence, that are looked at
 _COUNTS = late_regex(
     r"\b(?:how (?:many|much|old|tall|long|far|high)|(?:what|which) year|wie ?viele?|combien"
-    r"|cu[aá]nt[oa]s"
-    r"|quant[ioae]s?|hoeveel)\b",
+    r"|cu[aá]nt[oa]s|quant[ioae]s?|hoeveel)\b",
     re.IGNORECASE,
 )
-_POLAR = late_regex(
-    r"\W*(?:is|are|was|were|do|does|did|can|could|has|have|had|will|would|should|ist|sind|hat|kann|est|es"
-    r"|está|è|é|heeft|kan)\b",
-    re.IGNORECASE,
-)
-_SAID = late_regex(r"(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não)\b(?=[,.!–—])", re.IGNORECASE)
 _ALONE = 6  # words of a reply that is its own answer, without a verb of its own
 _QUESTION_END = 1_000
 _EDGES = " \t\r\n\"'“”‘’«»„`*_.,;:!。、()[]"
 _MARK = re.compile(r"a(?:[ (][wdvae]){0,6}?(?:[ ,][ij](?:[ ][sd](?=[ ,:]))?|[:>-])")
 _REASON = late_regex(
-    r",? (?:because|since|which|who|where|while|whereas|although|though|as (?:it|the|this"
-    r"|they)|so that|but|due to"
-    r"|according to|weil|denn|da (?:es|der|die)|welche[rs]?|car|parce que|puisque|qui|porque"
-    r"|ya que|que|perché"
-    r"|poiché|want|omdat|pois|already|known for|known as|followed by|rather than|not)\b.*"
-    r"|[,;(–—] ?.*|\s-\s.*",
+    r",? (?:because|since|which|who|where|while|whereas|although|though|as (?:it|the|this|they)"
+    r"|so that|but|due to|according to|weil|denn|da (?:es|der|die)|welche[rs]?|car|parce que"
+    r"|puisque|qui|porque|ya que|que|perché|poiché|want|omdat|pois|already|known for|known as"
+    r"|followed by|rather than|not)\b.*|[,;(–—] ?.*|\s-\s.*",
     re.IGNORECASE | re.DOTALL,
 )
 _POLITE = late_regex(
     r"\A(?:sure|certainly|of course|okay|ok|absolutely|great question|good question|gerne?"
-    r"|natürlich|bien sûr|claro"
-    r"|certo)[^\w\n]*?[,!.:](?:\s+here(?:'s| is)[^\n:]{0,40}:)?\s+",
+    r"|natürlich|bien sûr|claro|certo)[^\w\n]*?[,!.:](?:\s+here(?:'s| is)[^\n:]{0,40}:)?\s+",
     re.IGNORECASE,
 )
 _LEAD = late_regex(
-    r"\A(?:(?:it|this|that|he|she|they)"
-    r"(?:'s| is| was| are| were| would be)(?: called| named| known as)?|(?:i|we) (?:think|believe"
-    r"|would say)(?: it(?:'s| is| was))?"
-    r"|i'd say|es ist|das ist"
-    r"|c'est|es|è|é|het is|dat is|これは|それは)\s+",
+    r"\A(?:(?:it|this|that|he|she|they)(?:'s| is| was| are| were| would be)(?: called| named"
+    r"| known as)?|(?:i|we) (?:think|believe|would say)(?: it(?:'s| is| was))?|i'd say|es ist"
+    r"|das ist|c'est|es|è|é|het is|dat is|これは|それは)\s+",
     re.IGNORECASE,
 )
+_PRONOUN = late_regex(r"\A(?:it|he|she|they|this|that|there|i|we|you)['’\s]", re.IGNORECASE)
 _BY = late_regex(
     r"(?<=\s)(?:by|von|durch|par|por|da|dal|door|pelo|pela)\s+(?:the |der |den |le |la |el |il )?",
     re.IGNORECASE,
@@ -64,6 +53,7 @@ _PASSIVE = late_regex(
     r"\b(?:was|were|is|are|been|wurden?|worden|fue|fueron|est|sont|été|è|stat[oa]|foi|werd|werden)\b",
     re.IGNORECASE,
 )
+_CALLED = late_regex(r"\A(?:called|named|known as|held in|made of|made with)\s", re.IGNORECASE)
 _VERB_FIRST = late_regex(r"\A[a-zà-ÿ]+\s(?:in|at|on|for|from|to|as|im|am|en|à|nel|op)\s(?:the )?")
 _TIME = late_regex(
     r"\s(?:in|on|at|around|im|am|en|le|nel|op|em|during|between)\s.*", re.IGNORECASE | re.DOTALL
@@ -75,10 +65,10 @@ _OPENER = late_regex(
     re.IGNORECASE,
 )
 _AFTERTHOUGHT = late_regex(
-    r"(?:\s+[—–]\s+\D*|,? (?:I|we) (?:believe|think|guess|suppose)\b.{0,40})\Z", re.IGNORECASE
+    r"(?:\s+[—–]\s+\D*|,? (?:I|we) (?:believe|think|guess|suppose)\W*)\Z", re.IGNORECASE
 )
 _DESCRIPTION = late_regex(
-    r"(?:an?|one of|eine?|une?|una|uno|een|uma?|according|being|[a-z]+(?:ed|ly|ing))(?:\s|\Z)"
+    r"(?:an?|one of|eine?|une?|una|uno|een|uma?|according|often|being|[a-z]+(?:ed|ly|ing))(?:\s|\Z)"
 )
 _COPULA_AT_END = late_regex(r"(?:です|でした|である|だ)\Z")
 _WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
@@ -100,16 +90,18 @@ def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading
         return _agreed(row, marked)
     if not cleaned.is_whole:
         return Reading(reason="the reply is too long, and its end marks no answer")
-    if refusal_at(row) is not None:
+    if (refused := refusal_at(row)) is not None or "u" in row.tags:
+        guess = _guessed(row, row.tags.find("u") // 2 if refused is None else refused)
+        if guess is not None:
+            return Reading(answer=guess, tier="inferred")
+    if refused is not None:
         return Reading(reason="the reply declines to answer")
     if "p" in row.tags[1::2] or row.tags[-1] == "?":
         return Reading(reason="the reply leaves the answer open")
     asked = _stems(_asking(question))
     if (alone := _alone(row, cleaned, asked)) is not None:
-        return Reading(answer=alone, tier="stated")
-    if _POLAR.match(question) and (said := _SAID.match(cleaned.text)):
-        return Reading(answer=said[0], tier="stated")
-    if (bold := _bold(cleaned, asked)) is not None:
+        return Reading(answer=_without_preposition(alone, question), tier="stated")
+    if (bold := _set_apart(cleaned.bold, asked)) is not None:
         return Reading(answer=bold, tier="stated")
     if cut or is_cut(cleaned.text):
         return Reading(reason="the reply was cut off before it marked an answer")
@@ -122,7 +114,25 @@ def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading
     told = _told(cleaned.text, asked)
     if told is None or _DESCRIPTION.match(told):
         return Reading(reason="the reply does not settle on one short answer")
-    return Reading(answer=told, tier="inferred")
+    return Reading(answer=_without_preposition(told, question), tier="inferred")
+
+
+def _without_preposition(answer: str, question: str) -> str:
+    """Return an answer without the preposition that the question begins with: "In which …?"."""
+    first, _, rest = answer.partition(" ")
+    return rest if rest and _words(question)[:1] == [folded(first)] else answer
+
+
+_GUESS = re.compile(r".[^hm]*?[hm](?:[ ,:(][hmdi])*[ ,:(]w(?: w){0,3}[.?\n]\Z")
+
+
+def _guessed(row: Row, at: int) -> str | None:
+    """Return the name or number that a hedge ends with: "I don't know, maybe Nairobi?"."""
+    if not _GUESS.match(row.tags, 2 * at + 2):
+        return None
+    words = len(row.tags) // 2 - (max(row.tags.rfind(tag) for tag in "hmdi") + 1) // 2
+    answer = _short(row.text[row.spans[-words][0] :].strip(" ?\n"))
+    return answer if answer and not answer[0].islower() else None
 
 
 def _asking(question: str) -> str:
@@ -174,8 +184,17 @@ def _marked(row: Row) -> Iterator[tuple[int, str]]:
             text = row.text[start : min(end, start + MAX_SPAN)].lstrip(" \t:*").partition("\n")[0]
         if set(part[mark.end() :][:3]) & set("nro"):
             continue
+        if (quoted := _QUOTED.match(text)) is not None:
+            text = quoted[0]
         answer = _short(text) or _short(_REASON.sub("", text))
-        if answer is not None and not text.strip().lower().startswith(("that ", "not ")):
+        said = tag_text(text).tags[1::2]
+        led = row.text[max(0, start - 5) : start].lower() == " that"
+        if (
+            answer is not None
+            and not led
+            and not text.lower().startswith(("that ", "not "))
+            and ("i" not in said or len(said) < 4)
+        ):
             tail = _short(_REASON.sub("", answer)) if not colon or "," in answer[12:] else answer
             yield start, tail or answer
 
@@ -210,14 +229,17 @@ def _alone(row: Row, cleaned: Cleaned, asked: frozenset[str]) -> str | None:
     line, _, rest = cleaned.text.partition("\n")
     line = _AFTERTHOUGHT.sub("", line.strip())
     pieces = [line[s:e] for s, e in sentences(line)]
-    opens = bool(rest.strip()) or any(piece[:1].isupper() for piece in pieces[1:])
+    opens = bool(rest.strip()) or any(re.match(r"\W*[A-Z]", piece) for piece in pieces[1:])
     if opens:  # more follows: it must not be a heading, a greeting or an answer that is taken back
         line = pieces[0] if pieces else line
-        if len(_words(line)) > 4 or _OPENER.search(line) or CORRECTED.search(row.tags):
+        heads = line.endswith("!") or cleaned.raw.startswith("#") or line.rstrip(".)").isdigit()
+        if heads or len(_words(line)) > 4 or _OPENER.search(line) or CORRECTED.search(row.tags):
             return None
     head, colon, value = line.partition(":")
     if colon and _stems(head) and _stems(head) <= asked and value.strip():
         line = value.strip()  # "Company: Norvik", of a question for the company
+    if _PRONOUN.match(line) and not _LEAD.match(line):
+        return None
     body = re.sub(r"\s\([^()]*\)\W*\Z", "", _ARTICLE.sub("", _LEAD.sub("", line)))
     words = _words(body)
     tags = tag_text(body).tags[1::2]
@@ -231,17 +253,13 @@ def _alone(row: Row, cleaned: Cleaned, asked: frozenset[str]) -> str | None:
     return _short(body)
 
 
-def _bold(cleaned: Cleaned, asked: frozenset[str]) -> str | None:
-    """Return the only short span in bold type that does more than repeat the question."""
-    spans = {folded(_trimmed(span)): _trimmed(span) for span in cleaned.bold}
-    if len(spans) != 1:
+def _set_apart(marked: Sequence[str], asked: frozenset[str]) -> str | None:
+    """Return the only short span in bold that does more than repeat the question."""
+    spans = {folded(_trimmed(span)): _trimmed(span) for span in marked}
+    fresh = [span for span in spans.values() if len(_stems(span) & asked) * 2 <= len(_stems(span))]
+    if len(fresh) != 1 or marked[0].rstrip().endswith(":") or len(fresh[0].split()) > 6:
         return None
-    span = next(iter(spans.values()))
-    stems = _stems(span)
-    repeats = len(stems & asked)
-    if cleaned.bold[0].rstrip().endswith(":") or len(span.split()) > 6 or repeats * 2 > len(stems):
-        return None
-    return _short(span)
+    return _short(fresh[0])
 
 
 def _told(text: str, asked: frozenset[str]) -> str | None:
@@ -262,10 +280,6 @@ def _told(text: str, asked: frozenset[str]) -> str | None:
 
 
 _DOUBTED = late_regex(r"\b(?:might|could|maybe|perhaps|possibly|may|thought|seems?)\b", re.I)
-_VERBS = late_regex(
-    r"\A(?:uses?|gives?(?: you| us)?|ha(?:s|ve)|makes?|produces?|contains?|means?|speaks?"
-    r"|called|credited with)\s"
-)
 
 
 def _added(sentence: str, asked: frozenset[str]) -> str | None:
@@ -284,34 +298,32 @@ def _added(sentence: str, asked: frozenset[str]) -> str | None:
         repeated = said & asked and not said - asked
         enough = len(told & asked) * 2 >= len(asked) or (told and told <= asked)
         if enough and len(told & asked) >= len(said & asked):
-            return None if repeated else _short(_VERB_FIRST.sub("", _REASON.sub("", after).strip()))
+            after = _CALLED.sub("", _REASON.sub("", after).strip())
+            head, _, tail = after.partition(" of ")
+            after = tail if tail and frozenset() < _stems(head) <= asked else after
+            return None if repeated else _short(_VERB_FIRST.sub("", after))
         if told - asked and len(said & asked) * 2 >= min(len(asked), len(said)) and said & asked:
             head = _LEAD.sub("", before)
             return _short(head.rpartition(",")[2] if "," in head else head)
-    return _only_run(sentence, asked)
+    return None if copulas else _only_run(sentence, asked)
 
 
 def _only_run(sentence: str, asked: frozenset[str]) -> str | None:
-    """Return the only words in a row that are not the question's; or those that begin with it."""
+    """Return the only words in a row that are not the question's: "Tokyo hosted the Games"."""
     known, runs, last = all_stop_words(), list[tuple[int, int]](), False
     for match in _WORD.finditer(sentence):
         word = folded(match[0])
-        if word in known or word.partition("'")[0] in ("i", "we", "you", "it", "that"):
+        if word in known:
             continue
         is_new = word[:5] not in asked
-        joins = last and match[0][0].isupper() and match.start() - runs[-1][1] == 1
-        if joins or (is_new and last):
+        if is_new and last:
             runs[-1] = (runs[-1][0], match.end())
         elif is_new:
             runs.append(match.span())
-        last = is_new or joins
-    if not runs:
-        return None
-    start, end = runs[0]
-    leads = not _stems(sentence[:start]) and sentence[start].isupper()
-    if len(runs) > 1 and not leads:
-        return None
-    text = _REASON.sub("", sentence[start:end])
-    if leads:  # "George Orwell wrote 1984, published in 1949."
-        text = re.sub(r"(?:\s[a-zß-ÿ]+)+\W*\Z", "", text)
-    return _short(_VERB_FIRST.sub("", _VERBS.sub("", text)))
+        last = is_new
+    share = len(_stems(sentence) & asked) / len(asked)
+    return (
+        _short(_REASON.sub("", sentence[slice(*runs[0])]))
+        if len(runs) == 1 and share > 0.5
+        else None
+    )

@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.cleaning import Cleaned
-from falter.scorers.reading.fields import SEVERAL, objects, set_off
-from falter.scorers.reading.phrases import HAS_CJK, Row, all_stop_words, refusal_at, tag_text
+from falter.scorers.reading.fields import SEVERAL, set_off
+from falter.scorers.reading.phrases import HAS_CJK, Row, refusal_at, tag_text
 from falter.scorers.reading.reading import Reading
 
 Span = tuple[int, int, int]
@@ -28,8 +27,8 @@ TAKEN_BACK = "the reply takes its answer back"
 # Tags: see `phrases.TAGS`. A mark is an answer noun, then a copula or a colon, then the candidate:
 # "The correct answer to this question is therefore option (B)".
 _MARK = re.compile(
-    r"a(?:[ (][wdvace]){0,6}?"
-    r"(?:[ ,][ij](?:[ ,:(\n-][dsva]){0,3}[ ,:(\n-]|[:>-](?:[ (][da])?[ (:\n]?)c"
+    r"a(?:[ (][wdvace]){0,6}?(?:[ ,][ij](?:[ ,:(\n-][dsva]){0,3}[ ,:(\n-]"
+    r"|[:>-](?:[ (][da])?[ (:\n]?)c"
 )
 _HEADED = re.compile(r"[\n.](?:v )?a\nc[\n.]")
 _NAMED_RIGHT = re.compile(
@@ -37,14 +36,15 @@ _NAMED_RIGHT = re.compile(
 )
 _KEYED = re.compile(r"(?<=[\n.>])((?:[wdvae] ){0,2}[wva]):(?:[ (]d)?[ (]?c(?=[\n.,(-])")
 _COMMITTED = re.compile(r"[mis](?:[ ,(:-][wdva]){0,4}?[ ,(:-]c|c[ (,](?:i[ (](?:[dw][ (]){0,2})?v")
+_HEDGED = re.compile(r".[^hmc]*[hm](?:[ ,:(][hmdi])*[ ,:(]c[.?\n]\Z")
 _FOR = re.compile(
     r"(?:[sm](?:[ ,(:-][dav]){0,3}[ ,(:-]|>(?:[dav][ (:]){0,3}|[,:]s(?: [^c,]){0,6} )c"
     r"|(?<=[^\n.]{8}):c(?=[\n.])"
 )
 _LED = re.compile(r"[\n.?>:]s|>(?:. ){0,3}c")
 DOUBT = frozenset("nhfrok")
-_UNMARKED = re.compile(
-    r"c(?:[ (]c)?(?:[ ,]o[ (](?:[dwa][ (])?c|[ ,]f|[ (,]i[ (](?:d[ (])?[rn]|[ (][rn][.\n,])"
+UNMARKED = re.compile(
+    r"c(?:[ (]c)?(?:[ ,]o[ (](?:[dwa][ (])?c|[ ,(]f|[ (,]i[ (](?:d[ (])?[rn]|[ (][rn][.\n,])"
 )
 CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x|[.\n]n[.\n]")
 _BEHIND = re.compile(
@@ -55,10 +55,7 @@ _WEAKENED = re.compile(r"(?:[ (]c)?(?:[ ,]o|[ ,](?:d[ ])?[hj]|[ ,]f)")
 _NO_DENIAL = str.maketrans("nrk", "www")
 _JOINED = re.compile(r"(?:[ (,:]|[ (,][oe][ (](?:[dwa][ (])?)c|\.c(?=[.\n])")
 WITHDRAWN = re.compile(r"[.\n]b[^.\n]*[zp]")
-_WORDS = re.compile(r"[^\W\d_]{3,}")
-_STEM = 5  # letters that forms of one word share
-_ANSWERS = 0.6  # share of the question's words in a clause that answers it
-_LONG = 400  # characters of a reply that has to draw a conclusion
+_LONG, _END = 400, 3  # characters of a reply that has to draw a conclusion, in its last sentences
 CLAUSE_TAGS = 120  # before a candidate that are looked at: 60 words
 CLAUSE = re.compile(r"[,(](?=[^con])|[:>-]|b")
 
@@ -116,8 +113,8 @@ def only(text: str, find: Finder) -> int | None:
 
 _TICK = late_regex("[✅✓✔☑]|\\[x\\]", re.IGNORECASE)
 _VALUE_KEYS = (
-    r"answer|label|class|categor|choice|option|result|verdict|decision|sentiment|judge?ment|predict"
-    r"|output|response|antwort|réponse|respuesta|risposta|final|queue|intent|topic|status"
+    r"answer|label|class|categor|choice|option|result|verdict|decision|sentiment|judge?ment"
+    r"|predict|output|response|antwort|réponse|respuesta|risposta|final|queue|intent|topic|status"
 )
 
 
@@ -125,7 +122,7 @@ def _set_off(reply: Cleaned, find: Finder) -> Reading[int] | None:
     """Return the candidate in a box, an answer tag, an object or a ticked line, if there is one."""
     found = set_off(reply, lambda value: only(str(value), find), _VALUE_KEYS, None)
     if found is not None and found.answer is None and found.reason != SEVERAL:
-        found = _weighed(objects(reply.raw)[-1], find) or (found if len(reply.raw) < 300 else None)
+        found = found if len(reply.raw) < 300 else None
     if found is None and _TICK.search(reply.text):
         ticked = set[int]()
         for line in reply.text.split("\n"):
@@ -134,56 +131,34 @@ def _set_off(reply: Cleaned, find: Finder) -> Reading[int] | None:
     return found
 
 
-def _weighed(value: dict[str, Any], find: Finder) -> Reading[int] | None:
-    """Return the key with the highest number of an object whose keys are the candidates."""
-    if len(value) == 1 and isinstance(inner := next(iter(value.values())), dict):
-        value = inner
-    weights = {only(str(key), find): weight for key, weight in value.items()}
-    if None in weights or not all(isinstance(weight, (int, float)) for weight in weights.values()):
-        return None
-    best = [who for who, weight in weights.items() if weight == max(weights.values())]
-    return Reading(answer=best[0], tier="stated") if len(best) == 1 else None
-
-
 def _in_prose(
     row: Row, reply: Cleaned, find: Finder, question: str, count: int, opens: bool
 ) -> Reading[int]:
     claims = _claims(row, question)
     if opens and row.values[0] >= 0:
         claims = [Claim(0, row.values[0]), *(c for c in claims if c.at and not c.is_soft)]
-        again = [m.end() // 2 - 1 for m in re.finditer(r"[.\n]c[,.]", row.tags)]
+        again = [m.end() // 2 - 1 for m in re.finditer(r"[.\n]c(?=[,.\n])", row.tags)]
         claims += [Claim(n, row.values[n]) for n in again if n > claims[-1].at]
     if claims:
-        return _agreed(row, claims, count, question)
+        return _agreed(row, claims, count)
     if not reply.is_whole:
         return Reading(reason="the reply is too long, and its end marks no answer")
     refused = refusal_at(row)
-    if refused is not None and _is_reason(row, refused):
-        refused = None
     if refused is not None:
         row = _tail(row, refused + 1)
+        if _HEDGED.match(row.tags):
+            return Reading(answer=max(row.values), tier="inferred")
         if not _COMMITTED.search(row.tags):
             return Reading(reason="the reply declines to answer")
     if "p" in row.tags[1::2]:
         return Reading(reason="the reply leaves the answer open")
-    found = _inferred(row, count, question)
+    found = _inferred(row, count)
     bold = {who for span in reply.bold if (who := only(span, find)) is not None}
     if len(bold) == 1 and refused is None and found.answer in (None, *bold):
         who = bold.pop()
         firm = any(who in _affirmed(row, *s)[0] for s in row.sentences())
         return Reading(answer=who, tier="stated") if firm else found
     return found if bold <= {found.answer} else Reading(reason=SEVERAL)
-
-
-_BECAUSE = late_regex(
-    r"[,\s]{1,3}because\b(?![^.!?\n]*\b(?:i|we|can(?:not|['’]t| not))\b)", re.IGNORECASE
-)
-
-
-def _is_reason(row: Row, at: int) -> bool:
-    """Return True in a first sentence that gives its reason: "login, because it is missing"."""
-    _, end = next(iter(row.sentences()))
-    return row.values[0] >= 0 and at < end and bool(_BECAUSE.match(row.text, row.spans[0][1]))
 
 
 def _claims(row: Row, question: str) -> list[Claim]:
@@ -197,7 +172,7 @@ def _claims(row: Row, question: str) -> list[Claim]:
         for mark in (*_MARK.finditer(part), *_NAMED_RIGHT.finditer(part)):
             at = mark.end() - 1 if part[mark.end() - 1] == "c" else mark.start()
             before = part[: mark.start()]
-            if DOUBT.isdisjoint(before[1::2]) and not _UNMARKED.match(part, at):
+            if DOUBT.isdisjoint(before[1::2]) and not UNMARKED.match(part, at):
                 if _clashes(row, (start + at) // 2):
                     claims.append(Claim((start + at) // 2, CLASH))
                     continue
@@ -246,24 +221,26 @@ def _of_lines(row: Row, lines: list[Claim]) -> Iterator[Claim]:
             yield claim
 
 
-def _keyed(row: Row, question: str) -> Iterator[Claim]:
-    """Yield the candidates of lines whose key has a word of the question: "Team: network"."""
+def _keyed(row: Row, question: str) -> list[Claim]:
+    """Return the candidate of the only line whose key has a word of the question: "Team: db"."""
     words = set(re.findall(r"[^\W\d_]{4,}", question.lower()))
+    found = []
     for match in _KEYED.finditer(row.tags):
         first, at = match.start() // 2, (match.end() - 1) // 2
         key = row.text[row.spans[first][0] : row.spans[at - 1][1]].lower()
-        if any(w in words for w in re.findall(r"[^\W\d_]{4,}", key)):
-            yield Claim(at, row.values[at])
+        if not words.isdisjoint(re.findall(r"[^\W\d_]{4,}", key)):
+            found.append(Claim(at, row.values[at]))
+    return found if len(found) == 1 else []
 
 
-def _agreed(row: Row, claims: list[Claim], count: int, question: str) -> Reading[int]:
+def _agreed(row: Row, claims: list[Claim], count: int) -> Reading[int]:
     """Return the one answer of all marks, or that of the last where it replaces the others."""
     last = claims[-1]
     behind = row.tags[2 * last.at + 2 :]
     taken_back = CORRECTED.search(behind)
     rest = _tail(row, last.at + 1 + (taken_back.start() // 2 if taken_back else 0))
     if taken_back:
-        return _inferred(rest, count, question) if "c" in rest.tags else Reading(reason=TAKEN_BACK)
+        return _inferred(rest, count) if "c" in rest.tags else Reading(reason=TAKEN_BACK)
     if (last.is_line and "p" in behind[1::2]) or WITHDRAWN.search(behind):
         return Reading(reason=TAKEN_BACK)
     who = {claim.who for claim in claims}
@@ -298,23 +275,23 @@ def _concluded(row: Row) -> int | None:
     return found
 
 
-def _inferred(row: Row, count: int, question: str) -> Reading[int]:
+def _inferred(row: Row, count: int) -> Reading[int]:
     """Return the one candidate that is affirmed, or that all others being excluded leaves."""
     corrected = list(CORRECTED.finditer(row.tags))
     if corrected:
         row = _tail(row, corrected[-1].end() // 2)
         if "c" not in row.tags:
             return Reading(reason=TAKEN_BACK)
-    firm, soft, out, paired = set[int](), set[int](), set[int](), set[int]()
+    firm, soft, out = set[int](), set[int](), set[int]()
     committed: list[int | None] = []
-    for start, end in row.sentences():
+    bounds, at = row.sentences(), 0
+    for n, (start, end) in enumerate(bounds):
         part = row.part(start, end)
         if "c" not in part or part[-1] == "?":
             continue
+        at = n
         here = _affirmed(row, start, end)
         firm, soft, out = firm | here[0], soft | here[1], out | here[2]
-        if set(part) & {"f", "o", "e"}:
-            paired |= here[1]
         led = [m.end() for m in _FOR.finditer(part)]
         who = row.values[start + led[-1] // 2 - 1] if led else -1
         if who in here[0]:
@@ -327,19 +304,15 @@ def _inferred(row: Row, count: int, question: str) -> Reading[int]:
     last = committed[-1] if committed else None
     if len(firm) > 1:
         firm = firm - out or firm
-    if last is not None and last in firm:
+    is_long = len(row.text) > _LONG
+    if last is not None and last in firm and not (is_long and at < len(bounds) - _END):
         return Reading(answer=last, tier="inferred")
-    if len(row.text) > _LONG and firm:
+    if is_long and firm:
         return Reading(reason="a long reply that concludes nothing")
-    if len(firm) == 1 and not (len(soft & paired) > 1 and firm.isdisjoint(paired)):
+    if len(firm) == 1 and not soft - firm and (at == 0 or not count):
         return Reading(answer=firm.pop(), tier="inferred")
     if firm:
-        by_question = _by_question(row, question) if question else None
-        if by_question is not None:
-            return Reading(answer=by_question, tier="inferred")
         return Reading(reason=f"the reply names {len(firm)} candidates")
-    if len(soft - out) == 1 and not soft & paired:
-        return Reading(answer=(soft - out).pop(), tier="inferred")
     left = set(range(count)) - out
     if not soft - out and len(left) == 1:
         return Reading(answer=left.pop(), tier="inferred")
@@ -388,40 +361,3 @@ def in_brackets(row: Row, n: int) -> bool:
         return False
     closed = row.text.find(")", end, end + 150)
     return closed - opened > end - start + 4
-
-
-def content_words(text: str) -> set[str]:
-    """Return the stems of a text's words that are not the commonest."""
-    known = all_stop_words()
-    return {w[:_STEM] for w in _WORDS.findall(text.lower()) if w not in known}
-
-
-def _by_question(row: Row, question: str) -> int | None:
-    """Return the only candidate in a clause that says most of what the question asks."""
-    wanted = content_words(question[-400:])
-    for who, (start, end) in zip(row.values, row.spans, strict=True):
-        if who >= 0:
-            wanted -= content_words(row.text[start:end])
-    if len(wanted) < 2:
-        return None
-    best, others = dict[int, float](), dict[int, float]()
-    for start, end in row.sentences():
-        at = start
-        for stop in [*(n for n in range(start + 1, end) if row.tags[2 * n] in ",:-("), end]:
-            named = {v for v in row.values[at:stop] if v >= 0}
-            words = content_words(row.text[row.spans[at][0] : row.spans[stop - 1][1]])
-            share = len(words & wanted) / len(wanted)
-            firm = _affirmed(row, start, end)[0] & named
-            if len(firm) == 1 and len(named) == 1:
-                who = next(iter(firm))
-                best[who] = max(best.get(who, 0), share)
-            for who in named - firm:
-                others[who] = max(others.get(who, 0), share)
-            at = stop
-    if not best:
-        return None
-    who = max(best, key=best.__getitem__)
-    rivals = [v for w, v in (*best.items(), *others.items()) if w != who]
-    if best[who] >= _ANSWERS and max(rivals, default=0) <= best[who] / 2:
-        return who
-    return None

@@ -23,33 +23,30 @@ _CLOSED = late_regex(rf"[<\[◁](?:\|?/|\|?end_of_){_PREFIX}{_THOUGHT}\|?[>\]▷
 _CHANNEL = late_regex(r"<\|channel\|>\s{0,9}(\w{1,20})[^<]{0,80}<\|message\|>", re.IGNORECASE)
 _FINAL_LINE = late_regex(
     r"^[\W_]*(?:the |my |so |final |correct )*(?:answer|verdict|judge?ment|antwort|réponse"
-    r"|respuesta"
-    r"|risposta|antwoord|resposta)\b[^\n:]{0,30}(?::|is )|^[\W_]*(?:答え|回答|####)",
+    r"|respuesta|risposta|antwoord|resposta)\b[^\n:]{0,30}(?::|is )|^[\W_]*(?:答え|回答|####)",
     re.IGNORECASE,
 )
 _SPECIAL = (
     r"(?:</?s>|<\|[\w-]{2,30}\|>|\[/?INST\]|<(?:start|end)_of_turn>|<eos>|<bos>|<\|?endoftext\|?>)"
 )
 _TURN = late_regex(rf"\A(?:\s{{0,9}}{_SPECIAL}\s{{0,9}}(?:assistant\s{{0,9}}\n)?){{1,9}}", re.I)
+_TOKEN = late_regex(_SPECIAL, re.IGNORECASE)
 _TURN_END = late_regex(
-    rf"{_SPECIAL}|\n[ \t]*(?:#+ ?)?(?:human|user|assistant|instruction|system) ?:", re.IGNORECASE
+    r"\n[ \t]*(?:#+ ?)?(?:human|user|assistant|instruction|system) ?:", re.IGNORECASE
 )
 _SEQUEL = late_regex(
-    r"\n[ \t*#]{0,9}(?:next )?(?:question|q|frage|pregunta|domanda|vraag|pergunta|問題|質問)"
-    r"(?: ?\d+)?[ *]{0,3}[:：]",
+    r"\n[ \t*#]{0,9}(?:next )?(?:question|q|frage|pregunta|domanda|vraag|pergunta|問題"
+    r"|質問)(?: ?\d+)?[ *]{0,3}[:：]",
     re.IGNORECASE,
 )
 """A further question that a model asks itself."""
 _INPUT = late_regex(
     r"\n[ \t>*#]{0,9}(?:input|text|review|ticket|passage|sentence|message|premise|hypothesis"
-    r"|context"
-    r"|document|instructions?|problem|exercise|task|example|comment|tweet|e-?mail|statement|title"
-    r"|eingabe|aufgabe|texte|exemple|texto|ejemplo|testo|esempio|voorbeeld|utterance|snippet)\b"
-    r"[ \w]{0,20}?[ *]{0,3}[:：]",
+    r"|context|document|instructions?|problem|exercise|task|example|comment|tweet|e-?mail"
+    r"|statement|title|eingabe|aufgabe|texte|exemple|texto|ejemplo|testo|esempio|voorbeeld"
+    r"|utterance|snippet)\b[ \w]{0,20}?[ *]{0,3}[:：]",
     re.IGNORECASE,
 )
-_NEXT_ITEM = late_regex(r"\n\n[^\n]{8,300}\?[ \t]*\n")
-
 # Digits, letters and signs of full width, and hyphens of other code points, as plain ones.
 _WIDE = {
     **{ord("０") + n: str(n) for n in range(10)},
@@ -87,16 +84,13 @@ def clean(reply: str, *, keeps_tags: bool = False) -> Cleaned:
     if reason:
         return Cleaned(reason=reason)
     boxed = tuple(_boxed(raw)) if "boxed" in raw else ()
-    bold = tuple((m[1] or m[2]).strip() for m in _BOLD.finditer(raw)) if _marked(raw) else ()
+    spans = _BOLD.finditer(raw) if "**" in raw or "__" in raw else ()
+    bold = tuple((m[1] or m[2]).strip() for m in spans)
     tagged: tuple[str, ...] = ()
     if "<" in raw and not keeps_tags:
         tagged = tuple(m[2].strip() for m in _ANSWER_TAG.finditer(raw))
     text = plain(raw, keeps_tags=keeps_tags)
     return Cleaned(raw, text, bold, boxed, tagged, is_whole, "" if text else "the reply is empty")
-
-
-def _marked(text: str) -> bool:
-    return "**" in text or "__" in text
 
 
 def answer_part(reply: str) -> tuple[str, bool, str]:
@@ -106,7 +100,7 @@ def answer_part(reply: str) -> tuple[str, bool, str]:
     if behind is not None:
         text = behind
     elif _OPENED.search(text[:LONGEST]):
-        text = _last_mark(text[-LONGEST:])
+        return "", True, THOUGHTS_ONLY
     if not text.strip():
         return "", True, THOUGHTS_ONLY if reply.strip() else "the reply is empty"
     if len(text) > LONGEST:
@@ -132,15 +126,6 @@ def _behind_thoughts(text: str) -> str | None:
     return text[end:] if end else None
 
 
-def _last_mark(text: str) -> str:
-    """Return the marked answer in the last two lines of thoughts that never end."""
-    lines = [line for line in text.strip().split("\n") if line.strip()][-2:]
-    for n, line in enumerate(lines):
-        if _FINAL_LINE.match(line):
-            return "\n".join(lines[n:])
-    return ""
-
-
 def _without_sequel(text: str) -> str:
     """Return the text without further turns, questions and items that a model writes on."""
     text = text.strip()
@@ -148,23 +133,21 @@ def _without_sequel(text: str) -> str:
         text = _TURN.sub("", text)
     if "\n" not in text and "<" not in text and "[" not in text:
         return text
-    for end in (_TURN_END, _SEQUEL):
+    for end in (*([_TOKEN] if "<" in text or "[" in text else ()), _TURN_END, _SEQUEL):
         found = end.search(text)
         if found and text[: found.start()].strip():
             text = text[: found.start()].strip()
     head = text.partition("\n")[0]
     if len(head.split()) <= 8 and not head.rstrip().endswith(("?", ":", ",")):
         found = _INPUT.search(text)
-        if found is None and len(head.split()) < 5:
-            found = _NEXT_ITEM.search(text)
         if found and (":" not in head or _FINAL_LINE.match(head) or head.startswith("{")):
             text = text[: found.start()]
     return text
 
 
 _ANSWER_TAG = late_regex(
-    r"<((?:final_?)?(?:answer|ans|response|output|result|label|choice|verdict|category"
-    r"|prediction|antwort|respuesta))(?:\s[^<>]{0,80})?>([^<>]{0,400})</\1\s{0,5}>",
+    r"<((?:final_?)?(?:answer|ans|response|output|result|label|choice|verdict|category|prediction"
+    r"|antwort|respuesta))(?:\s[^<>]{0,80})?>([^<>]{0,400})</\1\s{0,5}>",
     re.IGNORECASE,
 )
 _BOLD = late_regex(r"\*{2,3}(?=[^\s*])([^*\n]{1,300})\*{2,3}|(?<!\w)__(?=[^\s_])([^_\n]{1,300})__")

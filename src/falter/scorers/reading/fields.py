@@ -11,6 +11,7 @@ import orjson
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.cleaning import LONGEST, Cleaned, answer_part
 from falter.scorers.reading.reading import Reading
+from falter.text.code import fenced_blocks
 
 T = TypeVar("T")
 MAX_DEPTH = 50
@@ -21,9 +22,9 @@ _NAMES: dict[str, Any] = {
     "null": None, "None": None, "undefined": None, "NaN": None,
 }  # fmt: skip
 _SPACE = late_regex(r"(?:\s|//[^\n]*|/\*[^*]*\*/|#[^\n]*)*")
-_BARE = late_regex(r"[^\s,:{}\[\]\"']+(?:[ \t]+[^\s,:{}\[\]\"']+)*")
+_BARE = late_regex(r"(?:(?!//)[^\s,:{}\[\]\"'])+(?:[ \t]+(?:(?!//)[^\s,:{}\[\]\"'])+)*")
 _CLOSES = late_regex(r"\s*(?:[,:}\]=]|//|/\*|#|\Z)")
-_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "”": "”"}
+_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "”": "”", "„": "“", "「": "」"}
 _MAX_DIGITS = 400  # of a number
 
 
@@ -170,13 +171,14 @@ def _located(text: str) -> list[Found]:
 
 
 _REPLACED = late_regex(
-    r"\b(?:wait|correct(?:ion|ed)|actually|sorry|instead|final|updated|revised|should be"
-    r"|i mean|rather"
-    r"|korrigiert|korrektur|corrig|corretto|gecorrigeerd)\b|訂正",
+    r"\b(?:wait|correct(?:ion|ed)|actually|sorry|instead|final|updated|revised|should be|i mean"
+    r"|rather|korrigiert|korrektur|corrig|corretto|gecorrigeerd)\b|訂正",
     re.IGNORECASE,
 )
 _PLACEHOLDER = late_regex(
-    r"\s*(?:<[^<>]*>|\.{2,}|…|\[[^\[\]]*\]|string|number|integer|boolean|your .*)\s*", re.I
+    r"\s*(?:<[^<>]*>|\.{2,}|…|\[[^\[\]]*\]|string|number|integer|bool(?:ean)?|your .*|\w+(?:[/"
+    r"|]\w+)+)\s*",
+    re.IGNORECASE,
 )
 
 
@@ -193,6 +195,10 @@ def read_fields(reply: str) -> Reading[dict[str, Any]]:
     if text.startswith('"{'):  # an object inside a JSON string
         text = _unescaped(text.strip('"'))
     found = [one for one in _located(text) if one.value and not _is_template(one.value)]
+    blocks = [block.inside for block in fenced_blocks(text)] if "```" in text else []
+    fenced = [one for one in found if any(a <= one.start < b for a, b in blocks)]
+    if fenced and fenced[-1] is found[-1]:  # what stands before a fence is an example of the form
+        found = fenced
     if not found:
         return Reading(reason="the reply holds no JSON object with values")
     last = found[-1]
@@ -205,9 +211,8 @@ def read_fields(reply: str) -> Reading[dict[str, Any]]:
 
 def _is_template(value: dict[str, Any]) -> bool:
     """Return True if an object describes a form, and fills nothing in."""
-    if "properties" in value or "$schema" in value:
-        return True
-    return all(isinstance(v, str) and _PLACEHOLDER.fullmatch(v) for v in value.values())
+    empty = all(isinstance(v, str) and _PLACEHOLDER.fullmatch(v) for v in value.values())
+    return empty or "properties" in value or "$schema" in value
 
 
 # The answer that a box, a tag or an object sets off from the prose

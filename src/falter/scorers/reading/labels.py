@@ -5,24 +5,20 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
+from itertools import islice
 
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.candidates import (
-    NO_CANDIDATE,
+    MAX_MENTIONS,
     Finder,
     Span,
-    content_words,
     settle,
 )
-from falter.scorers.reading.cleaning import Cleaned, clean, is_cut
-from falter.scorers.reading.fields import objects
+from falter.scorers.reading.cleaning import clean, is_cut
 from falter.scorers.reading.phrases import (
     LANGUAGES,
-    all_stop_words,
     phrases,
-    refusal_at,
-    tag_text,
 )
 from falter.scorers.reading.reading import Reading
 
@@ -92,6 +88,12 @@ class _Index:
     def _add(self, words: tuple[str, ...], n: int) -> None:
         self.by_word.setdefault(words[0], []).append((words[1:], n))
 
+    @cached_property
+    def longest(self) -> int:
+        """The words that a label may have, an "and" before each of them."""
+        rests = (rest for known in self.by_word.values() for rest, _ in known)
+        return 1 + 2 * max(map(len, rests), default=0)
+
     def find(self, text: str) -> list[Span]:
         """Return the labels of a text: where each begins and ends, and its number."""
         low = folded(text)
@@ -100,20 +102,18 @@ class _Index:
             n = self.names.get(name, self.names.get(name.replace("-", "")))
             if n is not None:
                 return [(0, len(text), n)]
-        words = [(m.start(), m.end(), m[0]) for m in _WORD.finditer(low)]
-        found, at = list[Span](), 0
-        while at < len(words):
-            word = words[at][2]
-            if word not in self.by_word and word[:_STEM] not in self.by_stem:
-                at += 1
+        by_word, by_stem, found, behind = self.by_word, self.by_stem, list[Span](), 0
+        hits = [m for m in _WORD.finditer(low) if m[0] in by_word or m[0][:_STEM] in by_stem]
+        for hit in hits:
+            if hit.start() < behind:
                 continue
-            count, who = self._match(low, words, at)
-            if count and self._is_cased(text, words[at][0], words[at + count - 1][1], who):
-                found.append((words[at][0], words[at + count - 1][1], who))
-            at += max(1, count)
-        if self.symbols:
-            found = self._with_symbols(text, found)
-        return found
+            further = islice(_WORD.finditer(low, hit.start()), self.longest)
+            words = [(m.start(), m.end(), m[0]) for m in further]
+            count, who = self._match(low, words, 0)
+            if count and self._is_cased(text, words[0][0], words[count - 1][1], who):
+                behind = words[count - 1][1]
+                found.append((hit.start(), behind, who))
+        return self._with_symbols(text, found) if self.symbols else found
 
     def _with_symbols(self, text: str, found: list[Span]) -> list[Span]:
         """Return the labels that are formulas or signs too, the longest first."""
@@ -199,17 +199,16 @@ def read_label(
 # Yes or no.
 
 
-YES, NO = 0, 1
 _STRONG_WORDS = (
     "yes no ja nein oui non sí sì sim não nee nope yep yeah はい いいえ si nao incorrect"
 )
 _STRONG = frozenset(_STRONG_WORDS.split())
 """Words that answer even where the sentence goes on: "No it is not"."""
 _OPENS = late_regex(
-    r"(?:\A|[\n.!?:;→>—–|。、：…☀-➿\U0001f300-\U0001faff]|\b(?:so|is|be|say|thus|hence|therefore|answer|donc"
-    r"|also|daher|dus|logo|quindi|luego|portanto|lautet|ist|est|es|è|é|but|and|probably|afraid|think"
-    r"|believe|guess|leider|unfortunately|simply|clear|dat|que|che|a|resounding|definite),?)"
-    r"[\s\"'*_“«„(\[-]*\Z|,[ ]\Z",
+    r"(?:\A|[\n.!?:;→>—–|。、：…☀-➿\U0001f300-\U0001faff]|\b(?:so|is|be|say|thus|hence|therefore"
+    r"|answer|donc|also|daher|dus|logo|quindi|luego|portanto|lautet|ist|est|es|è|é|but|and"
+    r"|probably|afraid|think|believe|guess|leider|unfortunately|simply|clear|dat|que|che|a"
+    r"|resounding|definite),?)[\s\"'*_“«„(\[-]*\Z|,[ ]\Z",
     re.IGNORECASE,
 )
 _STOPS = late_regex(r"[\s\"'*_”»)\]]*(?:\Z|[.,!;:\n—–|。、」}…=]|-\W)", re.IGNORECASE)
@@ -219,27 +218,23 @@ _GOES_ON = late_regex(
     re.IGNORECASE,
 )
 _IDLE = late_regex(
-    r"[,.!]?\s*(?:i (?:know|understand|see|could|will|get|realise|realize)|let['’ ]|problem|worries"
-    r"|matter|doubt|what\b|happy|thank|you['’]re (?:right|welcome)|here|or no\b|and no\b"
-    r"|ich (?:weiß"
-    r"|verstehe)|je (?:sais|comprends)|i['’]d (?:be|love|like)|i['’]ll|i can (?:help|do)|we need to"
-    r"|the question|good question|that['’]s (?:a|an|one|what)\b|this is a (?:good|great)"
-    r"|interesting)",
+    r"[,.!]?\s*(?:i (?:know|understand|see|could|will|get|realise|realize)|let['’ ]|problem"
+    r"|worries|matter|doubt|what\b|happy|thank|you['’]re (?:right|welcome)|here|or no\b|and no\b"
+    r"|ich (?:weiß|verstehe)|je (?:sais|comprends)|i['’]d (?:be|love|like)|i['’]ll|i can (?:help"
+    r"|do)|we need to|the question|good question|that['’]s (?:a|an|one|what)\b|this is a (?:good"
+    r"|great)|interesting)",
     re.IGNORECASE,
 )
 _BOTH = late_regex(
-    r"\b(?:yes and no|yes or no|ja und nein|jein|oui et non|sí y no|sì e no|ja en nee|sim e não)\b"
-    r"|はいでもいいえでも|^\W*(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não"
-    r"|it (?:does|is|can|will|has)"
-    r"|they (?:do|are|can|will)|you (?:can|may))\b[ ,—–-]*(?:(?:but|aber|mais|pero|ma|maar|mas) )?"
-    r"(?:(?:only|nur|seulement|uniquement|sólo|solo|alleen|apenas|só) )?"
-    r"(?:if(?! (?:you (?:ask|look|read|want)|i|we|memory)\b)|unless|provided|as long as|assuming"
-    r"|subject to|wenn(?! man)|falls|sofern|si|se|als|mits|à condition|siempre que|purché"
-    r"|desde que)\b"
-    r"|^\W*(?:yes|ja|oui|sí|sì|sim)\b[ ,—–-]*(?:but |aber |mais |pero |ma |maar |mas )?(?:only|nur"
-    r"|seulement|uniquement|sólo|solo|alleen|apenas|só) (?:with|under|in|mit|unter|bei|avec"
-    r"|sous|con"
-    r"|bajo|met|onder|com|sob)\b",
+    r"\b(?:yes and no|yes or no|ja und nein|jein|oui et non|sí y no|sì e no|ja en nee"
+    r"|sim e não)\b|はいでもいいえでも|^\W*(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não|it (?:does"
+    r"|is|can|will|has)|they (?:do|are|can|will)|you (?:can|may))\b[ ,—–-]*(?:(?:but|aber|mais|pero"
+    r"|ma|maar|mas) )?(?:(?:only|nur|seulement|uniquement|sólo|solo|alleen|apenas"
+    r"|só) )?(?:if(?! (?:you (?:ask|look|read|want)|i|we|memory)\b)|unless|provided|as long as"
+    r"|assuming|subject to|wenn(?! man)|falls|sofern|si|se|als|mits|à condition|siempre que"
+    r"|purché|desde que)\b|^\W*(?:yes|ja|oui|sí|sì|sim)\b[ ,—–-]*(?:but |aber |mais |pero |ma "
+    r"|maar |mas )?(?:only|nur|seulement|uniquement|sólo|solo|alleen|apenas|só) (?:with|under|in"
+    r"|mit|unter|bei|avec|sous|con|bajo|met|onder|com|sob)\b",
     re.IGNORECASE,
 )
 
@@ -263,14 +258,15 @@ def _spoken() -> _Index:
 def _find_yes_no(text: str) -> list[Span]:
     """Return the words that say yes or no where they stand as an answer does."""
     found, asides = list[Span](), list[Span]()
-    for start, end, who in _spoken().find(text):
+    for start, end, who in _spoken().find(text)[-2 * MAX_MENTIONS :]:
         before, word = text[max(0, start - 80) : start], text[start:end].lower()
         if not _OPENS.search(before[-30:]) or _IDLE.match(text, end):
             continue
         inside = before.endswith(", ")
         if inside and (word not in _STRONG or _GRANTS.match(text, end)):
             continue
-        if _STOPS.match(text, end) or (word in _STRONG and _GOES_ON.match(text, end)):
+        goes_on = word in _STRONG and _GOES_ON.match(text, end) and not text.startswith(" es ", end)
+        if _STOPS.match(text, end) or goes_on:
             own = _OWN_ANSWER.search(before) and not text[end : end + 2].strip(" .*|")
             (asides if own else found).append((start, end, who))
     return sorted([*found, *asides]) if len(asides) < 2 else found
@@ -278,8 +274,8 @@ def _find_yes_no(text: str) -> list[Span]:
 
 _GRANTS = late_regex(r",? (?:but|aber|mais|pero|ma|maar|mas)\b", re.IGNORECASE)
 _OWN_ANSWER = late_regex(
-    r"\?[\s*_]*\Z|^(?![\W_]*(?:so|thus|therefore|hence|answer|final|overall|result|verdict|conclusion"
-    r"|short|in short)\b)[^\n]*\w[^\n]*[:.)|–—-][\s*_]*\Z",
+    r"\?[\s*_]*\Z|^(?![\W_]*(?:so|thus|therefore|hence|answer|final|overall|result|verdict"
+    r"|conclusion|short|in short)\b)[^\n]*\w[^\n]*[:.)|–—-][\s*_]*\Z",
     re.IGNORECASE | re.MULTILINE,
 )
 """Words before a yes or no that answers a question, or a row, of the reply's own."""
@@ -294,90 +290,7 @@ def read_yes_no(reply: str, question: str = "", *, cut: bool = False) -> Reading
         return Reading(reason="the reply says yes under a condition, or both")
     found = settle(cleaned, _find_yes_no, 0, question, opens=True)
     if found.answer is None:
-        found = _by_flag(cleaned, question) or found
-    if found.answer is None and question and found.reason == NO_CANDIDATE:
-        found = _restated(cleaned.text, question)
-    if found.answer is None:
         return Reading(reason=found.reason)
     if found.tier == "inferred" and (cut or is_cut(cleaned.text)):
         return Reading(reason="the reply was cut off before it marked an answer")
     return Reading(answer=("yes", "no")[found.answer], tier=found.tier)
-
-
-_REVERSED = late_regex(r"^(?:no|not|un|in|im|is_?not|missing|without|lacks|error)|n't", re.I)
-
-
-def _by_flag(cleaned: Cleaned, question: str) -> Reading[int] | None:
-    """Return the only truth value of the last object, or the only one that the question names."""
-    found = objects(cleaned.raw) if "{" in cleaned.raw else []
-    flags = {str(k): v for k, v in found[-1].items() if isinstance(v, bool)} if found else {}
-    if len(flags) > 1:
-        asked = content_words(question)
-        flags = {k: v for k, v in flags.items() if content_words(k.replace("_", " ")) & asked}
-    if len(flags) != 1 or _REVERSED.search(next(iter(flags))):
-        return None
-    return Reading(answer=YES if next(iter(flags.values())) else NO, tier="stated")
-
-
-_PRONOUN = late_regex(
-    r"[\W_]*(?:\w+,? )?(?:it|they|he|she|this|that|you|there|er|sie|es|il|elle|ça|ello|hij|het"
-    r"|ele|ela)\b",
-    re.IGNORECASE,
-)
-
-
-def _restated(text: str, question: str) -> Reading[int]:
-    """Return yes for a sentence with all words of the question in their order, no if it denies.
-
-    A pronoun may stand for the first of the words in a sentence that draws a conclusion.
-    """
-    unread: Reading[int] = Reading(reason="the reply says neither yes nor no")
-    asked = _last_question(question)
-    wanted = _stems(asked)
-    row = tag_text(text, (), question)
-    if len(wanted) < 2 or refusal_at(row) is not None or "p" in row.tags or "x" in row.tags:
-        return unread
-    known: int | None = None
-    denied = tag_text(asked).tags.count("n")
-    for start, end in row.sentences():
-        part = row.part(start, end)
-        if part[-1] == "?" or set(part[1::2]) & {"h", "f", "o", "j", "u"}:
-            continue
-        sentence = text[row.spans[start][0] : row.spans[end - 1][1]]
-        said = [_positive(word, wanted) for word in _stems(sentence, keep=True)]
-        flips = sum(flip for _, flip in said)
-        led = end == len(row.spans) and _PRONOUN.match(sentence)
-        most = len(wanted) // 2 if led else 0
-        if not any(_in_order(wanted[k:], [word for word, _ in said]) for k in range(most + 1)):
-            continue
-        who = YES if (part.count("n") + part.count("r") + flips - denied) % 2 == 0 else NO
-        if known not in (None, who):
-            return Reading(reason="the reply says the question's words both ways")
-        known = who
-    return unread if known is None else Reading(answer=known, tier="inferred")
-
-
-def _last_question(question: str) -> str:
-    """Return the last sentence of a question that asks; all of it if none does."""
-    asking = re.findall(r"[^.?!\n]*\?", question[-2000:])
-    return asking[-1] if asking else question[-300:]
-
-
-def _stems(text: str, *, keep: bool = False) -> list[str]:
-    """Return the stems of a text's words but the commonest; with `keep`, whole words."""
-    known = all_stop_words()
-    words = (w for w in re.findall(r"[^\W_]{2,}", folded(text)) if w not in known)
-    return [w if keep else w[:5] for w in words]
-
-
-def _positive(word: str, wanted: Sequence[str]) -> tuple[str, bool]:
-    """Return the stem of a word, and whether it denies one that is wanted: "invalid"."""
-    for prefix in _NEGATED:
-        if word.startswith(prefix) and word[len(prefix) :][:5] in wanted:
-            return word[len(prefix) :][:5], True
-    return word[:5], False
-
-
-def _in_order(wanted: Sequence[str], said: Sequence[str]) -> bool:
-    rest = iter(said)
-    return all(word in rest for word in wanted)

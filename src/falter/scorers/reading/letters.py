@@ -5,24 +5,22 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from falter.records.lazy_regex import late_regex
-from falter.scorers.reading.candidates import Finder, Span, settle
+from falter.scorers.reading.candidates import MAX_MENTIONS, Finder, Span, settle
 from falter.scorers.reading.cleaning import clean, is_cut
 from falter.scorers.reading.labels import MOST, folded, label_finder
-from falter.scorers.reading.phrases import LANGUAGES, words_of
 from falter.scorers.reading.reading import Reading
 
 _COUNTED = late_regex(
     r"(?:\b(?:vitamine?s?|plan|points?|team|section|group|class|type|grade|hepatitis|set|box|room"
-    r"|line|figure|fig\.|table|appendix|step|part|level|constant|variable|angle|side|triangle|matrix"
-    r"|event|person|player|company|city|town|train|gate|platform|block|building|exhibit|model|version"
-    r"|series|chapter|drive|key|size|cup|site|node|server|zone|area|unit|factory|process|task"
-    r"|sample|substance|liquid|product|country|graph|curve|circle|vertex|program|language"
-    r"|written in"
-    r"|punkt|gruppe|klasse|typ|groupe|classe|grupo|clase|gruppo|tipo|groep|klas|mr\.?|mrs\.?|ms\.?"
-    r"|dr\.?)|[\d°=+*/^<≤≥]|(?<![=-])>|\b[A-Z]\.)\s?\Z",
+    r"|line|figure|fig\.|table|appendix|step|part|level|constant|variable|angle|side|triangle"
+    r"|matrix|event|person|player|company|city|town|train|gate|platform|block|building|exhibit"
+    r"|model|version|series|chapter|drive|key|size|cup|site|node|server|zone|area|unit|factory"
+    r"|process|task|sample|substance|liquid|product|country|graph|curve|circle|vertex|program"
+    r"|language|written in|punkt|gruppe|klasse|typ|groupe|classe|grupo|clase|gruppo|tipo|groep"
+    r"|klas|mr\.?|mrs\.?|ms\.?|dr\.?)|[\d°=+*/^<≤≥]|(?<![=-])>|\b[A-Z]\.)\s?\Z",
     re.IGNORECASE,
 )
 """Things that count or compute with letters of their own: plan B, x = B."""
@@ -31,11 +29,12 @@ _COMPUTES = late_regex(
 )
 _NAMES_LETTER = late_regex(
     r"(?:\b(?:is|was|be|option|answer|choice|letter|choose|chose|pick|picked|select|selected|say"
-    r"|with|it's|ist|antwort|option|lautet|wähle|nehme|réponse|est|lettre|choisis|opción|respuesta"
-    r"|es|letra|elijo|risposta|è|opzione|lettera|scelgo|antwoord|optie|kies|resposta|é|opção|escolho"
-    r"|alternativa)|[:=→>（(は])\s?[\"'“«(\[*]?\Z",
+    r"|with|it's|ist|antwort|option|lautet|wähle|nehme|réponse|est|lettre|choisis|opción"
+    r"|respuesta|es|letra|elijo|risposta|è|opzione|lettera|scelgo|antwoord|optie|kies|resposta|é"
+    r"|opção|escolho|alternativa)|[:→>（(は])\s?[\"'“«(\[*]?\Z",
     re.IGNORECASE,
 )
+_ENDS = late_regex(r"[\"'*”»]?(?:[.,;:!)\]\n。]|\s*\Z)")
 _SMALL_FOLLOWS = late_regex(r"['’]?\s?[a-zà-ÿ]|\s[A-Z]\.")
 
 
@@ -54,11 +53,12 @@ def _letter_pattern(letters: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str
 def _letters(text: str, letters: tuple[str, ...]) -> list[Span]:
     """Return the letters of a text that name an option."""
     pattern, numbers = _letter_pattern(letters)
-    whole = sum(map(str.isalnum, text[:20])) == 1 and len(text) < 20
+    if sum(map(str.isalnum, text[:20])) == 1 and len(text) < 20:
+        return [(0, len(text), numbers[c]) for c in text if c in numbers]
     return [
         (match.start(), match.end(), numbers[match[0]])
-        for match in pattern.finditer(text)
-        if whole or _names_option(text, match, match[0] in letters)
+        for match in [*pattern.finditer(text)][-2 * MAX_MENTIONS :]
+        if _names_option(text, match, match[0] in letters)
     ]
 
 
@@ -66,19 +66,21 @@ def _names_option(text: str, match: re.Match[str], as_written: bool) -> bool:
     """Return True if a letter stands as one names an option, and is no word and no variable."""
     start, end = match.span()
     before, after = text[max(0, start - 24) : start], text[end : end + 10]
+    if not as_written and not _ENDS.match(after):
+        return False
     closed = after[:1] in (")", "]") and after[:1] != ""
     if closed and before[-1:] in ("(", "[") and not before[-2:-1].isalnum():
         return True
     at_line = not before.rpartition("\n")[2].strip(" \t*-#>\"'(“")
-    if at_line and after[:1] in (".", ":", ")", "]"):
+    if at_line and (after[:1] in (".", ":", ")", "]", "\n") or not after):
         return True
-    if (before[-1:] == "(" and after.strip()) or (
-        after[:1] == "(" and after[1:2] != "" and before[-1:] == "\\"
-    ):
-        return False  # a function's variable, or more than the letter in the brackets
+    if after[:1] == "(" or (before[-1:] == "(" and after.strip()):
+        return False  # a function, its variable, or more than the letter in the brackets
     named = _NAMES_LETTER.search(before) is not None
     if not as_written:
-        return named and not _SMALL_FOLLOWS.match(after) and not _COMPUTES.match(after)
+        return named
+    if "=" in text and not named:
+        return False  # a variable
     if after[:1] in ("'", "’", "-", "/", "&") or _COMPUTES.match(after):
         return False
     if _COUNTED.search(before) and not named:
@@ -88,40 +90,12 @@ def _names_option(text: str, match: re.Match[str], as_written: bool) -> bool:
     return True
 
 
-@cache
-def _places() -> tuple[re.Pattern[str], dict[str, int]]:
-    """Return the expression for "the second option", and the place of each ordinal."""
-    places: dict[str, int] = {}
-    for language in LANGUAGES:
-        lists = words_of(language)
-        for n, forms in enumerate(lists.get("ordinals", "").split(",")):
-            places |= dict.fromkeys((form.strip() for form in forms.split("|")), n)
-        places |= dict.fromkeys((form.strip() for form in lists.get("last", "").split(",")), -1)
-    ordinal = "|".join(sorted(map(re.escape, places), key=len, reverse=True))
-    noun = (
-        r"(?:option|choice|answer|one|alternative|antwort|möglichkeit|aussage|statement|réponse"
-        r"|proposition|opción|respuesta|opzione|risposta|optie|antwoord|opção|resposta|の?選択肢)"
-    )
-    return re.compile(
-        rf"(?<!\w)(?:(?P<one>{ordinal})\s?{noun}\b|(?:option|choice|answer|opción|opzione|réponse)"
-        rf" (?:number )?(?P<two>{ordinal})\b"
-        rf"|(?:the|die|der|das|la|le|el|il|de|het|a|o) (?P<three>{ordinal})(?=[.!]?\s*\Z))",
-        re.IGNORECASE,
-    ), places  # fmt: skip
-
-
-def _by_place(text: str, count: int) -> list[Span]:
-    """Return the options that a text names by their places."""
-    pattern, places = _places()
-    words = set(text.lower().replace(".", " ").replace("*", " ").split())
-    if words.isdisjoint(places) and "目" not in text and "最" not in text:
-        return []
-    found = []
-    for match in pattern.finditer(text):
-        place = places[(match["one"] or match["two"] or match["three"]).lower()]
-        if place < count:
-            found.append((match.start(), match.end(), place % count))
-    return found
+def _is_term(text: str, start: int, end: int, who: int) -> bool:
+    """Return True for an option's text that is part of a longer formula."""
+    if re.search(r"[^\W\d_]{3}", text[start:end]):
+        return False
+    before = text[max(0, start - 2) : start].rstrip()[-1:]
+    return before in tuple("=+-*/^)") or _COMPUTES.match(text, end, end + 8) is not None
 
 
 def option_finder(letters: Sequence[str], texts: Sequence[str]) -> Finder:
@@ -131,16 +105,13 @@ def option_finder(letters: Sequence[str], texts: Sequence[str]) -> Finder:
     by_text = label_finder([f"\ue000{n}" if folded(t) in twice else t for n, t in enumerate(texts)])
 
     def find(text: str) -> list[Span]:
-        taken = by_text(text)
+        named_texts = by_text(text)
         covered = bytearray(len(text) + 1)
-        for start, end, _ in taken:
+        for start, end, _ in named_texts:
             covered[start:end] = b"\1" * (end - start)
-        for spans in (_letters(text, named) if named else [], _by_place(text, len(texts))):
-            for start, end, who in spans:
-                if not any(covered[start:end]):
-                    taken.append((start, end, who))
-                    covered[start:end] = b"\1" * (end - start)
-        return sorted(taken)
+        taken = [span for span in named_texts if not _is_term(text, *span)]
+        letters = _letters(text, named) if named else []
+        return sorted([*taken, *(span for span in letters if not any(covered[span[0] : span[1]]))])
 
     return find
 

@@ -8,9 +8,15 @@ from decimal import Decimal
 from typing import Any
 
 from falter.records.lazy_regex import late_regex
-from falter.scorers.reading.candidates import CORRECTED, DOUBT, MAX_MENTIONS, WITHDRAWN
-from falter.scorers.reading.cleaning import HANGING, Cleaned, clean, is_cut
-from falter.scorers.reading.fields import set_off, taken
+from falter.scorers.reading.candidates import (
+    CORRECTED,
+    DOUBT,
+    MAX_MENTIONS,
+    UNMARKED,
+    WITHDRAWN,
+)
+from falter.scorers.reading.cleaning import Cleaned, clean, is_cut
+from falter.scorers.reading.fields import set_off
 from falter.scorers.reading.numerals import Number, numbers_in, without_latex
 from falter.scorers.reading.phrases import HAS_CJK, Row, refusal_at, tag_text
 from falter.scorers.reading.places import (
@@ -20,6 +26,7 @@ from falter.scorers.reading.places import (
     Place,
     asked_of,
     joined,
+    place_at,
     places_in,
     stem,
 )
@@ -32,7 +39,6 @@ _MARK = re.compile(
     r"a(?:[ (][wdvae]){0,7}?(?:[ ,][ij](?:[ ,:(\n-][dsvaw]){0,3}?[ ,:(\n-]"
     r"|[:>-](?:[ (][dw]){0,2}[ (:\n]?)c"
 )
-_HEADED = re.compile(r"[\n.](?:v )?a\nc(?: w)?\n")
 
 
 def read_number(reply: str, question: str = "", *, cut: bool = False) -> Reading[Decimal]:
@@ -59,7 +65,6 @@ def read_number(reply: str, question: str = "", *, cut: bool = False) -> Reading
 
 _UNFINISHED = late_regex(r"\d[.,]?\s*\Z")  # "7." may go on as 7.5
 _VALUE_KEYS = r"answer|result|total|number|final|antwort|réponse|respuesta"
-_ELEMENT = late_regex(r"<([a-zA-Z]\w{0,30})>\s{0,9}([^<>]{1,40}?)\s{0,9}</")
 
 
 def _set_off(cleaned: Cleaned, asked: Asked) -> Reading[Decimal] | None:
@@ -73,10 +78,7 @@ def _set_off(cleaned: Cleaned, asked: Asked) -> Reading[Decimal] | None:
         return found
     if cleaned.boxed:
         return Reading(reason="the box holds no single number")
-    if cleaned.raw.startswith("{"):
-        return Reading(reason="the object is broken")
-    elements = dict(_ELEMENT.findall(cleaned.raw)) if "</" in cleaned.raw else {}
-    return taken(elements, take, _VALUE_KEYS, asked.words) if len(elements) > 1 else None
+    return Reading(reason="the object is broken") if cleaned.raw.startswith("{") else None
 
 
 def _result(value: Any, asked: Asked) -> Decimal | None:
@@ -96,22 +98,20 @@ def _result(value: Any, asked: Asked) -> Decimal | None:
 
 
 def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Reading[Decimal]:
-    text = _shortened(without_latex(cleaned.text))
+    text = without_latex(cleaned.text)
     if asked.rated:
         text = _OUT_OF.sub(r"\1", text)
     numbers = numbers_in(text, commas=asked.commas)
-    if (none := _NONE.match(text)) and (not numbers or numbers[0].start >= none.end()):
-        numbers.insert(0, Number(Decimal(0), none.start(1), none.end(1)))
     if not numbers:
         return Reading(reason="the reply holds no number")
     numbers = numbers[-MAX_MENTIONS:]
     cleaned.is_whole &= len(numbers) < MAX_MENTIONS
     row = tag_text(text, [(n.start, n.end, i) for i, n in enumerate(numbers)], question)
     refused = refusal_at(row)
-    places = places_in(row, numbers, asked)
-    marked = _marked(row, numbers, places)
+    marked = _marked(row, numbers, asked)
     if marked is not None:
         return marked
+    places = places_in(row, numbers, asked)
     short = _short(row, numbers, places)
     if short is not None:
         return Reading(answer=short, tier="stated")
@@ -119,38 +119,19 @@ def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Readi
         return Reading(reason="the reply is too long, and its end marks no number")
     if refused is not None:
         return Reading(reason="the reply declines to answer")
-    if "p" in row.tags[1::2]:
+    if "p" in row.tags[1::2] or "?" in row.tags:
         return Reading(reason="the reply leaves the answer open")
-    if cut or (is_cut(text) and not (places and _ends_line(row, places[-1]))):
+    if cut or is_cut(text):
         return Reading(reason="the reply was cut off before it marked an answer")
-    places = _corrected(row, places)
+    if CORRECTED.search(row.tags):
+        return Reading(reason="the reply corrects itself")
     bold = _bold(cleaned, asked, places)
     found = _concluded(row, places, asked)
-    if bold is None or found.answer == bold:
-        return found if bold is None else Reading(answer=bold, tier="stated")
-    if found.answer is None or any(p.value == bold and _is_led(row, p.at) for p in places):
-        return Reading(answer=bold, tier="inferred")
+    if bold is None:
+        return found
+    if found.answer in (None, bold):
+        return Reading(answer=bold, tier="stated" if found.answer == bold else "inferred")
     return Reading(reason="the number in bold is not the one concluded")
-
-
-_NONE = late_regex(
-    r"\W*(none|not one|not a single one|nobody|no one|keine[rsn]?|aucune?|ninguno|nessuno|geen)\b"
-    r"(?= of (?:them|these|the)|\s*[,—–])",
-    re.IGNORECASE,
-)
-
-
-def _shortened(text: str) -> str:
-    """Return a text in which the full stops of abbreviations end no sentence."""
-    for short in ("i.e.", "e.g.", "approx.", "d.h.", "p.ex.", "Mt.", "St.", "No.", "ca."):
-        if short in text:
-            text = text.replace(short, short.replace(".", ","))
-    return text
-
-
-def _is_led(row: Row, at: int) -> bool:
-    """Return True if the sentence of an item draws a conclusion."""
-    return _LED.search("\n" + row.part(*row.sentence_at(at))[1:]) is not None
 
 
 def _short(row: Row, numbers: Sequence[Number], places: list[Place]) -> Decimal | None:
@@ -187,12 +168,9 @@ def _is_alone(row: Row, sentence: tuple[int, int], places: list[Place], *, whole
     )
 
 
-def _marked(row: Row, numbers: Sequence[Number], places: list[Place]) -> Reading[Decimal] | None:
+def _marked(row: Row, numbers: Sequence[Number], asked: Asked) -> Reading[Decimal] | None:
     """Return the number that a mark gives: "the answer is", "Answer:"."""
-    values, ends, known = list[Decimal](), list[int](), {place.at: place for place in places}
-    headed = [(m.end() - 2) // 2 for m in _HEADED.finditer(row.tags)]
-    if len({row.values[at] for at in headed}) == 1 and headed[0] in known:
-        return Reading(answer=known[headed[0]].value, tier="stated")
+    values, ends = list[Decimal](), list[int]()
     for first, end in row.sentences():
         part = row.part(first, end)
         if part[-1] == "?" or "c" not in part:
@@ -202,8 +180,13 @@ def _marked(row: Row, numbers: Sequence[Number], places: list[Place]) -> Reading
             if not DOUBT.isdisjoint(part[: mark.start()][1::2]):
                 continue
             at = _chain_end(row, at)
-            place = known.get(at)
-            if place is None or place.weak or joined(row, at):
+            place = place_at(row, at, numbers, asked)
+            if (
+                place is None
+                or place.weak
+                or joined(row, at)
+                or UNMARKED.match(row.tags, 2 * at + 1)
+            ):
                 return Reading(reason="the marked answer is no single number")
             values.append(numbers[row.values[at]].value)
             ends.append(at)
@@ -240,13 +223,6 @@ def _chain_end(row: Row, at: int) -> int:
     return at
 
 
-def _corrected(row: Row, places: list[Place]) -> list[Place]:
-    """Return the numbers behind the last correction, if there are any."""
-    corrections = list(CORRECTED.finditer(row.tags))
-    later = [p for p in places if corrections and p.at >= corrections[-1].end() // 2]
-    return later or ([] if corrections else places)
-
-
 def _bold(cleaned: Cleaned, asked: Asked, places: list[Place]) -> Decimal | None:
     """Return the only number that stands in bold type with nothing but its unit."""
     known = {place.value for place in places}
@@ -271,71 +247,24 @@ def _concluded(row: Row, places: list[Place], asked: Asked) -> Reading[Decimal]:
     if not firm:
         return Reading(reason="the reply affirms no number")
     fresh = [place for place in firm if not place.given]
-    if not fresh and (value := _keyed(row, firm, asked)) is not None:
-        return Reading(answer=value, tier="inferred")
     if not fresh:
         fresh = [place for place in firm if place.result and place.fits]
     if not fresh:
         return Reading(reason="the reply only repeats numbers of the question")
     if HAS_CJK.search(row.text) and _one(fresh) is None:
         return Reading(reason="the reply gives several numbers")
-    for choose in (
-        _calculated,
-        _keyed,
-        _last_led,
-        _only_fitting,
-        _opening,
-        _only,
-        _by_question,
-    ):
+    for choose in (_calculated, _last_led, _only_fitting, _only):
         value = choose(row, fresh, asked)
         if value is not None:
             return Reading(answer=value, tier="inferred")
     return Reading(reason=f"the reply gives {len({p.value for p in fresh})} numbers")
 
 
-_KEY = late_regex(
-    r"(?:\A|[^\d\s]\s|\n[\W_]*|[.!?:]\s+)([^\W\d_]+)\s(?:of\s[^\n.=:]{1,40}\s)?=\s?[$€£]?\Z"
-    r"|(?<![^\W_])([a-z])\s?=\s?[$€£]?\Z|(?:\A|\n)[\W_]*(?:[^\W\d_]+ )?([^\W\d_]+)[:：]\s?[$€£]?\Z"
-    r"|\b(?:the|der|die|das|la|le|el|il|lo|de|het|o"
-    r"|a) (?:[^\W\d_]+ )?([^\W\d_]+) (?:of [^\n.=:]{1,40} )?"
-    r"(?:is|was|ist|est|es|è|é|lautet|beträgt) (?:about |approximately |roughly "
-    r"|exactly )?[$€£]?\Z",
-    re.IGNORECASE,
-)
-
-
-def _keyed(row: Row, firm: list[Place], asked: Asked) -> Decimal | None:
-    """Return the number that is set equal to a word of the question: "Median = 4", "x = 5"."""
-    values, last = list[Decimal](), 0
-    for place in firm:
-        start = row.spans[place.at][0]
-        match = _KEY.search(row.text, max(0, start - 80), start)
-        word = match and next(filter(None, match.groups()))
-        if asked.counted and not place.fits and any(p.fits for p in firm):
-            continue
-        if word and (
-            stem(word) in asked.words or (match and match[2] and word.lower() in asked.symbols)
-        ):
-            values.append(place.value)
-            last = start
-    later = [p for p in firm if values and _equation(row, p) and p.value != values[-1]]
-    if later and row.spans[later[-1].at][0] > last:
-        return None
-    return values[-1] if values and len(set(values)) == 1 else None
-
-
-def _one(places: Sequence[Place]) -> Decimal | None:
-    """Return the value that all places have."""
-    values = {place.value for place in places}
-    return values.pop() if len(values) == 1 else None
-
-
 def _last_led(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     """Return the number of the last sentence that draws a conclusion."""
     start, end = row.sentence_at(fresh[-1].at)
     led = list(_LED.finditer("\n" + row.part(start, end)[1:]))
-    if not led:
+    if not led or "k" in row.part(start, end):
         return None
     here = [p for p in fresh if start + led[-1].end() // 2 - 1 <= p.at < end] or [
         p for p in fresh if start <= p.at < end
@@ -343,6 +272,11 @@ def _last_led(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     if asked.counted and any(p.fits for p in fresh):
         return _one([p for p in here if p.fits])
     return _one(here) or (here[-1].value if _equation(row, here[-1]) else None)
+
+
+def _one(places: Sequence[Place]) -> Decimal | None:
+    values = {place.value for place in places}
+    return values.pop() if len(values) == 1 else None
 
 
 def _equation(row: Row, place: Place) -> bool:
@@ -355,28 +289,21 @@ def _calculated(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     start, end = row.sentence_at(fresh[-1].at)
     here = [p for p in fresh if start <= p.at < end]
     results = [p for p in here if _equation(row, p)]
-    if not results or results[-1] is not here[-1] or end < len(row.values):
+    last = end == len(row.values) and "k" not in row.part(start, end)
+    if not results or results[-1] is not here[-1] or not last:
         return None
     misses = asked.counted and not results[-1].fits and any(p.fits for p in here)
     return None if misses else results[-1].value
 
 
 def _only_fitting(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
-    """Return the only number with what was asked for behind it; of several the last result."""
+    """Return the only number with what was asked for behind it, if no "but" gives another."""
     fitting = [p for p in fresh if p.fits]
-    if (value := _one(fitting)) is not None:
-        return value
-    start, end = row.sentence_at(fresh[-1].at)
-    return _one([p for p in fitting if start <= p.at < end and p.result and end == len(row.values)])
-
-
-def _opening(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
-    """Return the number that a reply begins with, where it concludes no other."""
-    first = fresh[0]
-    if first.at > 1 or row.tags[1 : 2 * first.at + 1].strip(" d"):
+    value = _one(fitting)
+    others = [p.at for p in fresh if p.value != value]
+    if value is None or (others and "b" in row.tags[2 * fitting[0].at : 2 * others[-1]]):
         return None
-    end = row.sentence_at(first.at)[1]
-    return first.value if all(p.at < end for p in fresh) else None
+    return value
 
 
 def _only(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
@@ -402,42 +329,3 @@ def _only(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
         or len(row.values) <= _SHORT
     )
     return value if related else None
-
-
-def _by_question(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
-    """Return the number whose clause says most of what the question asks."""
-    if len(asked.words) < 2 or len(fresh) > 12 or any(_equation(row, p) for p in fresh):
-        return None
-    shares = dict[Decimal, int]()
-    for n, place in enumerate(fresh):
-        start, end = row.sentence_at(place.at)
-        if n and fresh[n - 1].at >= start:
-            start = fresh[n - 1].at + 1
-        commas = [i for i in range(start + 1, place.at + 1) if row.tags[2 * i] in ",:-("]
-        start = commas[-1] if commas and place.at - commas[-1] > 1 else start
-        text = row.text[row.spans[start][0] : row.spans[min(place.at + 1, end - 1)][1]]
-        words = {stem(w) for w in re.findall(r"[^\W\d_]{2,}", text)}
-        shares[place.value] = max(shares.get(place.value, 0), len(words & asked.words))
-    best = max(shares, key=shares.__getitem__)
-    rest = max((v for k, v in shares.items() if k != best), default=0)
-    return best if shares[best] >= 2 and shares[best] > rest + 1 else None
-
-
-def _ends_line(row: Row, place: Place) -> bool:
-    """Return True if the last line sets a number equal, with at most its unit behind it."""
-    start, end = row.spans[place.at]
-    line = row.text.rstrip().rfind("\n") + 1
-    behind = row.text[end:].strip()
-    words = behind.split()
-    return (
-        line <= start
-        and "=" in row.text[line:start]
-        and len(words) <= _SHORT
-        and behind[-1:] not in tuple("+-=×*/,:(")
-        and (words[-1:] or [""])[0].lower() not in HANGING
-    )
-
-
-def _ends(row: Row, at: int) -> bool:
-    """Return True if a number ends its text but for a unit."""
-    return len(row.values) - at <= 4

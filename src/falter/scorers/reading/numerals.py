@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from decimal import Decimal, DivisionByZero, InvalidOperation, Overflow
-from functools import cache, lru_cache
+from functools import cache
 from typing import NamedTuple
 
 from falter.records.lazy_regex import late_regex
 from falter.scorers.reading.phrases import LANGUAGES, language_of, stop_words, words_of
 
 LONGEST = 60  # characters of one number
-_LETTERS = 60  # of a number in one word: German's grow
 
 
 class Number(NamedTuple):
@@ -37,7 +36,7 @@ class Vocabulary(NamedTuple):
 _ARTICLES_WORDS = "un um uno una une uma ein eine einen einem een ein"
 _ARTICLES = frozenset(_ARTICLES_WORDS.split())
 _ALONE_NO_NUMBER_WORDS = (
-    "sei mil mila cent cents cem once sept dix second million millions dos tre nove six on"
+    "sei mil mila cent cents cem once sept dix second million millions dos tre nove on"
 )
 _ALONE_NO_NUMBER = frozenset(_ALONE_NO_NUMBER_WORDS.split())
 """Words that are also verbs, months or units: they are numbers only beside another number."""
@@ -84,42 +83,6 @@ def _joined(language: str, ten: str, n: int, unit: int, name: str) -> dict[str, 
     if language == "it":
         return {(ten[:-1] if unit in (1, 8) else ten) + name: value}
     return {"veinti" + name: value} if language == "es" and n == 2 else {}
-
-
-_COMPOUND = (("tausend", "hundert"), ("duizend", "honderd"), ("mila", "cento"), ("mille", "cento"))
-
-
-def _below_hundred(word: str) -> int | None:
-    if not word:
-        return 0
-    for joint in ("und", "en", "ën", ""):
-        value = vocabulary().small.get(word[len(joint) :]) if word.startswith(joint) else None
-        if value is not None:
-            return value
-    return None
-
-
-def _below_thousand(word: str, hundred: str) -> int | None:
-    head, name, tail = word.partition(hundred)
-    if not name:
-        return _below_hundred(word)
-    high = 1 if not head else _below_hundred(head)
-    low = _below_hundred(tail)
-    return None if high is None or low is None or high > 19 else 100 * high + low
-
-
-@lru_cache(maxsize=4096)
-def _compound(word: str) -> int | None:
-    """Return the value of one long word: zweihundertfünfzig, tweeduizend, duecentocinquanta."""
-    for thousand, hundred in _COMPOUND:
-        if thousand not in word and hundred not in word:
-            continue
-        head, name, tail = word.partition(thousand)
-        high = (1 if not head else _below_thousand(head, hundred)) if name else 0
-        low = _below_thousand(tail if name else head, hundred)
-        if high is not None and low is not None and high < 1000:
-            return 1000 * high + low
-    return None
 
 
 class _Sum:
@@ -184,14 +147,9 @@ def _spelled(low: str) -> Iterator[Number]:
     """Yield the numbers in words of a text in lower case."""
     known = vocabulary()
     number, start, end = _Sum(), 0, 0
-    compounds = any(name in low for pair in _COMPOUND for name in pair)
-    for match in _WORD.finditer(low):
+    for match in [m for m in _WORD.finditer(low) if m[0] in known.words]:
         word = match[0]
-        value = known.words.get(word)
-        if value is None and compounds and 6 <= len(word) <= _LETTERS:
-            value = _compound(word)
-        if value is None:
-            continue
+        value = known.words[word]
         gap = low[end : match.start()].strip(" -") if number.words else "?"
         if len(gap) < 4 and (not gap or gap in known.joints) and number.take(word, value, gap):
             end = match.end()
@@ -241,8 +199,7 @@ def _written_pattern() -> re.Pattern[str]:
         r"(?:\s?(?:[×x·*]|\\times|\\cdot)\s?10\s?(?:\^\s?\{?\s?(?P<power>[-−]?\d{1,3})\s?\}?"
         r"|\*\*\s?(?P<stars>[-−]?\d{1,3})|(?P<high>[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4}))"
         r"|\s?\^\s?\{?(?P<raised>\d{1,2})\}?(?![\w.])|(?P<super>[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})(?!\w)"
-        r"|e(?P<e>[-+−]?\d{1,3})(?!\w)"
-        r"|\s?/\s?(?P<below>\d{1,9})(?![\d/]|[.,]\d)"
+        r"|e(?P<e>[-+−]?\d{1,3})(?!\w)|\s?/\s?(?P<below>\d{1,9})(?![\d/]|[.,]\d)"
         r"|\s(?P<part>\d{1,4})/(?P<whole>\d{1,4})(?!\d)"
         rf"|\s?(?P<mark>[{''.join(_HALF)}])"
         rf"|(?:[\s-]?(?P<scale>{scale})|(?P<letter>[kmb]))(?![\w.]\w|\w|/)"
@@ -332,17 +289,10 @@ def _is_division(match: re.Match[str], value: Decimal) -> bool:
 
 _COMMA_LANGUAGES = frozenset(["de", "fr", "es", "it", "nl", "pt"])
 _LATEX = late_regex(r"\\[dt]?frac\s?\{(-?\d{1,9})\}\s?\{(\d{1,9})\}")
-_MIXED = late_regex(r"(?<![\d.,])(\d{1,4})\s?\\[dt]?frac\s?\{(\d{1,4})\}\s?\{(\d{1,4})\}")
-_PRICE = late_regex(r"(?<![\w.,])(\d{1,6})\s?[€£](\d\d)(?![\w.,]\d|\w)")
 _AND_HALF = late_regex(
     r"\s(?:and (?:a half|a (?P<part>quarter|third))|und ein(?:e|en)? halbe?[nrs]?|einhalb"
-    r"|et demie?|y medi[ao]|e mezz[oa]"
-    r"|en een halve?|e mei[ao])\b"
+    r"|et demie?|y medi[ao]|e mezz[oa]|en een halve?|e mei[ao])\b"
 )
-_ALL_KANJI = late_regex(
-    r"(?<![一-龥\d])[一二三四五六七八九十百千万]+(?=[つ人個本枚年回匹冊台歳円日]|です|[。、]|$)"
-)
-_DIGITS = {c: n for n, c in enumerate("〇一二三四五六七八九")}
 
 
 def without_latex(text: str) -> str:
@@ -352,7 +302,6 @@ def without_latex(text: str) -> str:
     text = (
         text.replace("{,}", ",").replace("\\times", "×").replace("\\cdot", "·").replace("\\pm", "±")
     )
-    text = _MIXED.sub(r"\1 \2/\3", text)
     return _LATEX.sub(r"\1/\2", text)
 
 
@@ -378,15 +327,11 @@ def numbers_in(text: str, *, commas: bool | None = None) -> list[Number]:
     if commas is None:
         commas = writes_commas(text)
     if any(map(str.isdecimal, text)):
-        if "€" in text or "£" in text:
-            found += [Number(Decimal(f"{m[1]}.{m[2]}"), *m.span()) for m in _PRICE.finditer(low)]
         found += _written(text, low, commas=commas)
     words = list(_spelled(low))
     found += _with_parts(low, words)
     for match in re.finditer(rf"(?<!\d)[{''.join(_HALF)}]", low) if not low.isascii() else ():
         found.append(Number(Decimal(_HALF[match[0]]), *match.span()))
-    if not low.isascii():
-        found += [Number(Decimal(_from_kanji(m[0])), *m.span()) for m in _ALL_KANJI.finditer(low)]
     out, end = list[Number](), -1
     for number in sorted(found, key=lambda n: (n.start, -n.end)):
         if number.start >= end:
@@ -405,18 +350,6 @@ def _with_parts(low: str, words: list[Number]) -> Iterator[Number]:
             yield Number(round(number.value / share, 16), number.start, behind.end())
         else:
             yield number
-
-
-def _from_kanji(text: str) -> int:
-    total = group = current = 0
-    for char in text:
-        if char in _DIGITS:
-            current = _DIGITS[char]
-        elif char == "万":
-            total, group, current = total + max(1, group + current) * 10**4, 0, 0
-        else:
-            group, current = group + max(1, current) * {"十": 10, "百": 100, "千": 1000}[char], 0
-    return total + group + current
 
 
 _SCALE_BEHIND = late_regex(r"\s([^\W\d_]{4,})")

@@ -210,28 +210,31 @@ class _Tagger:
         self.low, self.words, self.trie = low, words, trie
 
     def row(self, text: str, candidates: Sequence[tuple[int, int, int]]) -> Row:
-        row, tags, low = Row(text), list[str](), self.low
+        row, tags, low, trie = Row(text), list[str](), self.low, self.trie
         words, at, last = self.words, 0, 0
-        stops = [*candidates, (len(low) + 1, len(low) + 1, -1)]
-        for start, end, value in stops:
-            while at < len(words) and words[at][0] < start:
+        tag_gap, add_span, add_tag = _gaps.get, row.spans.append, tags.append
+        for start, end, value in [*candidates, (len(low) + 1, len(low) + 1, -1)]:
+            while at < len(words):
                 begin, finish, word = words[at]
+                if begin >= start:
+                    break
+                at += 1
                 if finish > start:  # a candidate inside a word
-                    at += 1
                     continue
-                known = self.trie.get(word, "w")
-                count, tag = (
-                    (1, known) if isinstance(known, str) else self._phrase(at, start, known)
-                )
-                finish = words[at + count - 1][1]
-                tags += (_gap(low[last:begin]) if last or begin else " ", tag)
-                row.spans.append((begin, finish))
+                tag = trie.get(word, "w")
+                if not isinstance(tag, str):
+                    count, tag = self._phrase(at - 1, start, tag)
+                    at += count - 1
+                    finish = words[at - 1][1]
+                gap = low[last:begin]
+                add_tag((tag_gap(gap) or _gap(gap)) + tag if last or begin else f" {tag}")
+                add_span((begin, finish))
                 row.values.append(-1)
-                at, last = at + count, finish
+                last = finish
             if value < 0:
                 break
-            tags += (_gap(low[last:start]), "c")
-            row.spans.append((start, end))
+            add_tag(_gap(low[last:start]) + "c")
+            add_span((start, end))
             row.values.append(value)
             last = end
             while at < len(words) and words[at][0] < end:
@@ -239,10 +242,8 @@ class _Tagger:
         row.tags = "\n" + "".join(tags)[1:] + (_gap(low[last:]).replace(" ", "\n"))
         return row
 
-    def _phrase(self, at: int, limit: int, known: str | Sequence[Phrase]) -> tuple[int, str]:
+    def _phrase(self, at: int, limit: int, known: Sequence[Phrase]) -> tuple[int, str]:
         """Return how many words the longest phrase that begins at a word has, and its tag."""
-        if isinstance(known, str):
-            return 1, known
         words = self.words
         for rest, tag in known:
             if not rest:

@@ -50,20 +50,17 @@ class Asked:
     commas: bool | None = None
     dated: bool = False
     rated: bool = False
-    symbols: frozenset[str] = frozenset()
 
 
 _COUNTED = late_regex(
     r"\b(?:how many|wie ?viele?|combien d(?:e |')|cu[aá]nt[oa]s|quant[ioae]s?|hoeveel|number of"
-    r"|anzahl(?: der)?|nombre d(?:e |')|número de|numero d[ie]|aantal)\s*"
-    r"(?:(?:more|whole|full|of|the|der|die|des|les|los|las|dei|van|de|dos|das|\d+)\s+)*"
-    r"([^\W\d]{2,20}(?:\s[^\W\d]{2,20})?)",
+    r"|anzahl(?: der)?|nombre d(?:e |')|número de|numero d[ie]|aantal)\s*(?:(?:more|whole|full|of"
+    r"|the|der|die|des|les|los|las|dei|van|de|dos|das|\d+)\s+)*([^\W\d]{2,20}(?:\s[^\W\d]{2,20})?)",
     re.IGNORECASE,
 )
 _IN_UNIT = late_regex(
     r"\b(?:in|en|em|as an?)\s+(?:(?:whole|full|the|us)\s+)?([^\W\d]+(?:/h)?"
-    r"|[%€$£°])(?:\s+(?:of\s+)?"
-    r"([^\W\d]+|[€$£]))?",
+    r"|[%€$£°])(?:\s+(?:of\s+)?([^\W\d]+|[€$£]))?",
     re.IGNORECASE,
 )
 _DATED = late_regex(
@@ -103,9 +100,8 @@ def asked_of(question: str) -> Asked:
         counted.add("perce")
     given = frozenset(n.value for n in numbers_in(without_latex(text)))
     commas = writes_commas(text, 3) or None
-    symbols = frozenset(m.lower() for m in re.findall(r"(?<![^\W_])[b-zB-Z](?![^\W_])", text))
     dated, rated = _DATED.search(text) is not None, _RATED.search(text) is not None
-    return Asked(given, words, frozenset(counted), scale, commas, dated, rated, symbols)
+    return Asked(given, words, frozenset(counted), scale, commas, dated, rated)
 
 
 KNOWN_UNITS = frozenset(
@@ -127,9 +123,9 @@ class Place:
 
 BESIDE = late_regex(
     r"(?:\b(?:steps?|note|page|chapter|section|part|item|question|rule|version|figure|table|line"
-    r"|day|row|no\.|nr\.?|option|room|paragraph|team|player|box|case|method|schritt|seite|étape|page"
-    r"|paso|passo|stap|week|phase|exercise|level|grade|type|id|code|request|error|status|platform"
-    r"|gate|bus|flight|equation|case|example|problem)\s*#?|#)\s?\Z",
+    r"|day|row|no\.|nr\.?|option|room|paragraph|team|player|box|case|method|schritt|seite|étape"
+    r"|page|paso|passo|stap|week|phase|exercise|level|grade|type|id|code|request|error|status"
+    r"|platform|gate|bus|flight|equation|case|example|problem)\s*#?|#)\s?\Z",
     re.IGNORECASE,
 )
 _ORDINAL = late_regex(
@@ -137,10 +133,10 @@ _ORDINAL = late_regex(
     re.I,
 )
 _MONTH = (
-    r"(?:jan(?:uary|uar|vier)?|feb(?:ruary|ruar)?|march|märz|apr(?:il)?|may|mai|june?|juni|juin|july?|juli"
-    r"|juillet|aug(?:ust)?|août|sept?(?:ember)?|oct(?:ober)?|oktober|octobre|nov(?:ember|embre)?"
-    r"|dec(?:ember)?|dezember|décembre|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre"
-    r"|octubre|noviembre|diciembre)\b"
+    r"(?:jan(?:uary|uar|vier)?|feb(?:ruary|ruar)?|march|märz|apr(?:il)?|may|mai|june?|juni|juin"
+    r"|july?|juli|juillet|aug(?:ust)?|août|sept?(?:ember)?|oct(?:ober)?|oktober|octobre"
+    r"|nov(?:ember|embre)?|dec(?:ember)?|dezember|décembre|enero|febrero|marzo|abril|mayo|junio"
+    r"|julio|agosto|septiembre|octubre|noviembre|diciembre)\b"
 )
 _DATE = late_regex(rf"\.?\s(?:de\s)?{_MONTH}", re.IGNORECASE)
 _DATE_BEFORE = late_regex(
@@ -148,24 +144,25 @@ _DATE_BEFORE = late_regex(
 )
 _LIMIT = late_regex(
     r"(?:\b(?:at least|at most|more than|less than|fewer than|over|under|up to|minimum of"
-    r"|maximum of"
-    r"|mindestens|höchstens|mehr als|weniger als|au moins|au plus|plus de|moins de|al menos|más de"
-    r"|menos de|almeno|più di|meno di|minstens|meer dan|pelo menos|mais de|between|zwischen"
-    r"|entre|tra|from|than|versus|compared (?:with|to)|instead of|statt"
-    r"|as of|stand|originally|before|previously|earlier|the previous|last year)"
-    r"|[<>≤≥±]|\d[^\d.]{0,4}\s(?:out )?(?:of|de|von|sur|su|van|di)(?: the| los| den| las| les"
+    r"|maximum of|mindestens|höchstens|mehr als|weniger als|au moins|au plus|plus de|moins de"
+    r"|al menos|más de|menos de|almeno|più di|meno di|minstens|meer dan|pelo menos|mais de"
+    r"|between|zwischen|entre|tra|from|than|versus|compared (?:with|to)|instead of|statt|as of"
+    r"|stand|originally|before|previously|earlier|the previous|last year)|[<>≤≥±]"
+    r"|\d[^\d.]{0,4}\s(?:out )?(?:of|de|von|sur|su|van|di)(?: the| los| den| las| les"
     r"| all)?)\s*[$€£]?\Z",
     re.IGNORECASE,
 )
 _PAIRED = late_regex(
-    r"\d\s?(?:[-–—]|to|bis|à|or|oder|ou|o|a)\s?[$€£]?(?:[a-z] = )?\Z", re.IGNORECASE
+    r"\d\s?(?:(?:[-–—]|to|bis|à|or|oder|ou|o|a)\s?[$€£]?(?:[a-z] = )?|(?:and|und|et|y|e"
+    r"|en) [a-z] = )\Z",
+    re.IGNORECASE,
 )
 _UNSOLVED = late_regex(r"\d[a-z]\s?=\s?\Z|[=+*·-]\s?[a-z]\s?=\s?\Z")
 _RESULT = late_regex(
-    r"(?:[=≈→⇒]|=>|->|\b(?:equals?|gives?|makes?|leaves?|yields?|is|are|was|be|get|ist|sind|ergibt|macht"
-    r"|est|sont|fait|reste|es|son|quedan|è|sono|restano|is|zijn|é|são|cost|costs?|kostet|beträgt|to"
-    r"|pay|need|needs|has|have|had|there are|left with|of))\s*"
-    r"(?:about|approximately|roughly|around|exactly|only|just|etwa|rund|environ|unos|circa|ongeveer"
+    r"(?:[=≈→⇒]|=>|->|\b(?:equals?|gives?|makes?|leaves?|yields?|is|are|was|be|get|ist|sind"
+    r"|ergibt|macht|est|sont|fait|reste|es|son|quedan|è|sono|restano|is|zijn|é|são|cost|costs?"
+    r"|kostet|beträgt|to|pay|need|needs|has|have|had|there are|left with|of))\s*(?:about"
+    r"|approximately|roughly|around|exactly|only|just|etwa|rund|environ|unos|circa|ongeveer"
     r"|cerca de)?\s*[$€£¥(\[]*\Z",
     re.IGNORECASE,
 )
@@ -176,24 +173,32 @@ _OPERATOR = late_regex(
 _AFTER_OPERATOR = late_regex(
     r"(?:[+×*÷/^·]|[\d)]\s[-−x]|\b(?:times|plus|minus|by|mal))\s?\(?[$€£]?\Z"
 )
-_RANGE = late_regex(r"\s?(?:[-–—]|to|bis|à|or|oder|ou|o)\s(?:[a-z] = )?[$€£-]?\d|[-–—][$€£]?\d")
+_RANGE = late_regex(
+    r"\s?(?:[-–—]|to|bis|à|or|oder|ou|o)\s(?:[a-z] = )?[$€£-]?\d|[-–—][$€£]?\d|\s(?:and|und|et|y"
+    r"|e|en) [a-z] = "
+)
 _FIRST = late_regex(r"\s?([%€$£¥°]|[^\W\d_]+(?:/[^\W\d_]+)?)(?:\s([^\W\d_]+))?(?:\s([^\W\d_]+))?")
 
 
 def places_in(row: Row, numbers: Sequence[Number], asked: Asked) -> list[Place]:
     """Return the numbers of a row that may be its answer."""
-    found = []
-    for n, number in enumerate(row.values):
-        if number < 0:
-            continue
-        _, start, end = numbers[number]
-        before, after = row.text[max(0, start - 32) : start], row.text[end : end + 40]
-        if _is_term(before, after) or _is_label(before, after, numbers[number], asked):
-            continue
-        asks = row.tags.find("?", 2 * n, 2 * n + CLAUSE_TAGS)
-        if asks < 0 or set(row.tags[2 * n + 2 : asks]) & set("\n.>"):
-            found.append(_place(row, n, numbers[number], before, after, asked))
-    return found
+    found = (place_at(row, n, numbers, asked) for n, value in enumerate(row.values) if value >= 0)
+    return [place for place in found if place is not None]
+
+
+def place_at(row: Row, n: int, numbers: Sequence[Number], asked: Asked) -> Place | None:
+    """Return the number of an item with what its place says of it; None if it is no answer."""
+    number = numbers[row.values[n]]
+    before, after = (
+        row.text[max(0, number.start - 32) : number.start],
+        row.text[number.end : number.end + 40],
+    )
+    if _is_term(before, after) or _is_label(before, after, number, asked):
+        return None
+    asks = row.tags.find("?", 2 * n, 2 * n + CLAUSE_TAGS)
+    if asks >= 0 and not set(row.tags[2 * n + 2 : asks]) & set("\n.>"):
+        return None
+    return _place(row, n, number, before, after, asked)
 
 
 _TERM = late_regex(r"\s?[%)]*\s?=")

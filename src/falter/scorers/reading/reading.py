@@ -9,9 +9,8 @@ from falter.records.types import Tier
 
 T = TypeVar("T")
 
-READER_VERSION = 2
-"""Raised with every change that can read a reply differently; stored with each run.
-Version 1 had no tiers."""
+READER_VERSION = 3
+"""Raised with every change that can read a reply differently; stored with each run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

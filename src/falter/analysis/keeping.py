@@ -1,0 +1,93 @@
+"""A table as answers kept and meanings noticed: input of the two numbers of `keeps_and_reads`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from falter.analysis.table import CHANGED, SAME_PROMPT, SCORED, Table
+from falter.measures.keeps_and_reads import SAME, KeepsAndReads, keeps_and_reads
+from falter.scorers.calls import compares_with_clean
+
+Floats = NDArray[np.float64]
+
+
+def keeping_of(table: Table, level: float) -> KeepsAndReads | None:
+    """Both numbers of a panel; None where it has no control and compares with right answers."""
+    compares = compares_with_clean(table.panel.scorer)
+    if not table.has_baseline or not (table.controls or compares):
+        return None
+    labels = [recipe.label for recipe in table.recipes]
+    controls = [n for n in table.controls if _real(table, n).any()]
+    harmless = [n for n in table.columns if _real(table, n).any()]
+    again = next((n for n, r in enumerate(table.recipes) if r.repeat and not r.perturbs), None)
+    known = {n: _known(table, n) for n in controls}
+    noticed = {n: _noticed(table, n, compares=compares) for n in controls}
+    every = np.stack(list(noticed.values()), axis=1) if noticed else np.zeros((len(table.items), 0))
+    other = np.stack([~known[n] for n in controls], axis=1) if noticed else every > 0
+    there = ~np.isnan(every)
+    unknown = (other & there).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+    return keeps_and_reads(
+        {labels[n]: _kept(table, n) for n in harmless},
+        {labels[n]: share for n, share in noticed.items()},
+        np.ones(len(table.items)) * (compares or unknown),
+        None if again is None else _kept(table, again, real=False),
+        clusters=table.clusters,
+        level=level,
+    )
+
+
+def _real(table: Table, n: int) -> NDArray[np.bool_]:
+    return np.asarray(np.isin(table.status[:, n], (CHANGED, SAME_PROMPT)))
+
+
+def _before(table: Table, values: NDArray[np.float64]) -> Floats:
+    """The clean prompt's values beside each realisation, by its repeat."""
+    depth = values.shape[2]
+    return np.asarray(values[:, 0][:, np.arange(depth) % table.repeats], dtype=np.float64)
+
+
+def _kept(table: Table, n: int, *, real: bool = True) -> Floats:
+    """For each item the share of answers that stay; NaN where the prompt did not change.
+
+    An answer stays where its score does, and a wrong one where it is the same wrong answer.
+    """
+    scores = table.scores()
+    before, after = _before(table, scores), scores[:, n]
+    stays = np.abs(before - after) <= SAME
+    if table.output is not None:
+        first, now = _before(table, table.output.astype(np.float64)), table.output[:, n]
+        stays &= (after >= 1.0) | (first < 0) | (now < 0) | (first == now)
+    kept = np.where(np.isnan(before) | np.isnan(after), np.nan, stays)
+    return _shares(np.where(_real(table, n), kept, np.nan) if real else kept)
+
+
+def _known(table: Table, n: int) -> NDArray[np.bool_]:
+    """For each item whether the right answer is known after the control."""
+    if table.other is None:
+        return np.ones(len(table.items), dtype=np.bool_)
+    return ~np.asarray(table.other[:, n].any(axis=1))
+
+
+def _noticed(table: Table, n: int, *, compares: bool) -> Floats:
+    """For each item the share of answers that are right now, or others than the clean one."""
+    scored = table.outcome[:, n] == SCORED
+    value, real = table.scores()[:, n], _real(table, n)
+    there = real & ~np.isnan(value)
+    if compares:
+        return _shares(np.where(there, scored & (value < 0.5), np.nan))
+    right = np.where(there, value, np.nan)
+    if table.output is None:
+        return _shares(np.where(_known(table, n)[:, None], right, np.nan))
+    before = _before(table, table.output.astype(np.float64))
+    there &= before >= 0
+    other = np.where(there, scored & (table.output[:, n] != before), np.nan)
+    return _shares(np.where(_known(table, n)[:, None], right, other))
+
+
+def _shares(cells: Floats) -> Floats:
+    known = ~np.isnan(cells)
+    count = known.sum(axis=1)
+    total = np.where(known, cells, 0.0).sum(axis=1)
+    share: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return share

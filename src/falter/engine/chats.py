@@ -1,0 +1,87 @@
+"""Conversations and runs without right answers: what a run of them needs, checked before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from falter.engine.config import Experiment, ModelSpec
+from falter.records.errors import UsageError
+from falter.records.interfaces import Capabilities, Scorer
+from falter.records.types import Recipe
+from falter.tasks.chats import Chat
+from falter.tasks.task import Task
+
+SAME = "same_"
+"""What the names of scorers begin with that compare with the answer to the clean prompt."""
+
+
+def same_scorers(experiment: Experiment, task: Task) -> tuple[str, ...]:
+    """The scorer that the setting `same` names for a task; none where it is not set."""
+    kind = experiment.same
+    if kind is None:
+        return ()
+    if kind == "auto":
+        tools = any("tools" in item.fields for item in task.items)
+        kinds = {"call": tools, "label": bool(experiment.labels), "choice": task.has_choices}
+        kind = next((name for name, fits in kinds.items() if fits), None)
+    if kind is None:
+        raise UsageError(
+            f"'{task.name}' has no tools, labels or options by which answers are the same",
+            hint="say how they are compared: --same text, or --same number",
+        )
+    if kind == "label" and not experiment.labels and not has_targets(task):
+        raise UsageError(
+            "--same label compares labels, and none are named", hint="name them: --labels A,B,C"
+        )
+    if kind == "call" and not any("tools" in item.fields for item in task.items):
+        raise UsageError(
+            f"--same call compares calls of tools, and '{task.name}' offers none",
+            hint="add the column 'tools', or compare texts: --same text",
+        )
+    return (f"{SAME}{kind}",)
+
+
+def has_targets(task: Task) -> bool:
+    """Return True if the items have right answers."""
+    return any(item.target is not None for item in task.items)
+
+
+def require_fit_chat(
+    experiment: Experiment,
+    task: Task,
+    scorer: Scorer,
+    spec: ModelSpec,
+    able: Capabilities,
+    recipes: Sequence[Recipe],
+) -> None:
+    """Raise unless the settings, the scorer and the model are fit for the conversations of a task.
+
+    Nothing was sent when this is called.
+    """
+    if not all(isinstance(template, Chat) for template in task.templates.values()):
+        return
+    what = f"'{task.name}' holds conversations"
+    if experiment.demonstrations or any(r.demonstrations or r.examples for r in recipes):
+        raise UsageError(
+            f"{what}, before which no solved examples are shown",
+            hint="drop --demonstrations, or write the examples as earlier turns",
+        )
+    if experiment.remedy is not None:
+        raise UsageError(f"{what}, to which no remedy applies", hint="drop --remedy")
+    if any(recipe.template is not None for recipe in recipes):
+        raise UsageError(
+            f"{what}, which have no other template",
+            hint="compare two system prompts: a template with the parts system and messages each",
+        )
+    if scorer.needs_scores or scorer.needs_choices:
+        raise UsageError(
+            f"{what}, and the scorer '{scorer.name}' compares options",
+            hint="use a scorer that reads replies: answer, label, numeric or tool_call",
+        )
+    needs = any("tools" in item.fields for item in task.items)
+    if needs and not able.tools:
+        raise UsageError(
+            f"{what} with tools, which '{spec.name}' does not take",
+            hint="ask a chat server: openai:NAME; or a function with the parameters messages and "
+            "tools: function:MODULE:NAME",
+        )

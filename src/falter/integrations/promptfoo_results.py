@@ -1,0 +1,153 @@
+"""promptfoo's results, as it writes them with `promptfoo eval -o results.json`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from falter.readers.cells import FAILED, MISSING, SCORED, finite
+from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_chosen
+from falter.readers.tables import ROLES, bounded, kind_of, read_json, usual_column
+from falter.records.errors import TaskError, UnknownName
+from falter.records.ids import digest, short
+
+HEAD_BYTES = 4096
+_HEAD = re.compile(rb'\s*\{\s*(?:"evalId"|"results"\s*:\s*\{\s*"version")')
+# promptfoo's ResultFailureReason.ERROR: the provider or an assertion raised; the answer is no loss.
+ERROR = 2
+LONGEST_LABEL = 60
+"""Characters. promptfoo labels a prompt without a label by its whole text."""
+PASS, SCORE = "pass", "score"
+"""promptfoo's verdict on a test, which its own totals count, and the mean of its assertions."""
+Result = Mapping[str, Any]
+
+
+def _is_promptfoo(path: Path) -> bool:
+    if kind_of(path) != "json":
+        return False
+    with bounded(path) as file:
+        return _HEAD.match(file.read(HEAD_BYTES)) is not None
+
+
+def read_promptfoo(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
+    """One log for each provider and prompt. A test is an item; a prompt is a condition.
+
+    The id of a test is the variable that has a usual name for one and is different in every test;
+    else a hash of all its variables. A test that promptfoo repeated is one more run.
+    """
+    return [log for path in paths for log in _read(path, choice)], []
+
+
+def _read(path: Path, choice: LogChoice) -> list[Log]:
+    whole = read_json(path)
+    body = whole.get("results") if isinstance(whole, dict) else None
+    body = body if isinstance(body, dict) else {}
+    results = body.get("results")
+    if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
+        raise TaskError(f"{path} holds no list of promptfoo's results", hint="is it whole?")
+    if not any(_grading(result).get("componentResults") for result in results):
+        raise TaskError(
+            f"{path} has no assertion, so promptfoo passes every answer",
+            hint="add 'assert:' to its tests and evaluate again",
+        )
+    config = whole.get("config")
+    task = config.get("description") if isinstance(config, dict) else None
+    metric = _metric(results, choice.metric, path)
+    name, several = _namer(results), len({_prompt(result) for result in results}) > 1
+    logs: dict[tuple[str, int], Log] = {}
+    seen: Counter[tuple[int, str]] = Counter()
+    for place, result in enumerate(results, start=1):
+        model = _text(result, "provider", "label") or _text(result, "provider", "id") or "unknown"
+        prompt = _prompt(result)
+        log = logs.setdefault(
+            (model, prompt),
+            Log(
+                path=path,
+                task=task if isinstance(task, str) and task else path.name.partition(".")[0],
+                model=model,
+                stamp=str(body.get("timestamp", "")),
+                scorer=metric,
+                condition=_label(result, prompt) if several else "",
+            ),
+        )
+        item = name(result)
+        value, outcome = _scored(result, metric, f"{path}, result {place}")
+        output = _text(result, "response", "output") if outcome == SCORED else None
+        epoch = seen[id(log), item]
+        log.add(item, value, outcome, output or None, line=f"result {place}", epoch=epoch)
+        seen[id(log), item] += 1
+    return [log for log in logs.values() if is_chosen(log, choice)] or list(logs.values())
+
+
+def _grading(result: Result) -> Result:
+    grading = result.get("gradingResult")
+    return grading if isinstance(grading, dict) else {}
+
+
+def _text(result: Result, *path: str) -> str:
+    value: Any = result
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def _prompt(result: Result) -> int:
+    place = result.get("promptIdx")
+    return place if isinstance(place, int) else 0
+
+
+def _named_scores(result: Result) -> Mapping[str, Any]:
+    scores = result.get("namedScores")
+    return scores if isinstance(scores, dict) else {}
+
+
+def _label(result: Result, prompt: int) -> str:
+    label = _text(result, "prompt", "label").strip()
+    short_enough = 0 < len(label) <= LONGEST_LABEL and "\n" not in label
+    return label if short_enough else f"prompt {prompt + 1}"
+
+
+def _variables(result: Result) -> Mapping[str, Any]:
+    test = result.get("testCase")
+    own = test.get("vars") if isinstance(test, dict) else None
+    found = own if isinstance(own, dict) and own else result.get("vars")
+    return found if isinstance(found, dict) else {}
+
+
+def _namer(results: Sequence[Result]) -> Callable[[Result], str]:
+    """A function from a result to the name of its item."""
+    tests = {repr(result.get("testIdx")): _variables(result) for result in results}
+    column = usual_column(ROLES["item"], list(next(iter(tests.values()), {})))
+    keys = [str(own.get(column or "", "")) for own in tests.values()]
+    contents = {digest("promptfoo", {k: str(v) for k, v in own.items()}) for own in tests.values()}
+    if column is not None and "" not in keys and len(set(keys)) == len(contents):
+        return lambda result: str(_variables(result)[column])
+    return lambda result: short(
+        digest("promptfoo", {k: str(v) for k, v in _variables(result).items()})
+    )
+
+
+def _metric(results: Sequence[Result], chosen: str | None, path: Path) -> str:
+    named = {str(name): None for r in results for name in _named_scores(r)}
+    if chosen is not None and chosen not in (PASS, SCORE, *named):
+        raise UnknownName(f"score of {path.name}", chosen, [PASS, SCORE, *named])
+    return chosen or PASS
+
+
+def _scored(result: Result, metric: str, where: str) -> tuple[float | None, int]:
+    if result.get("failureReason") == ERROR or (result.get("error") and not _grading(result)):
+        return None, FAILED
+    scores = {**_named_scores(result), PASS: result.get("success"), SCORE: result.get("score")}
+    value = scores.get(metric)
+    if value is None:
+        return None, MISSING
+    number = finite(value)
+    if number is None or number != number:
+        raise TaskError(f"{where} has {str(value)[:40]!r} as {metric}; expected a number")
+    return number, SCORED
+
+
+logs = LogReader(title="promptfoo", order=3, takes=_is_promptfoo, read=read_promptfoo)

@@ -1,0 +1,227 @@
+"""Controls: small changes of the meaning, after which the answer has to be another one.
+
+They are made by rule or by the user, and by no model, since nobody could certify that. Where the
+right answer is not known afterwards, it is known to differ from the one to the clean prompt.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from falter.perturbations.base import locked_spans, prompt_perturbation, with_section
+from falter.perturbations.tool_lists import tools_at
+from falter.perturbations.vocabulary import table
+from falter.records.chats import chat_sections, is_chat, json_line, target_calls, texts_in
+from falter.records.render import plain
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Span
+from falter.text.spans import overlaps, replace_spans
+from falter.text.words import sentences
+
+_control = partial(
+    prompt_perturbation, family="controls", group="controls", whole=True, effect="change",
+    invariants=("choices",),
+)  # fmt: skip
+
+
+def _last(prompt: Prompt) -> int | None:
+    """The place of what the user said last, if nothing has edited or protected it."""
+    at = [n for n, s in enumerate(prompt.sections) if s.kind == "input" and s.text.strip()]
+    return at[-1] if at and is_chat(prompt.sections) else None
+
+
+def _is_open(prompt: Prompt, at: int, start: int, end: int) -> bool:
+    return not overlaps(locked_spans(prompt.sections[at]), start, end)
+
+
+# The user's own version
+
+
+def _has_version(prompt: Prompt) -> bool:
+    at = _last(prompt)
+    return (
+        bool(prompt.contrast)
+        and at is not None
+        and _is_open(prompt, at, 0, len(prompt.sections[at].text))
+    )
+
+
+@_control(
+    "contrast", title="your own version of other meaning", eligible=_has_version, scope=("input",)
+)
+def contrast(prompt: Prompt, rng: Rng) -> Prompt:
+    """Asks the version of other meaning that the data give in the column `contrast`."""
+    version: dict[str, Any] = rng.choice(tuple(json.loads(prompt.contrast or "[]")))
+    at = _last(prompt)
+    if "messages" in version:
+        sections = _with_tools(prompt, version["messages"])
+    elif at is None:
+        return prompt
+    else:
+        section = prompt.sections[at]
+        said = replace_spans(section, [(0, len(section.text), version["say"])])
+        sections = (*prompt.sections[:at], said, *prompt.sections[at + 1 :])
+    target = version.get("target")
+    return replace(
+        prompt, sections=sections, contrast=None, other=target is None,
+        target=prompt.target if target is None else target,
+    )  # fmt: skip
+
+
+def _with_tools(prompt: Prompt, turns: list[dict[str, Any]]) -> tuple[Any, ...]:
+    new = chat_sections(turns)
+    lead = next((n for n, s in enumerate(new) if s.kind != "system"), len(new))
+    return (*new[:lead], *(s for s in prompt.sections if s.kind == "tool"), *new[lead:])
+
+
+# Another number
+
+_NUMBER = re.compile(r"(?<![\d.,:/])(?<!\d-)\d{1,12}(?![\d]|[.,:/-]\d|st\b|nd\b|rd\b|th\b|%)")
+
+
+def _numbers(prompt: Prompt) -> Iterator[tuple[int, Span, str]]:
+    """Numbers that the user said once last, and that the right answer takes over."""
+    at = _last(prompt)
+    if at is None or not isinstance(prompt.target, str) or prompt.other:
+        return
+    calls = target_calls(prompt.target)
+    wanted = [prompt.target] if calls is None else [
+        text for call in calls for text in texts_in(call.get("arguments"))
+    ]  # fmt: skip
+    text = prompt.sections[at].text
+    said = plain(prompt)
+    for match in _NUMBER.finditer(text):
+        alone = re.compile(rf"(?<!\d){match[0]}(?!\d)")
+        told = any(alone.search(value) for value in wanted)
+        if told and len(alone.findall(said)) == 1 and _is_open(prompt, at, *match.span()):
+            yield at, match.span(), match[0]
+
+
+def _has_number(prompt: Prompt) -> bool:
+    return any(True for _ in _numbers(prompt))
+
+
+@_control("other_number", title="another number", eligible=_has_number, scope=("input",))
+def other_number(prompt: Prompt, rng: Rng) -> Prompt:
+    """Puts another number of as many digits for one that the answer has to take over."""
+    at, (start, end), old = rng.choice(tuple(_numbers(prompt)))
+    new = _other(old, rng, plain(prompt) + str(prompt.target))
+    if new is None:
+        return prompt
+    section = replace_spans(prompt.sections[at], [(start, end, new)])
+    calls = target_calls(prompt.target)
+    changed = replace(with_section(prompt, at, section), contrast=None)
+    if calls is None:
+        return replace(changed, other=True)
+    return replace(changed, target=json_line(_taken_over(calls, old, new)))
+
+
+def _other(old: str, rng: Rng, said: str) -> str | None:
+    """A number with as many digits that stands nowhere yet."""
+    for _ in range(50):
+        first = str(rng.below(9) + 1) if old[0] != "0" else "0"
+        new = first + "".join(str(rng.below(10)) for _ in old[1:])
+        if new != old and re.search(rf"(?<!\d){new}(?!\d)", said) is None and int(new) > 1:
+            return new
+    return None
+
+
+def _taken_over(value: Any, old: str, new: str) -> Any:
+    """The target's calls with the new number in the place of the old one."""
+    if isinstance(value, dict):
+        return {k: v if k == "name" else _taken_over(v, old, new) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_taken_over(inner, old, new) for inner in value]
+    if isinstance(value, str):
+        return re.sub(rf"(?<!\d){old}(?!\d)", new, value)
+    same = isinstance(value, (int, float)) and not isinstance(value, bool) and value == int(old)
+    return type(value)(new) if same else value
+
+
+# Not
+
+_VERBS = frozenset(table("tools.json")["requests"].split())
+_REQUEST = re.compile(
+    r"\s*(?P<ask>(?:please|kindly)\s+(?:(?:can|could|would|will) you\s+)?|"
+    r"(?:can|could|would|will) you\s+(?:(?:please|kindly)\s+)?|)(?P<verb>[a-z]+)\b(?!['’])",
+    re.IGNORECASE,
+)
+_ASKS_OTHERWISE = re.compile(r"\b(?:not|never|no|don['’]t|unless|or)\b", re.IGNORECASE)
+_JOINED = re.compile(r"(?:\band\b|\bthen\b|[,;])\s+(?:then\s+|please\s+)?([a-z]+)", re.IGNORECASE)
+
+
+def _requests(prompt: Prompt) -> list[tuple[int, Span, str]]:
+    """Where the one request of the last turn begins, its end, and its beginning with *not*."""
+    at = _last(prompt)
+    if at is None or prompt.other or target_calls(prompt.target) == []:
+        return []
+    text, found = prompt.sections[at].text, []
+    for start, end in sentences(text):
+        match = _REQUEST.match(text, start, end)
+        if match is None or match["verb"].lower() not in _VERBS:
+            continue
+        rest = text[match.end() : end]
+        if _ASKS_OTHERWISE.search(rest) or any(
+            m[1].lower() in _VERBS for m in _JOINED.finditer(rest)
+        ):
+            return []
+        begin = match.start("ask") if match["ask"] else match.start("verb")
+        polite = "Please do not " if match["ask"] else "Do not "
+        found.append((at, (begin, match.end()), polite + match["verb"].lower()))
+    several = len(found) != 1 or not _is_open(prompt, at, *found[0][1])
+    return [] if several else found
+
+
+def _has_request(prompt: Prompt) -> bool:
+    return bool(_requests(prompt))
+
+
+@_control("negated", title="*not* in the request", eligible=_has_request, scope=("input",))
+def negated(prompt: Prompt, rng: Rng) -> Prompt:
+    """Asks not to do what was asked for: *Please do not cancel order A-1042.*"""
+    at, (start, end), new = _requests(prompt)[0]
+    section = prompt.sections[at]
+    stop = next(e for s, e in sentences(section.text) if s <= start < e)
+    changes = [(start, end, new)]
+    if section.text[stop - 1] == "?" and stop > end and _is_open(prompt, at, stop - 1, stop):
+        changes.append((stop - 1, stop, "."))
+    changed = with_section(prompt, at, replace_spans(section, changes))
+    return replace(changed, other=True, contrast=None)
+
+
+# Without the tool
+
+
+def _needed(prompt: Prompt) -> int | None:
+    """The place of the tool that the right answer calls first, if others are left without it."""
+    calls, at = target_calls(prompt.target), tools_at(prompt)
+    if not calls or len(at) < 2 or prompt.other:
+        return None
+    new = {old: new for new, old in prompt.renames}
+    name = new.get(calls[0]["name"], calls[0]["name"])
+    made = {json.loads(s.text)["name"] for s in prompt.sections if s.kind == "call"}
+    found = (n for n in at if json.loads(prompt.sections[n].text)["name"] == name)
+    place = next(found, None)
+    if place is None or name in made or locked_spans(prompt.sections[place]):
+        return None
+    return place
+
+
+def _has_needed(prompt: Prompt) -> bool:
+    return _needed(prompt) is not None
+
+
+@_control("without_tool", title="without the needed tool", eligible=_has_needed, scope=("tool",))
+def without_tool(prompt: Prompt, rng: Rng) -> Prompt:
+    """Takes away the tool that the right answer calls."""
+    at = _needed(prompt)
+    if at is None:
+        return prompt
+    section = prompt.sections[at]
+    gone = replace_spans(section, [(0, len(section.text), "")])
+    return replace(with_section(prompt, at, gone), other=True, contrast=None)

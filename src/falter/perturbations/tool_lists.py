@@ -1,0 +1,250 @@
+"""Tools that a conversation offers: more of them beside, and the same under other names."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache, partial
+from itertools import islice
+from typing import Any
+
+from falter.perturbations.base import choice, prompt_perturbation, whole_number
+from falter.perturbations.rewriting import put
+from falter.perturbations.tools import other_spelling
+from falter.perturbations.vocabulary import table
+from falter.records.chats import json_line
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Section
+from falter.text.spans import added
+
+_tools = partial(
+    prompt_perturbation, family="tools", group="tools", whole=True,
+    invariants=("target", "choices"),
+)  # fmt: skip
+
+
+def tools_at(prompt: Prompt) -> list[int]:
+    """The places of the tools among the sections, those that were taken away aside."""
+    return [n for n, s in enumerate(prompt.sections) if s.kind == "tool" and s.text]
+
+
+# More tools
+
+_COUNT = whole_number("count", 4, 0, 16, "so many more tools")
+_WHERE = choice("place", ("after", "before", "mixed"), "mixed", "where they stand in the list")
+
+
+@cache
+def _pool() -> tuple[tuple[str, str, frozenset[str]], ...]:
+    """Name, text and word stems of each tool that is written for falter."""
+    pool = table("tools.json")["pool"]
+    return tuple((tool["name"], json_line(tool), _stems(json_line(tool))) for tool in pool)
+
+
+_COMMON = frozenset(
+    {
+        "about", "array", "boole", "defau", "descr", "each", "enum", "from", "have", "integ",
+        "into", "items", "name", "numbe", "objec", "param", "pleas", "prope", "requi", "strin",
+        "than", "that", "them", "then", "they", "this", "type", "what", "when", "with", "your",
+    }
+)  # fmt: skip
+"""Stems of JSON schemas and of any sentence, which make no two tools akin."""
+
+
+@lru_cache(maxsize=1024)  # the tools of an item are mostly those of the next one
+def _stems(text: str) -> frozenset[str]:
+    """The first five letters of each longer word: words that share them are akin."""
+    words = re.findall(r"[a-z]{4,}", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).lower())
+    return frozenset(word[:5] for word in words) - _COMMON
+
+
+def _unrelated(prompt: Prompt) -> list[tuple[str, str]]:
+    """The tools of the pool that share no word with the prompt."""
+    told = frozenset[str]().union(*(_stems(s.text) for s in prompt.sections))
+    return [(name, text) for name, text, stems in _pool() if not stems & told]
+
+
+def _can_add(prompt: Prompt, count: int, place: str) -> bool:
+    return bool(tools_at(prompt)) and bool(_unrelated(prompt))
+
+
+@_tools(
+    "tool_extra", title="more tools beside", parameters=(_COUNT, _WHERE), eligible=_can_add,
+    scope=("tool",),
+)  # fmt: skip
+def tool_extra(prompt: Prompt, rng: Rng, count: int, place: str) -> Prompt:
+    """Offers more tools, which have nothing to do with the conversation."""
+    pool, own = _unrelated(prompt), tools_at(prompt)
+    more = [
+        replace(added(f"tool:{name}", text, "tool"), opens=True)
+        for name, text in (pool[n] for n in islice(rng.order(len(pool)), count))
+    ]
+    sections = list(prompt.sections)
+    for section in more:
+        first, last = own[0], own[-1] + 1
+        at = {"before": first, "after": last}.get(place)
+        sections.insert(first + rng.below(last - first + 1) if at is None else at, section)
+        own = [*own, own[-1] + 1]
+    return prompt.with_sections(tuple(sections))
+
+
+# The same tools under other names
+
+_WHAT = choice("what", ("both", "parameters", "tools"), "both", "whose names change")
+_WAY = choice(
+    "way", ("case", "opaque", "synonym"), "case",
+    "case: snake_case to camelCase or back; synonym: words of a table; opaque: tool_1, p_1",
+)  # fmt: skip
+_TELLING = re.compile(r"_|[a-z][A-Z]")
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+
+
+def _named(tool: Mapping[str, Any], what: str) -> Iterator[str]:
+    if what != "parameters":
+        yield tool["name"]
+    if what != "tools":
+        yield from _parameters(tool.get("parameters"))
+
+
+def _parameters(schema: Any) -> Iterator[str]:
+    """The names of what a schema takes, at every level."""
+    if isinstance(schema, list):
+        for inner in schema:
+            yield from _parameters(inner)
+    elif isinstance(schema, dict):
+        known = schema.get("properties")
+        if isinstance(known, dict):
+            yield from known
+            schema = {**schema, "properties": list(known.values())}
+        for inner in schema.values():
+            yield from _parameters(inner) if isinstance(inner, (dict, list)) else ()
+
+
+def _synonym(name: str) -> str | None:
+    """The name with other words, in its own spelling; None where the table has none of them."""
+    other, words = table_of_words(), _WORDS.findall(name)
+    new = [_cased(other.get(word.lower(), word), word) for word in words]
+    joint = "_" if "_" in name else "-" if "-" in name else ""
+    return joint.join(new) if new != words and joint.join(words) == name else None
+
+
+@cache
+def table_of_words() -> Mapping[str, str]:
+    """Verbs and nouns of names, each with another that means the same."""
+    words: Mapping[str, str] = table("tools.json")["synonyms"]
+    return words
+
+
+def _cased(word: str, like: str) -> str:
+    return word.capitalize() if like[:1].isupper() else word
+
+
+def _new_names(prompt: Prompt, what: str, way: str) -> dict[str, str]:
+    """Old names with their new ones: none is taken, and none is held by an earlier step."""
+    at = tools_at(prompt)
+    held = [s.text for s in prompt.sections if s.edits or s.protected]
+    open_tools = [json.loads(prompt.sections[n].text) for n in at if not _locked(prompt, n)]
+    names = list(dict.fromkeys(name for tool in open_tools for name in _named(tool, what)))
+    tools = {tool["name"] for tool in open_tools}
+    kept = set(re.findall(r"[\w-]+", "\n".join(held)))
+    taken = set(re.findall(r"[\w-]+", "\n".join(s.text for s in prompt.sections)))
+    pairs: dict[str, str] = {}
+    for number, name in enumerate(names, 1):
+        ways: dict[str, Callable[[str], str | None]] = {"case": other_spelling, "synonym": _synonym}
+        make = ways.get(way)
+        new = make(name) if make else f"{'tool' if name in tools else 'p'}_{number}"
+        if new is not None and name not in kept and new not in taken:
+            pairs[name] = new
+            taken.add(new)
+    return {} if prompt.renames else pairs
+
+
+def _locked(prompt: Prompt, at: int) -> bool:
+    section = prompt.sections[at]
+    return bool(section.edits or section.protected)
+
+
+def _can_rename(prompt: Prompt, what: str, way: str) -> bool:
+    return bool(tools_at(prompt)) and bool(_new_names(prompt, what, way))
+
+
+@_tools(
+    "tool_names", title="tools under other names", parameters=(_WHAT, _WAY), eligible=_can_rename,
+    scope=("tool", "call", "system"),
+)  # fmt: skip
+def tool_names(prompt: Prompt, rng: Rng, what: str, way: str) -> Prompt:
+    """Gives tools and what they take other names, in earlier calls and the system turn too.
+
+    Descriptions and types stay. Answers are compared under the old names.
+    """
+    pairs = _new_names(prompt, what, way)
+    sections = tuple(
+        section if section.edits or section.protected else _renamed(section, pairs)
+        for section in prompt.sections
+    )
+    renames = tuple((new, old) for old, new in pairs.items())
+    return replace(prompt, sections=sections, renames=renames)
+
+
+def _renamed(section: Section, pairs: Mapping[str, str]) -> Section:
+    text = section.text
+    if section.kind == "tool" and text:
+        tool = json.loads(text)
+        new = {**tool, "name": pairs.get(tool["name"], tool["name"])}
+        new["parameters"] = _in_schema(tool.get("parameters"), pairs)
+        text = json_line(_in_words(new, pairs))
+    elif section.kind == "call":
+        call = json.loads(text)
+        arguments = _in_arguments(call["arguments"], pairs)
+        text = json_line({**call, "name": pairs.get(call["name"], call["name"]),
+                          "arguments": arguments})  # fmt: skip
+    elif section.kind == "system":
+        text = _told(text, pairs)
+    if text == section.text:
+        return section
+    return put(section, [(0, len(section.text), text)])
+
+
+def _in_schema(schema: Any, pairs: Mapping[str, str]) -> Any:
+    if isinstance(schema, list):
+        return [_in_schema(inner, pairs) for inner in schema]
+    if not isinstance(schema, dict):
+        return schema
+    new = {key: _in_schema(value, pairs) for key, value in schema.items()}
+    known, required = schema.get("properties"), schema.get("required")
+    if isinstance(known, dict):
+        new["properties"] = {pairs.get(k, k): _in_schema(v, pairs) for k, v in known.items()}
+    if isinstance(required, list):
+        new["required"] = [pairs.get(name, name) for name in required if isinstance(name, str)]
+    return new
+
+
+def _in_arguments(value: Any, pairs: Mapping[str, str]) -> Any:
+    if isinstance(value, list):
+        return [_in_arguments(inner, pairs) for inner in value]
+    if isinstance(value, dict):
+        return {pairs.get(k, k): _in_arguments(v, pairs) for k, v in value.items()}
+    return value
+
+
+def _in_words(value: Any, pairs: Mapping[str, str]) -> Any:
+    """Descriptions that mention a name by its spelling mention the new one."""
+    if isinstance(value, list):
+        return [_in_words(inner, pairs) for inner in value]
+    if isinstance(value, dict):
+        return {
+            k: _told(v, pairs) if k == "description" and isinstance(v, str) else _in_words(v, pairs)
+            for k, v in value.items()
+        }
+    return value
+
+
+def _told(text: str, pairs: Mapping[str, str]) -> str:
+    """Names in prose, as far as their spelling tells them from words."""
+    telling: Sequence[str] = [name for name in pairs if _TELLING.search(name)]
+    if not telling:
+        return text
+    pattern = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, telling))})(?![\w-])")
+    return pattern.sub(lambda match: pairs[match[0]], text)

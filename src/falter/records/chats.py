@@ -1,0 +1,241 @@
+"""Conversations with tools: one form of turns, tools and calls, and the forms of OpenAI's API."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from falter.records.types import Response, Section, SectionKind
+
+SCHEMAS = ("parameters", "input_schema", "inputSchema")
+"""The keys of a tool's schema: OpenAI's, Anthropic's and MCP's."""
+MOST_DEPTH = 40
+"""Lists within lists of a call or a tool; Python's recursion ends at 1,000."""
+
+
+def json_line(value: Any) -> str:
+    """One line of JSON with its keys in their own order, since models see it."""
+    return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+
+
+def plain_json(text: str) -> Any:
+    """The value of a JSON text; `ValueError` if it is none, is nested too deeply, or holds NaN."""
+    try:
+        value = json.loads(text, parse_constant=_no_number)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if depth(value) > MOST_DEPTH:
+        raise ValueError("nested too deeply")
+    return value
+
+
+def is_json(text: str) -> bool:
+    """Return True for a JSON text."""
+    try:
+        plain_json(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def depth(value: Any) -> int:
+    """Levels of lists and mappings, counted without recursion, up to one beyond the bound."""
+    level, count = [value], 0
+    while level and count <= MOST_DEPTH:
+        inner = (v.values() if isinstance(v, dict) else v for v in level if isinstance(v, DEEP))
+        level = [v for values in inner for v in values]
+        count += bool(level)
+    return count
+
+
+DEEP = (dict, list)
+
+
+# A call as a section or message holds it, and the result of one
+
+
+def call_text(call_id: str, name: str, arguments: Mapping[str, Any]) -> str:
+    """A call of a conversation, as the text of its section."""
+    return json_line({"id": call_id, "name": name, "arguments": dict(arguments)})
+
+
+def result_text(call_id: str, content: str) -> str:
+    """The result of a call, as the text of its message."""
+    return json_line({"id": call_id, "content": content})
+
+
+def target_calls(target: Any) -> list[dict[str, Any]] | None:
+    """The calls that a target lists; None where the target is a text or an option."""
+    if not isinstance(target, str) or not target.startswith("["):
+        return None
+    try:
+        calls = plain_json(target)
+    except ValueError:
+        return None
+    listed = isinstance(calls, list) and all(isinstance(c, dict) and "name" in c for c in calls)
+    return calls if listed else None
+
+
+def texts_in(value: Any) -> Iterable[str]:
+    """The texts and numbers in a JSON value, those of keys aside."""
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from texts_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts_in(inner)
+    elif isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        yield str(value)
+
+
+def target_texts(target: Any) -> list[str] | None:
+    """The values of the arguments that a target lists; None where it lists no calls."""
+    calls = target_calls(target)
+    if calls is None:
+        return None
+    return [t for c in calls for part in (c.get("arguments"), c.get("or")) for t in texts_in(part)]
+
+
+# The forms of OpenAI's chat API
+
+
+def turns(messages: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Messages as OpenAI's chat API takes them; calls belong to the assistant's turn before."""
+    out: list[dict[str, Any]] = []
+    for role, text in messages:
+        if role == "call":
+            call = json.loads(text)
+            if not out or out[-1]["role"] != "assistant":
+                out.append({"role": "assistant", "content": None})
+            out[-1].setdefault("tool_calls", []).append(
+                {
+                    "id": call["id"],
+                    "type": "function",
+                    "function": {"name": call["name"], "arguments": json_line(call["arguments"])},
+                }
+            )
+        elif role == "result":
+            result = json.loads(text)
+            out.append({"role": "tool", "tool_call_id": result["id"], "content": result["content"]})
+        else:
+            out.append({"role": role, "content": text})
+    return out
+
+
+def openai_tools(tools: Iterable[str]) -> list[dict[str, Any]]:
+    """Tools as OpenAI's chat API takes them."""
+    return [{"type": "function", "function": json.loads(tool)} for tool in tools]
+
+
+def turn_lines(turn: Mapping[str, Any]) -> list[str]:
+    """What a turn of OpenAI's API says and calls, for people."""
+    made = [call["function"] for call in turn.get("tool_calls", ())]
+    said = [] if turn["content"] is None else [str(turn["content"])]
+    return [*said, *(f"calls {call['name']} {call['arguments']}" for call in made)]
+
+
+def reply_text(response: Response) -> str:
+    """What a reply says and calls, for people."""
+    calls = (f"calls {call.name} {call.arguments}" for call in response.calls)
+    return "\n".join(filter(None, (response.text, *calls)))
+
+
+def tool_name(tool: str) -> str:
+    """The name in the text of a tool's section."""
+    return str(json.loads(tool)["name"])
+
+
+# Sections: a turn of a conversation each, and a tool each
+
+DOCUMENTS = "{documents}"
+"""Where the documents of a row stand in one of its turns; no other brace is a placeholder."""
+Turn = Mapping[str, Any]
+"""A turn as items hold it: `role` and `content`, with `calls` or the `id` of the call answered."""
+
+
+def chat_sections(
+    turns: Sequence[Turn],
+    tools: Sequence[Mapping[str, Any]] = (),
+    documents: Sequence[Section] = (),
+) -> tuple[Section, ...]:
+    """A conversation as sections: the system turn, the tools, the turns.
+
+    The last turn of the user is the `input`, earlier ones are `earlier`. `documents` take the place
+    of `{documents}`.
+    """
+    lead = next((n for n, turn in enumerate(turns) if turn["role"] != "system"), len(turns))
+    last = max((n for n, turn in enumerate(turns) if turn["role"] == "user"), default=-1)
+    offered = [
+        Section(name=f"tool:{tool['name']}", kind="tool", text=json_line(tool), opens=True)
+        for tool in tools
+    ]
+    counts: Counter[str] = Counter()
+    sections: list[Section] = []
+    for n, turn in enumerate(turns):
+        if n == lead:
+            sections += offered
+        counts[turn["role"]] += 1
+        sections += _turn_sections(turn, counts[turn["role"]], n == last, documents)
+    return tuple(sections)
+
+
+def _turn_sections(
+    turn: Turn, number: int, is_last: bool, documents: Sequence[Section]
+) -> Iterable[Section]:
+    role, text = turn["role"], turn["content"]
+    if role == "system":
+        name = "system" if number == 1 else f"system_{number}"
+        yield from _filled(name, "system", text, documents, opens=number > 1)
+    elif role == "user":
+        kind: SectionKind = "input" if is_last else "earlier"
+        yield from _filled("input" if is_last else f"user_{number}", kind, text, documents)
+    elif role == "tool":
+        yield Section(name=f"result:{turn['id']}", kind="result", text=text, opens=True)
+    else:
+        if text:
+            yield Section(name=f"assistant_{number}", kind="reply", text=text, opens=True)
+        for call in turn.get("calls", ()):
+            text = call_text(call["id"], call["name"], call["arguments"])
+            yield Section(name=f"call:{call['id']}", kind="call", text=text, opens=True)
+
+
+def _filled(
+    name: str, kind: SectionKind, text: str, documents: Sequence[Section], opens: bool = True
+) -> Iterable[Section]:
+    """The text of a turn, with the documents in their place."""
+    before, mark, after = text.partition(DOCUMENTS) if documents else (text, "", "")
+    if not mark:
+        yield Section(name=name, kind=kind, text=text, opens=opens)
+        return
+    pieces = [Section(name=f"{name}_before", kind="instruction", text=before)] if before else []
+    pieces += documents
+    pieces += [Section(name=name, kind=kind, text=after)] if after else []
+    yield replace(pieces[0], opens=opens)
+    yield from pieces[1:]
+
+
+def is_chat(sections: Iterable[Section]) -> bool:
+    """Return True if the sections are turns of a conversation."""
+    return any(section.opens for section in sections)
+
+
+def last_turn(sections: Sequence[Section]) -> tuple[int, int]:
+    """The sections of the last turn of the user: from the first to behind the last."""
+    said = [n for n, s in enumerate(sections) if s.kind == "input"]
+    start = end = said[-1] if said else 0
+    while start and not sections[start].opens:
+        start -= 1
+    while end < len(sections) and (end == start or _goes_on(sections[end])):
+        end += 1
+    return (start, end) if said else (0, 0)
+
+
+def _goes_on(section: Section) -> bool:
+    return not section.opens and section.kind not in ("tool", "reply", "call", "result", "system")

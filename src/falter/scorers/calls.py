@@ -1,0 +1,310 @@
+"""Calls of tools compared with those expected, and answers with those to the clean prompt."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from falter.records.chats import chat_sections, json_line, plain_json, target_calls, tool_name
+from falter.records.interfaces import Case, Style
+from falter.records.types import CUT, Item, Prompt, Response, Score, Section
+from falter.scorers.answers import Label
+from falter.scorers.base import EMPTY_REASON, TextScorer, clean_question, scorers
+from falter.scorers.choices import letter_of
+from falter.scorers.reading.calls import read_calls
+from falter.scorers.reading.labels import read_label, read_yes_no
+from falter.scorers.reading.numbers import read_number
+
+NO_CALL = "no call"
+NOT_JSON = "arguments that are no JSON object"
+NOT_OFFERED = "a call of a tool that is not offered"
+NATIVE, FROM_TEXT = "native", "from text"
+
+
+@dataclass(frozen=True, slots=True)
+class MadeCall:
+    """A call with its arguments under the names of the clean prompt; None where they are no JSON.
+
+    `offered` says whether the prompt offers the tool that it names.
+    """
+
+    name: str
+    arguments: Mapping[str, Any] | None
+    offered: bool = True
+
+
+def made_calls(response: Response, prompt: Prompt) -> tuple[list[MadeCall], str]:
+    """The calls of a reply, and whether they are native or read from its text."""
+    offered = {tool_name(s.text) for s in prompt.sections if s.kind == "tool" and s.text}
+    native, old = response.calls, dict(prompt.renames)
+    calls = native or read_calls(response.text or "", offered)
+    how = NATIVE if native else FROM_TEXT if calls else ""
+    gone = set(old.values())
+    made = []
+    for call in calls:
+        try:
+            arguments = plain_json(call.arguments or "{}")
+        except ValueError:
+            arguments = None
+        if isinstance(arguments, dict):
+            arguments = {
+                old.get(k, f"old {k}" if k in gone else k): v for k, v in arguments.items()
+            }
+        else:
+            arguments = None
+        made.append(MadeCall(old.get(call.name, call.name), arguments, call.name in offered))
+    return made, how
+
+
+@lru_cache(maxsize=4096)
+def _defaults(tools: str) -> Mapping[str, Mapping[str, Any]]:
+    """For each tool of an item, the values that its optional arguments have by default."""
+    found = {}
+    for tool in json.loads(tools):
+        schema = tool.get("parameters")
+        known = schema.get("properties") if isinstance(schema, dict) else None
+        properties = known.items() if isinstance(known, dict) else ()
+        found[tool["name"]] = {
+            k: p["default"] for k, p in properties if isinstance(p, dict) and "default" in p
+        }
+    return found
+
+
+def defaults_of(item: Item) -> Mapping[str, Mapping[str, Any]]:
+    """The default values of the arguments of an item's tools."""
+    return _defaults(item.fields.get("tools", "[]"))
+
+
+def normal(value: Any) -> Any:
+    """A value as it is compared: texts without case and outer white space, 4.0 as 4."""
+    if isinstance(value, str):
+        return unicodedata.normalize("NFC", value).casefold().strip()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    if isinstance(value, list):
+        return [normal(inner) for inner in value]
+    if isinstance(value, dict):
+        return {key: normal(inner) for key, inner in value.items()}
+    return value
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Return True if two values are equal; true is not 1, and "4" is not 4."""
+    return json.dumps(normal(one), sort_keys=True) == json.dumps(normal(other), sort_keys=True)
+
+
+def _kind(value: Any) -> str:
+    """The JSON type of a value."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return "number" if number else type(value).__name__
+
+
+def canonical(calls: Sequence[MadeCall], item: Item) -> str:
+    """The calls in one form: equal texts make equal calls, in any order."""
+    known = defaults_of(item)
+    texts = []
+    for call in calls:
+        usual, given = known.get(call.name, {}), call.arguments or {}
+        kept = {k: normal(v) for k, v in given.items() if not (k in usual and _same(v, usual[k]))}
+        shown = json_line(dict(sorted(kept.items()))) if call.arguments is not None else NOT_JSON
+        texts.append(f"{call.name} {shown}")
+    return "; ".join(sorted(texts)) or NO_CALL
+
+
+class ToolCall(TextScorer):
+    """The calls of the reply are those expected, in any order.
+
+    Arguments are compared as JSON: types count, texts do without case and outer white space, an
+    absent argument has the schema's default. The target may leave arguments `free` and list
+    further values under `or`.
+    """
+
+    name = "tool_call"
+    summary = "the calls of tools are those expected, with their arguments"
+    max_tokens = 512
+    reads_calls = True
+
+    def fault(self, target: str) -> str | None:
+        return None if target_calls(target) is not None else "the target lists no calls"
+
+    def read(self, text: str, case: Case) -> Score:
+        prompt = case.variant.prompt
+        wanted = target_calls(prompt.target)
+        if wanted is None:
+            return self.failed("the target lists no calls")
+        made, how = made_calls(case.response, prompt)
+        if not made and not text.strip():
+            return self.unparsed(EMPTY_REASON)
+        if any(call.arguments is None for call in made):
+            return self.unparsed(f"{NOT_JSON}; {how}")
+        why = self.mismatch(made, wanted, defaults_of(case.variant.item))
+        score = self.scored(not why, canonical(made, case.variant.item), "stated")
+        return replace(score, reason="; ".join(filter(None, (why, how))) or None)
+
+    def mismatch(
+        self,
+        made: Sequence[MadeCall],
+        wanted: Sequence[Mapping[str, Any]],
+        defaults: Mapping[str, Mapping[str, Any]],
+    ) -> str:
+        """Why the calls are not those expected; empty where they are."""
+        if not made:
+            return NO_CALL if wanted else ""
+        if not all(call.offered for call in made):
+            return NOT_OFFERED
+        if not wanted:
+            return "a call that is not wanted"
+        left = list(made)
+        # What asks for most is matched first, so that a free argument takes no other's call.
+        for call in sorted(wanted, key=lambda c: len(c.get("free", ())) + len(c.get("or", ()))):
+            reasons = [self.differs(one, call, defaults.get(call["name"], {})) for one in left]
+            if "" not in reasons:
+                named = [r for r, m in zip(reasons, left, strict=True) if m.name == call["name"]]
+                return named[0] if named else reasons[0] if reasons else "a call is missing"
+            del left[reasons.index("")]
+        return "a call too many" if left else ""
+
+    def differs(
+        self, made: MadeCall, wanted: Mapping[str, Any], defaults: Mapping[str, Any]
+    ) -> str:
+        """Why a call is not the one expected; empty where it is."""
+        if made.name != wanted["name"]:
+            return "a call of another tool"
+        given, right = {**defaults, **(made.arguments or {})}, {**defaults, **wanted["arguments"]}
+        free, others = set(wanted.get("free", ())), wanted.get("or", {})
+        for name in right.keys() - free:
+            if name not in given:
+                return "a missing argument"
+            several = others.get(name, [])
+            values = [right[name], *(several if isinstance(several, list) else [several])]
+            if not any(_same(given[name], value) for value in values):
+                alike = _kind(given[name]) == _kind(right[name])
+                return "a wrong argument" if alike else "an argument of a wrong type"
+        return "an extra argument" if given.keys() - right.keys() - free - others.keys() else ""
+
+
+class ToolName(ToolCall):
+    """The tools that the reply calls are those expected; arguments do not count."""
+
+    name = "tool_name"
+    summary = "the tools that are called are those expected, whatever their arguments"
+
+    def differs(
+        self, made: MadeCall, wanted: Mapping[str, Any], defaults: Mapping[str, Any]
+    ) -> str:
+        return "" if made.name == wanted["name"] else "a call of another tool"
+
+
+# The answer to the clean prompt in the place of a right one
+
+
+def _same_as_clean(scorer: TextScorer, case: Case) -> Score:
+    """1 where the answer is that of the same model to the clean prompt, else 0."""
+    before = case.baseline
+    answer = _ANSWERS[scorer.name](scorer, case.response, case.variant.prompt, case.variant.item)
+    if answer is None or before is None:
+        return scorer.unparsed("no answer to compare with the clean one")
+    known = _ANSWERS[scorer.name](
+        scorer, before, clean_prompt(case.variant.item), case.variant.item
+    )
+    if known is None:
+        return scorer.unparsed("the answer to the clean prompt could not be read")
+    return scorer.scored(answer == known, answer, "stated")
+
+
+@lru_cache(maxsize=512)
+def _offered(tools: str) -> tuple[Section, ...]:
+    return chat_sections([{"role": "user", "content": ""}], json.loads(tools))
+
+
+def clean_prompt(item: Item) -> Prompt:
+    """The tools and the options that an item's clean prompt offers, and no other text."""
+    labels = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: len(item.choices)])
+    offered = _offered(item.fields.get("tools", "[]"))
+    return Prompt(sections=offered, choices=item.choices, labels=labels, target=item.target)
+
+
+def _called(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
+    made, _ = made_calls(reply, prompt)
+    return canonical(made, item) if made or (reply.text or "").strip() else None
+
+
+def _numbered(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
+    cut = reply.finish_reason in CUT
+    found = read_number(reply.text or "", clean_question(item), cut=cut).answer
+    return None if found is None else format(found.normalize(), "f")
+
+
+def _chosen(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
+    labels = prompt.labels if "{label}" in prompt.choice_format else ()
+    found = letter_of(reply.text or "", labels, prompt.choices, item, reply.finish_reason).answer
+    return None if found is None else prompt.choices[found]
+
+
+def _labelled(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
+    labels = getattr(scorer, "labels", {}).get(item.task, ())
+    text, question, cut = reply.text or "", clean_question(item), reply.finish_reason in CUT
+    if sorted(label.strip().casefold() for label in labels) == ["no", "yes"]:
+        return read_yes_no(text, question, cut=cut).answer
+    return read_label(text, labels, question, cut=cut).answer
+
+
+def _worded(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
+    words = " ".join((reply.text or "").casefold().split()).rstrip(".")
+    return words or None
+
+
+_ANSWERS = {
+    "same_call": _called, "same_choice": _chosen, "same_label": _labelled,
+    "same_number": _numbered, "same_text": _worded,
+}  # fmt: skip
+
+
+class Same(TextScorer):
+    """The answer is that of the same model to the clean prompt, whether it is right or not."""
+
+    needs_baseline = True
+    max_tokens = 512
+
+    def __init__(self, kind: str, what: str, style: Style = "open") -> None:
+        self.name = f"same_{kind}"
+        self.summary = f"{what} is the one that the clean prompt got"
+        self.style = style
+        self.reads_calls = kind == "call"
+        self.needs_choices = kind == "choice"
+
+    def read(self, text: str, case: Case) -> Score:
+        return _same_as_clean(self, case)
+
+
+class SameLabel(Label):
+    """The label that the reply settles on is that of the reply to the clean prompt."""
+
+    name = "same_label"
+    summary = "the label of a closed set is the one that the clean prompt got"
+    needs_baseline = True
+    second_reader: str | None = None
+
+    def read(self, text: str, case: Case) -> Score:
+        return _same_as_clean(self, case)
+
+
+def compares_with_clean(name: str) -> bool:
+    """Return True for a scorer that compares answers with those to the clean prompt."""
+    return name in _ANSWERS
+
+
+def _all() -> Iterator[TextScorer]:
+    yield from (ToolCall(), ToolName(), SameLabel())
+    yield Same("call", "what is called, with its arguments,")
+    yield Same("choice", "the option", "letter")
+    yield Same("number", "the number")
+    yield Same("text", "the reply, apart from case, white space and a final full stop,")
+
+
+for _scorer in _all():
+    scorers.register(_scorer.name, _scorer)

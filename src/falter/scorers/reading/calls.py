@@ -1,0 +1,140 @@
+"""Calls of tools that a reply writes as text: tagged, fenced or bare JSON, or like Python.
+
+A text counts as a call only if it names a tool that is offered, and not where the words before it
+say that it is not made. Replies are untrusted: the text, the places that are tried and the calls
+that are kept are bounded, and nothing is executed.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import warnings
+from collections.abc import Collection, Iterator
+from itertools import islice
+from typing import Any
+
+from falter.records.chats import MOST_DEPTH, depth, json_line, plain_json
+from falter.records.types import Call
+
+MAX_CHARACTERS = 100_000
+MAX_STARTS = 300
+"""Brackets of a reply at which a call is looked for."""
+MAX_CALLS = 64
+MAX_PYTHON = 2_000
+"""Characters of a list of calls that is written like Python."""
+_ARGUMENTS = ("arguments", "parameters", "input")
+_START = re.compile(r"[\[{]")
+_PYTHON = re.compile(r"\[\s*([A-Za-z_][\w-]*)\(")
+_OPENING = re.compile(r"(?:```\w*|<tool_call>|[\s\[(,:`*])+\Z")
+_UNSAID = re.compile(
+    r"\b(?:not|never|cannot|without|would|could|might|instead of|for example|such as)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+
+
+def read_calls(text: str, offered: Collection[str]) -> tuple[Call, ...]:
+    """Return the calls of offered tools that a text makes, in their order.
+
+    >>> read_calls('{"name": "get_invoice", "arguments": {"number": "7"}}', ["get_invoice"])
+    (Call(name='get_invoice', arguments='{"number": "7"}'),)
+    """
+    return tuple(islice(_calls(text[:MAX_CHARACTERS], frozenset(offered)), MAX_CALLS))
+
+
+def _calls(text: str, offered: frozenset[str]) -> Iterator[Call]:
+    end = 0
+    for match in islice(_START.finditer(text), MAX_STARTS):
+        start = match.start()
+        if start < end:
+            continue
+        read = _json_at(text, start) or _python_at(text, start)
+        if read is None:
+            continue
+        value, stop = read
+        calls = list(_calls_in(value, offered))
+        if calls and not _is_unsaid(text[end:start]):
+            yield from calls
+        end = stop
+
+
+def _is_unsaid(before: str) -> bool:
+    """Return True if the clause before a call says that it is not made, or only shown."""
+    clause = re.split(r"[.!?](?:\s|\Z)|\n", _OPENING.sub("", before[-500:]))[-1]
+    return _UNSAID.search(clause) is not None
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)
+
+
+def _json_at(text: str, start: int) -> tuple[Any, int] | None:
+    """The JSON value that begins at a place, and its end."""
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+    return (value, end) if depth(value) < MOST_DEPTH else None
+
+
+def _calls_in(value: Any, offered: frozenset[str]) -> Iterator[Call]:
+    """The calls of a JSON value: itself, those of a list, or those under `tool_calls`."""
+    if isinstance(value, list):
+        for inner in value:
+            yield from _calls_in(inner, offered)
+    elif isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
+        yield from _calls_in(value["tool_calls"], offered)
+    elif isinstance(value, dict):
+        inner = value.get("function", value)
+        call = _call(inner, offered) if isinstance(inner, dict) else None
+        if call is not None:
+            yield call
+
+
+def _call(value: dict[str, Any], offered: frozenset[str]) -> Call | None:
+    name = value.get("name")
+    key = next((key for key in _ARGUMENTS if key in value), None)
+    if not isinstance(name, str) or name not in offered or key is None or "description" in value:
+        return None
+    arguments = value[key]
+    if isinstance(arguments, str):
+        try:
+            arguments = plain_json(arguments)
+        except ValueError:
+            return None
+    if not isinstance(arguments, dict) or _is_schema(arguments):
+        return None
+    return Call(name=name, arguments=json_line(arguments))
+
+
+def _is_schema(arguments: dict[str, Any]) -> bool:
+    return arguments.get("type") == "object" and isinstance(arguments.get("properties"), dict)
+
+
+def _python_at(text: str, start: int) -> tuple[Any, int] | None:
+    """The calls of `[name(key="value")]` as JSON values, and the end of the list."""
+    if _PYTHON.match(text, start) is None:
+        return None
+    window = text[start : start + MAX_PYTHON]
+    for end in islice((m.end() for m in re.finditer(r"\)\s*\]", window)), 20):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = ast.parse(window[:end], mode="eval").body
+            if isinstance(tree, ast.List):
+                return [_as_json(node) for node in tree.elts], start + end
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            continue
+    return None
+
+
+def _as_json(node: ast.expr) -> dict[str, Any]:
+    """A call with literal arguments, all by name; `ValueError` for any other expression."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
+        raise ValueError("no call with named arguments")
+    arguments = {str(k.arg): ast.literal_eval(k.value) for k in node.keywords if k.arg}
+    return {"name": node.func.id, "arguments": json.loads(json.dumps(arguments))}

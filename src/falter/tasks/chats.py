@@ -1,0 +1,491 @@
+"""Conversations as items: turns, tools, documents and expected calls, checked row by row.
+
+Every row that does not fit is an error that names the row and the turn, before anything is sent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from falter.records.chats import (
+    DOCUMENTS,
+    SCHEMAS,
+    chat_sections,
+    json_line,
+    plain_json,
+    target_calls,
+)
+from falter.records.errors import TaskError, TemplateError, UsageError, nearest
+from falter.records.ids import digest, short
+from falter.records.types import Item, Prompt, Section
+from falter.tasks import items as rows_as_items
+from falter.tasks.rows import DataSpec, Row, chat_column, lists_turns
+from falter.tasks.task import Piece, Template
+
+MESSAGES = "messages"
+_ROLES = {
+    "system": "system", "developer": "system", "user": "user", "human": "user",
+    "assistant": "assistant", "gpt": "assistant", "model": "assistant",
+    "tool": "tool", "observation": "tool", "function_call": "function_call",
+}  # fmt: skip
+_SHOWN = ("system", "user", "assistant", "tool")
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_MOST_TOOLS = 128
+NO_TARGET = (
+    "no right answers: name their column with --target, or compare with the clean answer: "
+    "--same text"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chat(Template):
+    """The template of a conversation: its turns, its tools, its documents in their place.
+
+    `system` stands in the place of the rows' own system turn. Documents are written as `each` says
+    and separated by `join`.
+    """
+
+    pieces: tuple[Piece, ...] = ()
+    system: str = ""
+    join: str = "\n\n"
+    each: str = "{text}"
+
+    def build(self, item: Item) -> Prompt:
+        """The item's prompt."""
+        turns = json.loads(item.fields[MESSAGES])
+        if self.system:
+            rest = next((n for n, t in enumerate(turns) if t["role"] != "system"), len(turns))
+            turns = [{"role": "system", "content": self.system}, *turns[rest:]]
+        documents = tuple(self._documents(json.loads(item.fields.get("documents", "[]"))))
+        tools = json.loads(item.fields.get("tools", "[]"))
+        return Prompt(
+            sections=chat_sections(turns, tools, documents),
+            target=item.target,
+            contrast=item.fields.get("contrast"),
+        )
+
+    def _documents(self, texts: Sequence[str]) -> Iterator[Section]:
+        for n, text in enumerate(texts, 1):
+            before, _, after = self.each.replace("{n}", str(n)).partition("{text}")
+            before = before if n == 1 else self.join + before
+            if before:
+                yield Section(name=f"before_{n}", kind="instruction", text=before)
+            yield Section(name=f"doc_{n}", kind="document", text=text)
+            if after:
+                yield Section(name=f"after_{n}", kind="instruction", text=after)
+
+
+def conversations_in(rows: Sequence[Row], source: Any = None) -> str | None:
+    """The column that holds conversations; None where there is none, or the template is a text.
+
+    A text that would put a list of turns between its words is refused.
+    """
+    column = chat_column(rows)
+    if column is None or source is None:
+        return column
+    if isinstance(source, str):
+        if lists_turns(rows[0][column]) and re.search(rf"\{{\s*{column}\s*\}}", source):
+            raise TemplateError(
+                "a conversation cannot stand inside a text",
+                hint="give no template, or the parts 'system' and 'messages: \"{messages}\"'",
+            )
+        return None
+    return column if MESSAGES in source else None
+
+
+def _from_json(value: Any) -> Any:
+    """The value of a cell of CSV that holds JSON; any other as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            return plain_json(value)
+        except ValueError:
+            return value
+    return value
+
+
+def chat_template(source: Any, spec: DataSpec) -> Chat:
+    """The template of a file of conversations: none, or the parts `system` and `messages`."""
+    parts = dict(source or {})
+    turns, system = parts.pop(MESSAGES, "{messages}"), parts.pop("system", "")
+    if parts or turns.strip() != "{messages}":
+        raise TemplateError(
+            "The template of a conversation has the parts 'system' and 'messages' alone",
+            hint='as in {system: "Be brief.", messages: "{messages}"}',
+        )
+    return Chat(system=system, join=spec.join, each=spec.each)
+
+
+# Items
+
+
+def chat_items(
+    rows: Sequence[Row], spec: DataSpec, column: str, task: str, *, same: bool
+) -> tuple[tuple[Item, ...], list[str]]:
+    """The items of a file of conversations, and remarks about them.
+
+    Without a target column the last turn of the assistant is the right answer, and is not sent;
+    with `same` it is left out.
+    """
+    if spec.choices:
+        raise UsageError(
+            "'choices' cannot be listed in a conversation",
+            hint="leave --choices out, and name the labels: --labels A,B",
+        )
+    items: list[Item] = []
+    answered = 0
+    for number, row in enumerate(rows, 1):
+        made = list(_row_items(row, spec, column, task, _Where(spec.path, number), same))
+        answered += sum(ends for _, ends in made)
+        items += [item for item, _ in made]
+    if spec.drop_duplicates:
+        items = rows_as_items.first_of_each(items)
+    rows_as_items.require_unique(items, spec)
+    _require_one_kind(items, spec.path)
+    told = "is not sent" if same and spec.target is None else "is the right answer and is not sent"
+    remarks = [f"the last turn of {answered:,} conversations is the assistant's: it {told}"]
+    return tuple(items), remarks if answered else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """A place in a file, for messages."""
+
+    path: str
+    row: int
+    turn: int = 0
+
+    def error(self, text: str, hint: str | None = None) -> TaskError:
+        turn = f", turn {self.turn}" if self.turn else ""
+        gap = "" if text.startswith(":") else " "
+        return TaskError(f"{self.path}, row {self.row}{turn}{gap}{text}", hint=hint)
+
+    def at(self, turn: int) -> _Where:
+        return replace(self, turn=turn)
+
+
+def _row_items(
+    row: Row, spec: DataSpec, column: str, task: str, where: _Where, same: bool
+) -> Iterator[tuple[Item, bool]]:
+    """The items of a row, each with whether its answer was the last turn: one, or one a turn."""
+    turns = list(_turns(row.get(column), column, where))
+    tools = _tools(row.get("tools"), where)
+    _check_links(turns, tools, where)
+    has_target = spec.target is not None and row.get(spec.target) is not None
+    if spec.target is not None and not has_target:
+        raise where.error(f"has no target '{spec.target}'", "fill or drop the row")
+    ends = turns[-1]["role"] == "assistant"
+    if ends and (has_target or len(turns) == 1):
+        what = "a call" if turns[-1].get("calls") else "the assistant's"
+        raise where.error(
+            f"ends in a turn that is {what}, so nothing is asked",
+            "drop that turn, or leave --target out: it is then the right answer",
+        )
+    if not ends and not has_target and not same:
+        raise where.error(f"has {NO_TARGET}")
+    key = str(row[spec.key]) if spec.key and row.get(spec.key) not in (None, "") else None
+    tags = tuple(str(row.get(tag, "")) for tag in spec.tags)
+    cuts = [len(turns) - 1] if ends else [len(turns)]
+    if spec.turns == "all":
+        if has_target:
+            raise where.error("has a target, and turns: all takes each turn of the assistant")
+        asked = [n for n, t in enumerate(turns) if t["role"] == "assistant" and n]
+        cuts = asked or cuts
+    for cut in cuts:
+        answer = turns[cut] if cut < len(turns) else None
+        target = _target(row[spec.target], tools, where) if has_target else None
+        if answer is not None and not same:
+            target = _target_of_turn(answer)
+        fields = {MESSAGES: json_line(turns[:cut])}
+        fields |= {"tools": json_line(tools)} if tools else {}
+        fields |= _document_fields(row, spec, turns[:cut], where)
+        fields |= _contrast_fields(row, turns[:cut], tools, column, where)
+        usual = short(digest("key", fields, [], target), 16) if key is None else key
+        several = len(cuts) > 1
+        yield (
+            Item(
+                task=task,
+                key=f"{usual}#{cut}" if several and key is not None else usual,
+                fields=fields,
+                target=target,
+                tags=(*tags, short(digest("chat", turns), 8)) if spec.turns == "all" else tags,
+            ),
+            answer is not None,
+        )
+
+
+def scorer_of(items: Sequence[Item]) -> str | None:
+    """The scorer of a task whose right answers are calls; None where they are texts."""
+    calls = any(target_calls(item.target) is not None for item in items)
+    return "tool_call" if calls else None
+
+
+def _require_one_kind(items: Sequence[Item], path: str) -> None:
+    targets = [item.target for item in items if item.target is not None]
+    kinds = {target_calls(target) is not None for target in targets}
+    if len(kinds) > 1:
+        raise TaskError(
+            f"{path}: some targets are calls and some are texts, which no scorer reads alike",
+            hint="write two files; where no call is right, the target is []",
+        )
+
+
+# Turns
+
+
+def _turns(value: Any, column: str, where: _Where) -> Iterator[dict[str, Any]]:
+    value = _from_json(value)
+    if not isinstance(value, list):
+        kind = "a text" if isinstance(value, str) else "missing" if value is None else "no list"
+        raise where.error(f"'{column}' is {kind}, not a list of turns")
+    if not value:
+        raise where.error(f"'{column}' is an empty list")
+    made = 0
+    for number, turn in enumerate(value, 1):
+        here = where.at(number)
+        if not isinstance(turn, dict):
+            raise here.error("is no mapping with a role and a content")
+        said = turn.get("role", turn.get("from"))
+        role = _ROLES.get(said) if isinstance(said, str) else None
+        if role is None:
+            close = nearest(str(said), _SHOWN)
+            hint = f"did you mean '{close or 'assistant'}'?"
+            raise here.error(f": the role {said!r:.40} is none of {', '.join(_SHOWN)}", hint)
+        if role == "function_call":
+            call = _from_json(turn.get("value"))
+            turn, role = {"content": "", "tool_calls": [call]}, "assistant"
+        for one in _one_turn(turn, role, here):
+            for call in one.get("calls", ()):
+                made += 1
+                call["id"] = call["id"] or f"c{made}"
+            yield one
+
+
+def _one_turn(turn: Mapping[str, Any], role: str, where: _Where) -> Iterator[dict[str, Any]]:
+    """A turn in falter's form; of Anthropic's blocks, the results before the text."""
+    content = turn.get("content", turn.get("value"))
+    blocks = content if isinstance(content, list) else []
+    own = [b for b in blocks if isinstance(b, dict)]
+    for block in (b for b in own if b.get("type") == "tool_result"):
+        text = _text(block.get("content", ""), where)
+        yield {"role": "tool", "content": text, "id": str(block.get("tool_use_id", ""))}
+    calls = [
+        {"id": b.get("id"), "name": b.get("name"), "arguments": b.get("input")}
+        for b in own
+        if b.get("type") == "tool_use"
+    ]
+    rest = [b for b in blocks if not (isinstance(b, dict) and b.get("type") in _BLOCKS)]
+    text = _text(rest if blocks else content, where)
+    listed = turn.get("tool_calls") or []
+    if not isinstance(listed, list):
+        raise where.error("has 'tool_calls' that are no list")
+    calls += listed
+    if role == "tool":
+        yield {"role": "tool", "content": text, "id": _id(turn.get("tool_call_id"))}
+    elif role == "assistant":
+        made = [_call(call, where) for call in calls]
+        if not made and not text.strip():
+            raise where.error("is the assistant's, and is empty")
+        yield {"role": role, "content": text, **({"calls": made} if made else {})}
+    elif text.strip() or not blocks:
+        yield {"role": role, "content": text}
+
+
+_BLOCKS = ("tool_use", "tool_result")
+
+
+def _text(content: Any, where: _Where) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, list):
+        for part in content:
+            kind = part.get("type") if isinstance(part, dict) else None
+            if kind not in ("text", "input_text", "output_text") or "text" not in part:
+                what = "an image" if "image" in str(kind) else f"a part of the type {kind!r:.30}"
+                raise where.error(f"holds {what}: falter changes texts only", "leave such rows out")
+        content = "".join(str(part["text"]) for part in content)
+    if not isinstance(content, str):
+        raise where.error(f"has a content that is no text: {content!r:.60}")
+    if not rows_as_items.encodable(content):
+        raise where.error("holds half of a surrogate pair", "repair or drop the row")
+    return content
+
+
+def _call(call: Any, where: _Where) -> dict[str, Any]:
+    """A call of OpenAI's, Anthropic's or ShareGPT's form, with its arguments as a mapping."""
+    inner = call.get("function", call) if isinstance(call, dict) else None
+    if not isinstance(inner, dict) or not isinstance(inner.get("name"), str):
+        raise where.error("makes a call without a name")
+    arguments = inner.get("arguments", inner.get("parameters", {}))
+    if isinstance(arguments, str):
+        try:
+            arguments = plain_json(arguments or "{}")
+        except ValueError:
+            arguments = None
+    if not isinstance(arguments, dict):
+        raise where.error(f"calls '{inner['name']}' with arguments that are no JSON object")
+    return {"id": _id(call.get("id")), "name": inner["name"], "arguments": arguments}
+
+
+def _id(value: Any) -> str:
+    """The id of a call as a text; empty where there is none."""
+    return str(value)[:200] if isinstance(value, (str, int)) else ""
+
+
+def _check_links(
+    turns: Sequence[dict[str, Any]], tools: Sequence[Mapping[str, Any]], where: _Where
+) -> None:
+    """Raise for a result of no call, a call without a result, and tools that are not offered."""
+    waiting: list[str] = []
+    for number, turn in enumerate(turns, 1):
+        here = where.at(number)
+        if turn["role"] == "tool":
+            turn["id"] = turn["id"] or (waiting[0] if waiting else "")
+            if turn["id"] not in waiting:
+                raise here.error(f"answers the call '{turn['id']}', which no turn made")
+            waiting.remove(turn["id"])
+            continue
+        if waiting:
+            raise here.error(f"comes before the result of the call '{waiting[0]}'")
+        for call in turn.get("calls", ()):
+            _check_call(call, tools, here, "calls")
+            waiting.append(call["id"])
+    if waiting and turns[-1]["role"] == "tool":
+        raise where.error(f"has no result of the call '{waiting[0]}'")
+    if not any(turn["role"] == "user" for turn in turns):
+        raise where.error("holds no turn of the user")
+
+
+def _check_call(
+    call: Mapping[str, Any], tools: Sequence[Mapping[str, Any]], where: _Where, verb: str
+) -> None:
+    names = {tool["name"]: tool for tool in tools}
+    if call["name"] not in names:
+        close = nearest(call["name"], names)
+        raise where.error(
+            f"{verb} '{call['name']}', which is none of its tools",
+            f"did you mean '{close}'?" if close else "list it in the column 'tools'",
+        )
+    schema = names[call["name"]].get("parameters") or {}
+    known = schema.get("properties") if isinstance(schema, dict) else None
+    if isinstance(known, dict) and schema.get("additionalProperties", False) is False:
+        for name in call["arguments"]:
+            if name not in known:
+                close = nearest(name, known)
+                raise where.error(
+                    f"{verb} '{call['name']}' with '{name}', which its schema does not have",
+                    f"did you mean '{close}'?" if close else None,
+                )
+
+
+# Tools, documents, targets, contrasts
+
+
+def _tools(value: Any, where: _Where) -> list[dict[str, Any]]:
+    value = _from_json(value)
+    if value in (None, "", []):
+        return []
+    if not isinstance(value, list):
+        raise where.error("'tools' is no list")
+    tools = [_tool(tool, where) for tool in value]
+    names = [tool["name"] for tool in tools]
+    twice = next((name for n, name in enumerate(names) if name in names[:n]), None)
+    if twice is not None:
+        raise where.error(f"offers two tools of the name '{twice}'", "rename one of the two")
+    if len(tools) > _MOST_TOOLS:
+        raise where.error(f"offers {len(tools)} tools; APIs take {_MOST_TOOLS}")
+    return tools
+
+
+def _tool(value: Any, where: _Where) -> dict[str, Any]:
+    """A tool of OpenAI's, Anthropic's, MCP's or the flat form, as name, description, parameters."""
+    tool = value.get("function", value) if isinstance(value, dict) else None
+    name = tool.get("name") if isinstance(tool, dict) else None
+    if not isinstance(tool, dict) or not isinstance(name, str):
+        raise where.error(f"offers a tool without a name: {value!r:.60}")
+    if not _NAME.fullmatch(name):
+        raise where.error(
+            f"offers the tool {name!r:.80}, whose name APIs refuse",
+            "letters, digits, _ and -, at most 64",
+        )
+    key = next((key for key in SCHEMAS if key in tool), "parameters")
+    others = {k: v for k, v in tool.items() if k not in ("name", "description", "type", key)}
+    schema = tool.get(key) or {"type": "object", "properties": {}}
+    described = {"description": str(tool["description"])} if tool.get("description") else {}
+    return {"name": name, **described, "parameters": schema, **others}
+
+
+def _document_fields(
+    row: Row, spec: DataSpec, turns: Sequence[Mapping[str, Any]], where: _Where
+) -> dict[str, str]:
+    value = _from_json(row.get(spec.fields.get("documents", "documents")))
+    if value in (None, "", []):
+        return {}
+    listed = value if isinstance(value, list) else [value]
+    texts = [d.get("text") if isinstance(d, dict) else d for d in listed]
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        raise where.error("has a document without a text")
+    if not any(DOCUMENTS in turn["content"] for turn in turns):
+        raise where.error(f"has documents, and no turn says {DOCUMENTS}")
+    return {"documents": json_line(texts)}
+
+
+def _target(value: Any, tools: Sequence[Mapping[str, Any]], where: _Where) -> str:
+    """The right answer: a text, or the calls that are right as JSON."""
+    read = _from_json(value)
+    listed = [read] if isinstance(read, dict) else read
+    if isinstance(listed, list) and all(isinstance(call, dict) for call in listed):
+        return json_line([_target_call(call, tools, where) for call in listed])
+    text = rows_as_items.target_text(value, f"{where.path}, row {where.row}")
+    if not text.strip():
+        raise where.error(
+            "has an empty target", "fill or drop the row; [] says that no call is right"
+        )
+    return text
+
+
+def _target_call(
+    value: Mapping[str, Any], tools: Sequence[Mapping[str, Any]], where: _Where
+) -> dict[str, Any]:
+    call = _call(value, where)
+    del call["id"]
+    _check_call(call, tools, where, "has a target that calls")
+    free, others = value.get("free", []), value.get("or", {})
+    if not isinstance(free, list) or not isinstance(others, dict):
+        raise where.error("has a target whose 'free' is no list or whose 'or' is no mapping")
+    return call | ({"free": free} if free else {}) | ({"or": others} if others else {})
+
+
+def _target_of_turn(turn: Mapping[str, Any]) -> str:
+    calls = [{k: c[k] for k in ("name", "arguments")} for c in turn.get("calls", ())]
+    return json_line(calls) if calls else str(turn["content"])
+
+
+def _contrast_fields(
+    row: Row,
+    turns: Sequence[Mapping[str, Any]],
+    tools: Sequence[Mapping[str, Any]],
+    column: str,
+    where: _Where,
+) -> dict[str, str]:
+    """The user's own versions of other meaning: a last turn to `say`, or other `messages`."""
+    value = _from_json(row.get("contrast"))
+    versions = []
+    for one in value if isinstance(value, list) else [value] if value else []:
+        version = {"say": one} if isinstance(one, str) else one
+        if not isinstance(version, dict) or not {"say", MESSAGES} & version.keys():
+            raise where.error("has a contrast that neither says something nor has messages")
+        if MESSAGES in version:
+            others = list(_turns(version[MESSAGES], f"contrast.{MESSAGES}", where))
+            _check_links(others, tools, where)
+            said = {MESSAGES: others}
+        else:
+            said = {"say": _text(version["say"], where)}
+        target = version.get("target")
+        versions.append(
+            said | ({} if target is None else {"target": _target(target, tools, where)})
+        )
+    return {"contrast": json_line(versions)} if versions else {}

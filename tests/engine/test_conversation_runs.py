@@ -1,0 +1,130 @@
+"""Runs over conversations: what is kept, what is noticed, and the word for both."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import falter
+from falter.measures.keeps_and_reads import KeepsAndReads, keeps_and_reads
+from routers import ROUTERS, deaf_to_not, exact, rows
+
+
+def keeping(panel: Any) -> KeepsAndReads:
+    assert panel.keeping is not None
+    return panel.keeping
+
+
+def noticed(panel: Any, label: str) -> float | None:
+    (found,) = (c for c in keeping(panel).conditions if c.label == label)
+    return found.share.value
+
+
+def test_six_functions_get_the_words_that_they_deserve(tmp_path: Path) -> None:
+    """60 items are about the fewest whose interval is clear of 90 %: hence its 3,000 answers."""
+    result = falter.run(
+        data={"rows": rows(60), "target": "target"},
+        models=list(ROUTERS.values()),
+        recipes=["tools", "controls"],
+        store=str(tmp_path / "falter.db"),
+    )
+    panels = dict(zip(ROUTERS, result.analysis.panels, strict=True))
+    words = {name: keeping(panel).word for name, panel in panels.items()}
+    assert words == {
+        "exact": "robust", "constant": "deaf", "brittle": "brittle", "die": "erratic",
+        "bound": "erratic", "deaf_to_not": "robust",
+    }  # fmt: skip
+    assert noticed(panels["bound"], "tool_names") == 0.0
+    assert [c.label for c in keeping(panels["deaf_to_not"]).deaf_to] == ["negated"]
+    assert all(recipe.label not in CONTROLS for p in panels.values() for recipe in p.recipes)
+    told = " ".join(result.summary().split())
+    assert "It does not hear: negated, noticed in 0 of" in told
+    assert "Deaf, not robust: under 3 harmless changes" in told
+
+
+CONTROLS = ("contrast", "negated", "other_number", "without_tool")
+
+
+def test_answers_are_compared_with_the_clean_ones_where_none_is_known_to_be_right(
+    tmp_path: Path,
+) -> None:
+    """`falter run --same call`: the first sentence, and the controls that need no target."""
+    data = [{k: v for k, v in row.items() if k != "target"} for row in rows(60)]
+    for row in data:
+        row["contrast"] = [{"say": version["say"]} for version in row["contrast"]]
+    result = falter.run(
+        data={"rows": data}, same="call", models=[exact, deaf_to_not],
+        recipes=["tool_names", "controls"],
+        store=str(tmp_path / "falter.db"),
+    )  # fmt: skip
+    panels = result.analysis.panels
+    assert [keeping(panel).word for panel in panels] == ["robust", "deaf"]
+    assert {c.label for c in keeping(panels[0]).conditions} == {"tool_names", *CONTROLS[:2]}
+    assert all(panel.panel.scorer == "same_call" for panel in panels)
+    alone = falter.run(
+        data={"rows": data[:12]}, same="call", models=exact, recipes=["tool_names"],
+        store=str(tmp_path / "falter.db"),
+    )  # fmt: skip
+    assert "whether it reads its input was not asked (-r controls)" in " ".join(
+        alone.summary().split()
+    )
+
+
+def test_a_target_and_the_clean_answer_are_read_out_of_the_same_replies(tmp_path: Path) -> None:
+    count = 0
+
+    def counted(messages: Any, tools: Any) -> Any:
+        nonlocal count
+        count += 1
+        return exact(messages, tools)
+
+    result = falter.run(
+        data={"rows": rows(6), "target": "target"}, same="auto", models=counted,
+        recipes=["tool_names"], store=str(tmp_path / "falter.db"),
+    )  # fmt: skip
+    scorers = [panel.panel.scorer for panel in result.analysis.panels]
+    assert scorers == ["tool_call", "same_call"]
+    assert count == 6 * 3  # clean, renamed, and the floor
+
+
+def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from falter.cli.app import main
+
+    data = tmp_path / "chats.jsonl"
+    data.write_text("\n".join(map(json.dumps, rows(3))))
+    with pytest.raises(SystemExit) as left:
+        main(["plan", "--data", str(data), "-m", "openai:m", "--show", "1", "-r", "tool_names"])
+    shown = capsys.readouterr().out
+    assert left.value.code == 0
+    assert "[offers]" in shown and '"cancelOrder"' in shown and "[system]" in shown
+    assert "scored by tool_call" in shown
+
+
+def words(kept: float, noticed: float, items: int = 200, again: float = 1.0) -> str:
+    def share(value: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return (np.arange(items) < round(value * items)).astype(float)
+
+    return keeps_and_reads(
+        {"a": share(kept)}, {"b": share(noticed)}, np.ones(items), share(again)
+    ).word
+
+
+def test_a_word_needs_intervals_that_are_clear_of_the_lines() -> None:
+    assert words(1.0, 1.0) == "robust"
+    assert words(1.0, 0.3) == "deaf"
+    assert words(0.5, 1.0) == "brittle"
+    assert words(0.5, 0.3) == "erratic"
+    assert words(0.9, 1.0) == words(1.0, 0.8) == "undecided"
+    assert words(1.0, 1.0, items=20) == "undecided"
+    assert words(0.2, 0.8, again=0.2) == "erratic"  # dice change whatever is asked
+    unasked = keeps_and_reads({"a": np.ones(60)}, {}, np.zeros(60), None)
+    assert (unasked.word, unasked.reads) == ("not asked", None)
+    undecided = keeps_and_reads(
+        {"a": np.arange(60) > 1}, {"b": np.arange(60) > 1}, np.zeros(60), None
+    )
+    assert undecided.word == "undecided" and undecided.needed is not None
+    assert 60 < undecided.needed < 400

@@ -1,0 +1,94 @@
+"""Plans of large data: some rows are read, some items are made into prompts, and it is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import falter
+from falter.cli.app import invoke
+
+ROWS = 2_600
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Settings on 2,600 questions, each longer than the one before it."""
+    data = tmp_path_factory.mktemp("large") / "sums.jsonl"
+    words = "of the apples that the market sold on that day, and some of the pears,"
+    rows = (
+        {"q": f"How much are {n} and 7 {words * (1 + n // 260)} please?", "a": str(n + 7)}
+        for n in range(ROWS)
+    )
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return {
+        "data": {"path": str(data), "target": "a"},
+        "template": "{q}",
+        "models": ["simulated"],
+        "recipes": ["typos", "pad_newlines"],
+    }
+
+
+def test_a_large_plan_is_an_estimate_near_the_count(large: dict[str, Any], tmp_path: Path) -> None:
+    store = tmp_path / "s.db"
+    rough = falter.plan(store=store, **large)
+    exact = falter.plan(store=store, exact=True, **large)
+    (row,) = rough.panels
+    assert (
+        (row["items"], row["cells"]) == (ROWS, 3 * ROWS) == (exact.panels[0]["items"], exact.cells)
+    )
+    assert row["scorer"] == exact.panels[0]["scorer"] == "numeric"
+    assert row["estimated_from"] == 200
+    assert exact.panels[0]["estimated_from"] is None
+    assert abs(rough.prompt_tokens / exact.prompt_tokens - 1) < 2 * row["tokens_error"]
+    assert "estimated from 200 of 2,600 items (tokens ± " in str(rough)
+    assert "estimated from" not in str(exact)
+
+
+def test_what_is_stored_is_estimated_from_the_same_items(
+    large: dict[str, Any], tmp_path: Path
+) -> None:
+    store = tmp_path / "s.db"
+    falter.run(store=store, **large, limit=500)
+    (row,) = falter.plan(store=store, **large).panels
+    assert row["stored"] == pytest.approx(3 * 500, rel=0.35)
+    assert row["stored"] + row["calls"] == row["cells"]
+
+
+def test_a_limit_is_planned_as_it_is_run(large: dict[str, Any], tmp_path: Path) -> None:
+    planned = falter.plan(store=tmp_path / "s.db", **large, limit=20)
+    assert (planned.panels[0]["items"], planned.cells) == (20, 60)
+
+
+def test_a_small_plan_counts_every_prompt(large: dict[str, Any], tmp_path: Path) -> None:
+    rows = [{"q": f"What is {n} + 1?", "a": str(n + 1)} for n in range(300)]
+    small = {**large, "data": {"rows": rows, "target": "a"}}
+    assert falter.plan(store=tmp_path / "s.db", **small).panels[0]["estimated_from"] is None
+
+
+def test_the_command_counts_all_if_asked(
+    large: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    template = tmp_path / "t.txt"
+    template.write_text("{q}", "utf-8")
+    command = ["plan", "--data", large["data"]["path"], "--target", "a"]
+    command += ["--template", str(template), "--store", str(tmp_path / "s.db")]
+    command += ["--model", "simulated", "--recipe", "typos", "--recipe", "casing"]
+    assert invoke(command) == 0
+    assert "--exact counts all" in capsys.readouterr().out
+    assert invoke([*command, "--exact"]) == 0
+    assert "estimated from" not in capsys.readouterr().out
+
+
+def test_a_line_of_blanks_costs_no_time_and_is_no_row(
+    tmp_path: Path, large: dict[str, Any]
+) -> None:
+    """Blank lines may be long: they are counted by no expression that tries again and again."""
+    data = tmp_path / "blank.jsonl"
+    lines = [json.dumps({"q": f"{n} + 1?", "a": str(n + 1)}) for n in range(2_500)]
+    data.write_text("\n".join([*lines, " " * 4_000_000, ""]), "utf-8")
+    settings = {**large, "data": {"path": str(data), "target": "a"}}
+    assert falter.plan(store=tmp_path / "s.db", **settings).panels[0]["items"] == 2_500
