@@ -2,8 +2,8 @@
 
     python bench/constrained.py --python VENV/bin/python [--model FILE.gguf]    # xllamacpp in VENV
 
-llama.cpp's server is asked by `openai:`, and the same file in the process by `gguf:`: 20 tickets by
-`label_constrained`, 20 sums by `numeric_constrained`, each twice. No reply may be unread.
+llama.cpp's server is asked by `openai:`, and the same file in the process by `gguf:`: 10 tickets by
+`label_constrained`, 10 sums by `numeric_constrained`, each as it is and padded. None may be unread.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from servers import LLAMA, WAYS, free_port, listening, running
 
 CODER = Path.home() / ".cache/falter/models/Qwen2.5-Coder-0.5B-Instruct-Q4_K_M.gguf"
 ASKED: dict[str, dict[str, Any]] = {
-    "20 tickets": WAYS["labels"] | {"scorer": "label_constrained"},
-    "20 sums": {"task": "sums", "scorer": "numeric_constrained"},
+    "tickets": WAYS["labels"] | {"scorer": "label_constrained"},
+    "sums": {"task": "sums", "scorer": "numeric_constrained"},
 }
 
 
 def unread(model: dict[str, Any], folder: Path) -> None:
-    """Ask both, and print how many of the 40 replies hold no answer."""
+    """Ask both, and print how many of the 20 replies hold no answer."""
     for name, asked in ASKED.items():
-        settings = {**asked, "models": [model], "recipes": ["pad_newlines"], "limit": 20}
+        settings = {**asked, "models": [model], "recipes": ["pad_newlines"], "limit": 10}
         counts = falter.run(settings, store=folder / "falter.db").analysis.panels[0].counts
         print(f"{model['name'].partition(':')[0]:8}{name:12}{counts.scored} read, "
-              f"{counts.unread} unread, {counts.failed} failed")  # fmt: skip
+              f"{counts.unread} unread, {counts.failed} failed", flush=True)  # fmt: skip
 
 
 def main() -> None:

@@ -231,10 +231,10 @@ def test_marks_are_a_persons_readings(run: falter.Result, tmp_path: Path) -> Non
     )
     again = run.rescored(marks=path)
     (text, *_) = again.figure("read-differently").text
-    assert "numeric and numeric + 3 marks judge 2 of 24 answers" in text
+    assert "numeric and numeric + 3 marks judge 1 of 24 answers" in text
+    assert "numeric + 3 marks cannot read 1 that numeric reads" in text
     assert any("numeric + 3 marks" in str(row["signature"]) for row in again.rows())
     assert again.table("judged-differently") == [
-        {"numeric": "right", "numeric_3_marks": "unparsed", "answers": 1},
         {"numeric": "unparsed", "numeric_3_marks": "right", "answers": 1},
     ]
 
