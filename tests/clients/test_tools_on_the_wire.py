@@ -61,8 +61,8 @@ def faults(body: dict[str, Any]) -> list[str]:
 
 
 FIELDS = {
-    "model", "messages", "tools", "temperature", "max_tokens", "max_completion_tokens", "top_p",
-    "stop", "seed",
+    "model", "messages", "tools", "stream", "temperature", "max_tokens", "max_completion_tokens",
+    "top_p", "stop", "seed",
 }  # fmt: skip
 
 

@@ -279,6 +279,17 @@ def test_another_file_is_asked_beside_this_one(tmp_path: Path) -> None:
     assert verdicts == {
         "persona": "pass", "clean prompt, regression": "fail", "persona, regression": "fail",
     }  # fmt: skip
+    keyed = {
+        "models": {
+            "name": "openai:m",
+            "base_url": "http://localhost/v1",
+            "api_key_env": "A_API_KEY",
+        }
+    }
+    (tmp_path / "keyed.yaml").write_text(yaml.safe_dump({**old, **keyed}), "utf-8")
+    with pytest.raises(UsageError, match="the key in A_API_KEY"):
+        read_gate(new, against=tmp_path / "keyed.yaml")
+    read_gate(new, against=tmp_path / "keyed.yaml", env=["A_API_KEY"])
     same = read_gate({**old, "gate": new["gate"]}, against=tmp_path / "old.yaml")
     with pytest.raises(UsageError, match="are the same"):
         run_gate(same, tmp_path / "s.db")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -211,3 +212,37 @@ def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8")
     doors = tomllib.loads(text)["project"]["entry-points"]["pytest11"]
     assert doors == {"falter": "falter.gate.pytest_plugin"}
+
+
+CHATS = """
+import falter
+
+CASES = falter.cases("chats.jsonl", same="call")
+
+@falter.robust(CASES, recipes=["tool_names"], max_drop=30, looks=1)
+def test_reads_the_tools(case):
+    function = case.tools[0]["function"]
+    key = next(iter(function["parameters"]["properties"]))
+    assert case.text == case.messages[-1]["content"]
+    return {"name": function["name"], "arguments": {key: case.text[-5:]}}
+
+@falter.robust(CASES, recipes=["tool_names"], max_drop=30, looks=1)
+def test_knows_old_names(case):
+    return {"name": "cancel_order", "arguments": {"order_id": case.text[-5:]}}
+"""
+
+
+def test_conversations_need_neither_template_nor_target(pytester: pytest.Pytester) -> None:
+    """A case has turns and tools; answers are compared with those to the clean prompt."""
+    schema = {"type": "object", "properties": {"order_id": {"type": "string"}}}
+    tools = [{"name": "cancel_order", "parameters": schema}]
+    rows = [
+        {"messages": [{"role": "user", "content": f"Cancel order A{1000 + n}"}], "tools": tools}
+        for n in range(40)
+    ]
+    lines = "\n".join(json.dumps(row) for row in rows)
+    pytester.makefile(".jsonl", chats=lines)
+    pytester.makepyfile(test_chats=CHATS)
+    result = pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*test_knows_old_names*"])

@@ -46,6 +46,7 @@ from falter.records.types import Estimate
 from falter.report.drawing.axis import axis_of, ends, tick_texts
 from falter.report.drawing.pictures import write_pictures
 from falter.report.drawing.tables import STEPS, Shades, _cell
+from falter.report.escape import spreadsheet_cell
 from falter.report.forms.data import as_csv, as_json
 from falter.report.forms.latex import as_latex, latex, words
 from falter.report.forms.markdown import as_markdown
@@ -175,6 +176,7 @@ def test_csv_runs_no_formula() -> None:
         for value in row:
             number = re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?|nan", value)
             assert number or not value.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert spreadsheet_cell("a\n ::error::x\n##[add-path]x") == "a\n' ::error::x\n'##[add-path]x"
 
 
 # --- what cannot be had, what is not there ----------------------------------------------------

@@ -99,6 +99,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {**TEXT, "messages": [{**USER, "content": "{documents}"}], "documents": [" "]},
         "has a document without a text",
     ),
+    "calls are no list": (
+        {**TEXT, "messages": [USER, {"role": "assistant", "tool_calls": True}, USER]},
+        "turn 2 has 'tool_calls' that are no list",
+    ),
     "empty contrast": ({**TEXT, "contrast": [{"ask": "x"}]}, "neither says something"),
     "no user": ({**TEXT, "messages": [{**USER, "role": "system"}]}, "holds no turn of the user"),
     "no target": ({"messages": [USER]}, "no right answers: name their column with --target"),

@@ -18,6 +18,7 @@ from falter.analysis.table import (
     score_cell,
     scored_cells,
 )
+from falter.records.chats import reply_text
 from falter.records.figures import Example, Segment, Side
 from falter.records.interfaces import Scorer
 from falter.records.types import BASELINE, Panel, Prompt, Run, Score, Section
@@ -124,7 +125,7 @@ def _side(judged: Judged) -> Side:
         return Side(answer=cell.failure or "no answer", right=False, outcome=outcome)
     if not response.scores:
         return Side(
-            answer=response.text or "",
+            answer=reply_text(response),
             right=right,
             read=(score.extracted if score is not None else None) or "",
             outcome=_outcome(score),
@@ -172,6 +173,8 @@ def _segments(before: Sequence[Section], after: Sequence[Section]) -> list[Segme
     edited: list[Segment] = []
     for section in after:
         original = originals.get(section.name, "")
+        if section.opens and edited:
+            edited.append(Segment(kind="same", before="\n\n", after="\n\n"))
         try:
             parts = diff_spans(original, section)
         except ValueError:  # rewritten as a whole, without edits

@@ -219,7 +219,8 @@ def body(prompt: Prompt) -> str:
 
 def _own(prompt: Prompt) -> str:
     """The prompt's own words, whoever says them: what was added around them takes nothing away."""
-    return "".join("\n" if s.kind in ("added", "reply") else s.text for s in prompt.sections)
+    others = ("added", "reply", "call", "tool")
+    return "".join("\n" if s.kind in others else s.text for s in prompt.sections)
 
 
 def meaning_of_run(

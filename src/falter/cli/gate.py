@@ -82,6 +82,7 @@ def gate(
     forms = {name: options.pop(name) for name in FORM_NAMES}
     if options["file"] is None:
         raise UsageError("No file is named", hint="falter gate robustness.yaml")
+    permits = {"env": options["allow_env"], "code": options["allow_code"]}
     reading = read_as(options)
     settings, folder = settings_from(options)
     if results is not None:
@@ -94,7 +95,7 @@ def gate(
             spec, results, against=against, unparsed=unparsed, seed=seed, **reading
         )
         return _shown(result, forms, junit_path, comment_path)
-    wanted = read_gate(settings, folder=folder, against=against)
+    wanted = read_gate(settings, folder=folder, against=against, **permits)
     if plan_only:
         with prepared(wanted, store_path) as ready:
             show(plan_study(ready), **forms)

@@ -118,7 +118,9 @@ def _answer(result: Any) -> Answer:
     scored = result if isinstance(result, Scored) else Scored(result, None)
     if not isinstance(scored.text, str):
         kind = type(scored.text).__name__
-        raise TypeError(f"the function returned {kind}; expected a text, Scored or Reply of falter")
+        raise TypeError(
+            f"the function returned {kind}; expected a text, or falter.Scored, or falter.Reply"
+        )
     value = scored.score
     if value is not None:
         value = float(value)

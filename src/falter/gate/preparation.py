@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -55,9 +55,16 @@ class Gate:
 
 
 def read_gate(
-    settings: Mapping[str, Any], *, folder: Path = Path(), against: Path | None = None
+    settings: Mapping[str, Any],
+    *,
+    folder: Path = Path(),
+    against: Path | None = None,
+    env: Collection[str] = (),
+    code: bool = False,
 ) -> Gate:
     """Read the settings of an experiment with a gate, and what it is held against.
+
+    `env` and `code` are what an experiment file named by `against` may ask for.
 
     `against` is a baseline file, whose answers are taken as they are, or another experiment file,
     which is asked beside this one.
@@ -86,7 +93,7 @@ def read_gate(
         return gate
     if against.suffix.lower() in YAML:
         other = read_settings(against)
-        check_permits(other, against)
+        check_permits(other, against, env=env, code=code)
         rest = {name: value for name, value in other.items() if name != "gate"}
         return replace(gate, other=read_study(rest, folder=against.parent).experiment)
     return replace(gate, baseline=read_baseline(against))

@@ -44,7 +44,7 @@ def requirements(
     spec: GateSpec, recipes: Sequence[Recipe], *, compared: Sequence[Recipe]
 ) -> tuple[Requirement, ...]:
     """List all that the settings ask for; `compared` are the recipes that a baseline has too."""
-    changing = [recipe for recipe in recipes if recipe.perturbs]
+    changing = [recipe for recipe in recipes if recipe.perturbs and not recipe.controls]
     required = list(_drops(spec, changing))
     if spec.max_regression is not None:
         margin = spec.max_regression / 100.0

@@ -36,9 +36,15 @@ CASE = "case"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What the function under test gets: the text of one prompt, as asked or as changed."""
+    """What the function under test gets: the text of one prompt, as asked or as changed.
+
+    Of a conversation `text` is the last turn of the user; `messages` and `tools` are in the form of
+    OpenAI's chat API.
+    """
 
     text: str
+    messages: Sequence[Mapping[str, Any]] = ()
+    tools: Sequence[Mapping[str, Any]] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -87,7 +93,9 @@ class Robust:
         return [*map(_recipe_id, self.recipes), *self.extra_tests()]
 
 
-def cases(path: str, *, template: str, target: str, **settings: Any) -> Cases:
+def cases(
+    path: str, *, template: str | None = None, target: str | None = None, **settings: Any
+) -> Cases:
     """The items of a file, as cases for `falter.robust`.
 
     >>> CASES = falter.cases("tests/tickets.jsonl", template="{ticket}", target="queue")
@@ -95,8 +103,11 @@ def cases(path: str, *, template: str, target: str, **settings: Any) -> Cases:
     `template` is a text with {placeholders}, or the name of a file that holds one; `target` the
     column with the right answer. Further settings are those of an experiment file: `key`, `limit`,
     `scorer`, `labels`, `seed`. Paths are relative to pytest's root folder, else to the test file.
+    Conversations need neither a template nor, with `same="call"`, a target.
     """
-    return Cases(path=str(path), settings={"template": template, "target": target, **settings})
+    named = {"template": template, "target": target}
+    given = {name: value for name, value in named.items() if value is not None}
+    return Cases(path=str(path), settings={**given, **settings})
 
 
 def robust(
@@ -166,7 +177,8 @@ def outcome_of(
     test: CaseFunction, mark: Robust, config: pytest.Config, path: Path
 ) -> dict[str, Any]:
     """Run the gate of a decorated test; return its outcome as plain data, or why there is none."""
-    function: Any = _of_prompts(test)
+    chats = "template" not in mark.cases.settings
+    function: Any = _of_conversations(test) if chats else _of_prompts(test)
     settings = {**mark.cases.settings, **mark.settings}
     settings |= {"data": mark.cases.path, "model": function, "recipes": list(mark.recipes)}
     try:
@@ -216,6 +228,36 @@ def _of_prompts(test: CaseFunction) -> Callable[..., Any]:
     # `wraps` shows the signature of the function, from which a client would take `messages`.
     answer.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [inspect.Parameter("prompt", inspect.Parameter.POSITIONAL_ONLY)]
+    )
+    return answer
+
+
+def _of_conversations(test: CaseFunction) -> Callable[..., Any]:
+    """The test function as a model that takes turns and tools."""
+    function, fixtures = test.function, test.fixtures
+
+    def case_of(messages: Any, tools: Any) -> Case:
+        said = [str(m["content"]) for m in messages if m["role"] == "user"]
+        return Case(said[-1] if said else "", tuple(messages), tuple(tools))
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def answered_later(messages: Any, tools: Any) -> Any:
+            return await function(**{CASE: case_of(messages, tools)}, **fixtures)
+
+        answer: Callable[..., Any] = answered_later
+    else:
+
+        @functools.wraps(function)
+        def answered(messages: Any, tools: Any) -> Any:
+            return function(**{CASE: case_of(messages, tools)}, **fixtures)
+
+        answer = answered
+    # `wraps` shows the signature of the function, which has neither.
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    answer.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, kind) for name in ("messages", "tools")]
     )
     return answer
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from falter.records.types import Section, SectionKind
+from falter.records.types import Response, Section, SectionKind
 
 SCHEMAS = ("parameters", "input_schema", "inputSchema")
 """The keys of a tool's schema: OpenAI's, Anthropic's and MCP's."""
@@ -139,6 +139,12 @@ def turn_lines(turn: Mapping[str, Any]) -> list[str]:
     made = [call["function"] for call in turn.get("tool_calls", ())]
     said = [] if turn["content"] is None else [str(turn["content"])]
     return [*said, *(f"calls {call['name']} {call['arguments']}" for call in made)]
+
+
+def reply_text(response: Response) -> str:
+    """What a reply says and calls, for people."""
+    calls = (f"calls {call.name} {call.arguments}" for call in response.calls)
+    return "\n".join(filter(None, (response.text, *calls)))
 
 
 def tool_name(tool: str) -> str:

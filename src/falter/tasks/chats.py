@@ -279,9 +279,12 @@ def _one_turn(turn: Mapping[str, Any], role: str, where: _Where) -> Iterator[dic
     ]
     rest = [b for b in blocks if not (isinstance(b, dict) and b.get("type") in _BLOCKS)]
     text = _text(rest if blocks else content, where)
-    calls += turn.get("tool_calls") or []
+    listed = turn.get("tool_calls") or []
+    if not isinstance(listed, list):
+        raise where.error("has 'tool_calls' that are no list")
+    calls += listed
     if role == "tool":
-        yield {"role": "tool", "content": text, "id": turn.get("tool_call_id")}
+        yield {"role": "tool", "content": text, "id": _id(turn.get("tool_call_id"))}
     elif role == "assistant":
         made = [_call(call, where) for call in calls]
         if not made and not text.strip():
@@ -324,7 +327,12 @@ def _call(call: Any, where: _Where) -> dict[str, Any]:
             arguments = None
     if not isinstance(arguments, dict):
         raise where.error(f"calls '{inner['name']}' with arguments that are no JSON object")
-    return {"id": call.get("id"), "name": inner["name"], "arguments": arguments}
+    return {"id": _id(call.get("id")), "name": inner["name"], "arguments": arguments}
+
+
+def _id(value: Any) -> str:
+    """The id of a call as a text; empty where there is none."""
+    return str(value)[:200] if isinstance(value, (str, int)) else ""
 
 
 def _check_links(

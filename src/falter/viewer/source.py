@@ -15,6 +15,7 @@ from falter.analysis.examples import segments
 from falter.analysis.table import Table, cuts_of_run, run_tables, score_cell, scored_cells
 from falter.engine.extraction import possible_answers, reads_prose, stored_scorers
 from falter.records import render
+from falter.records.chats import reply_text
 from falter.records.ids import short
 from falter.records.interfaces import Case, Scorer
 from falter.records.types import BASELINE, Item, Panel, Prompt, Run, Score
@@ -111,7 +112,7 @@ def _cell(first: StoredCell, cell: StoredCell, score: Score | None, column: int)
     if response is None:
         return record
     record |= {
-        "answer": response.text or "",
+        "answer": reply_text(response),
         "reasoning": response.reasoning,
         "finish": response.finish_reason,
         "tokens": [response.usage.prompt_tokens, response.usage.completion_tokens],
