@@ -51,7 +51,7 @@ def inspect(folder: Path, _: str) -> None:
     from inspect_ai.model import GenerateConfig, ModelAPI, ModelOutput, modelapi
     from inspect_ai.scorer import match
 
-    class Fake(ModelAPI):
+    class Fake(ModelAPI):  # type: ignore[misc]
         async def generate(
             self, input: Any, tools: Any, tool_choice: Any, config: GenerateConfig
         ) -> ModelOutput:
@@ -80,7 +80,7 @@ def lm_eval(folder: Path, _: str) -> None:
     from lm_eval.loggers import EvaluationTracker
     from lm_eval.tasks import TaskManager
 
-    class Fake(LM):
+    class Fake(LM):  # type: ignore[misc]
         def generate_until(self, requests: Any, **_: Any) -> list[str]:
             return [reply(request.args[0]) for request in requests]
 

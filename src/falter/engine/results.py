@@ -346,8 +346,8 @@ def _in_blocks(settings: Mapping[str, Any]) -> dict[str, Any]:
                 f"'{next(iter(values))}' goes with '{block}', which is missing",
                 hint=f"give {block}= too, or leave it out",
             )
-        several = block == "models" and isinstance(before, (list, tuple))
-        entries = [_block(block, one) | values for one in (before if several else [before])]
+        several = before if block == "models" and isinstance(before, (list, tuple)) else None
+        entries = [_block(block, one) | values for one in several or [before]]
         nested[block] = entries if several else entries[0]
     return nested
 
