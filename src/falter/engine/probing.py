@@ -37,7 +37,8 @@ async def probe(
             if misfit is None:
                 store.put_responses([(request, response)])
         except EndpointError as error:
-            raise _unfit(client, request, error.message) from error
+            reason = f"gives no log-probabilities of given answers: {error.message}"
+            raise _unfit(client, request, reason) from error
         finally:
             store.release([request.key])
         progress.sent += 1
@@ -51,14 +52,10 @@ async def probe(
 
 
 def _unfit(client: Client, request: Request, reason: str) -> PreflightError:
-    if request.scores:
-        wanted, hint = "gives no log-probabilities of given answers", ""
-    else:
-        wanted = "does not hold the model to given answers"
-        hint = ", or name another form with --option hold_by=…"
+    other = "" if request.scores else ", or name another form with --option hold_by=…"
     return PreflightError(
-        f"{client.model.base_url} {wanted}: {reason}",
-        hint=f"use a scorer that reads text, such as choice_letter or label{hint}",
+        f"{client.model.base_url} {reason}",
+        hint=f"use a scorer that reads text, such as choice_letter or label{other}",
     )
 
 
@@ -76,13 +73,15 @@ def _one_an_item(requests: Iterable[Request]) -> Iterator[Request]:
 
 def _misfit(request: Request, response: Response) -> str | None:
     """Why the server cannot be used; None where it can, or where a reply tells nothing."""
-    if response.failure is not None or request.scores:
-        return response.failure
-    text, options = response.text or "", request.answers
+    if response.failure is not None:
+        wanted = "log-probabilities" if request.scores else "held answers"
+        return f"failed when it was first asked for {wanted}: {response.failure}"
+    if request.scores:
+        return None
+    text, options, ended = response.text or "", request.answers, response.finish_reason
     answer = constrained_answer(text)
     held = answer in options if options else isinstance(answer, (int, float))
-    reason = response.finish_reason
-    cut = reason == "length" and text.lstrip()[:1] in ("", "{", "`")  # or the model was thinking
-    if held or cut or reason not in (None, "stop", "length"):
+    cut = ended == "length" and text.lstrip()[:1] in ("", "{", "`")  # or the model was thinking
+    if held or cut or ended not in (None, "stop", "length"):
         return None
-    return f"it answered {text[:80]!r}"
+    return f"does not hold the model to given answers: it answered {text[:80]!r}"
