@@ -1,6 +1,6 @@
 """Losses in known shares, from a local server through `falter run`: does every part cover?
 
-    python bench/known_losses.py [--studies 40] [--items 200]
+    python bench/known_losses.py [--studies 40] [--items 200] [--losses WORDS ...]
 
 The server answers tickets with the number of a queue. When a ticket has typos it refuses some,
 leaves two numbers open in some, of which only the second reader takes the last, answers some as
@@ -182,10 +182,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--studies", type=int, default=40, help="of every kind of loss")
     parser.add_argument("--items", type=int, default=200)
+    parser.add_argument("--losses", nargs="+", default=[""], help="words of the kinds to draw")
     given = parser.parse_args(arguments)
     least = LEAST - 2.5 * math.sqrt(LEAST * (1.0 - LEAST) / given.studies)
     failed = 0
     for place, (name, losses) in enumerate(WORLDS.items()):
+        if not any(word in name for word in given.losses):
+            continue
         found = [study(losses, given.items, 1000 * place + n) for n in range(given.studies)]
         shares = {part: sum(covers[part] for covers, _ in found) / given.studies
                   for part in found[0][0]}  # fmt: skip

@@ -3,12 +3,13 @@
     python bench/reading.py [SETS.jsonl ...] [--shared DATA] [--bundled] [--failures FILE]
 
 Each row of a set: kind (letters, labels, numbers, yes_no, answers, fields), stratum (plain, chatty,
-hard, real, own), question, options or labels, reply, and gold (null where a careful person takes no
-answer), and `cut` where it ended at the limit of tokens. `--shared` adds the real replies of a folder with `replies/real_*.jsonl.gz`, whose gold is
-the answer that the reply itself marks; `--bundled` adds the sets of tests/data/replies. Prints
-precision and recall of what is stated and of what is read at all, with 95 % Wilson intervals, by
-kind and stratum; then the same for stand-ins of other projects in the same pass: each is a few
-lines after its published filters, and named so. Then lines of the readers and milliseconds a reply.
+hard, real, own), question, options or labels, reply, gold (null where a careful person takes no
+answer), and cut where it ended at the limit of tokens. `--shared` adds the real replies of a folder
+with `replies/real_*.jsonl.gz`, whose gold is the answer that the reply itself marks; `--bundled`
+adds the sets of tests/data/replies. Prints precision and recall of what is stated and of what is
+read at all, with 95 % Wilson intervals, by kind and stratum; then the same for stand-ins of other
+projects in the same pass: each is a few lines after its published filters, and named so. Then lines
+of the readers and milliseconds a reply.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from falter.cli.listing import weights_here
 from falter.records.errors import FalterError
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
-PATIENCE = 180
+PATIENCE = 900
 WAYS: dict[str, dict[str, Any]] = {
     "letters": {"task": "basics:core", "scorer": "choice_letter"},
     "labels": {
@@ -136,6 +136,17 @@ def reply_to(path: str, body: dict[str, Any]) -> dict[str, Any]:
             text = json.dumps({"answer": schema["properties"]["answer"]["enum"][0]})
         message = {"role": "assistant", "content": text}
         return base | {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    if path.endswith("/responses"):
+        form = (body.get("text") or {}).get("format") or {}
+        text = "The answer is A, billing."
+        if schema := form.get("schema"):
+            text = json.dumps({"answer": schema["properties"]["answer"]["enum"][0]})
+        part = {"type": "output_text", "text": text, "annotations": []}
+        message = {"type": "message", "id": "2", "role": "assistant", "status": "completed"}
+        counts = {"input_tokens": 9, "output_tokens": 5, "total_tokens": 14}
+        output = [message | {"content": [part]}]
+        made = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m"}
+        return made | {"status": "completed", "output": output, "usage": counts}
     prompts = body["prompt"] if isinstance(body["prompt"], list) else [body["prompt"]]
     choices = []
     for index, prompt in enumerate(prompts):
@@ -226,7 +237,10 @@ async def started(server: str, python: str, folder: Path) -> AsyncIterator[tuple
                 {"model_name": name, "litellm_params": {"model": route, **sent}}
                 for name, route in routes.items()
             ]
-            (folder / "proxy.yaml").write_text(json.dumps({"model_list": listed}))
+            # Without a key: the proxy listens on this machine alone.
+            given = {"dangerously_permit_weak_or_unset_master_key": True}
+            config = {"model_list": listed, "general_settings": given}
+            (folder / "proxy.yaml").write_text(json.dumps(config))
             command = [str(tools / "litellm"), "--config", str(folder / "proxy.yaml"), *address]
         await listening(port, stack.enter_context(running(command)))
         yield port, model

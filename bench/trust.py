@@ -591,6 +591,8 @@ def strangers() -> Tally:
                     {"headers": {"X": "GITHUB_TOKEN"}, "base_url": ELSEWHERE},
                     {"base_url": ELSEWHERE},
                     {"base_url": "http://api.openai.com/v1"},
+                    {"base_url": "https://x.localhost:8000/v1"},
+                    {"base_url": "http://127.0.0.1:8000/v1", "api_key_env": "OPENAI_API_KEY"},
                     {"options": {"trust_remote_code": True, "worker_cls": "evil.answer"}},
                 ):
                     forms += [
@@ -625,7 +627,7 @@ def strangers() -> Tally:
 def _leaks(said: str) -> bool:
     """A plan that would send a key somewhere else."""
     lines = [line for line in said.splitlines() if "with the key in" in line]
-    return any("example.org" in line or "to http:" in line for line in lines)
+    return any("example.org" in line or "to http:" in line or "localhost" in line for line in lines)
 
 
 SECRET = "sk-canary-0123456789-abcdefghij"
@@ -637,7 +639,7 @@ async def odd_run(shapes: dict[str, bytes]) -> Tally:
     async with prepared(2 * len(shapes) // WAYS + 1, 0.0) as bench:
         bench.server.key = SECRET
         bench.server.replies = [reply for raw in shapes.values() for reply in (good, raw)]
-        line = [*bench.command(), "--max-attempts", "1"]
+        line = [*bench.command(), "--max-attempts", "1", "--api-key-env", "OPENAI_API_KEY"]
         keyed = {**environment(), "OPENAI_API_KEY": SECRET, "FALTER_CACHE": str(bench.folder)}
         said = b""
         for command in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -413,3 +414,77 @@ def test_templates_of_one_name_and_protocols_with_several_are_refused(
             template_file=files, models=["simulated"], protocol="brittlebench",
             store=folder / "s.db",
         )  # fmt: skip
+
+
+LOGS = Path(__file__).parents[1] / "data" / "logs" / "doubling"
+
+
+def first_difference(compared: falter.Comparison) -> Estimate:
+    return next(
+        e
+        for e in estimates(compared.figure("differences"))
+        if e.measure == "compare.score.together"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("inspect/before.eval", "inspect/after.eval"),
+        ("lm_eval/before", "lm_eval/after"),
+        ("promptfoo/before.json", "promptfoo/after.json"),
+        ("inspect/before.eval", "promptfoo/after.json"),
+    ],
+)
+def test_results_of_other_tools_are_paired_by_item(before: str, after: str) -> None:
+    """What the tools wrote for the same twelve questions; promptfoo's seventh answer failed."""
+    compared = falter.compare(str(LOGS / before), str(LOGS / after))
+    failed = "promptfoo" in after
+    overall = first_difference(compared)
+    assert (overall.value, overall.items) == (5 / 11, 11) if failed else (0.5, 12)
+    assert "12 paired items" in text_of(compared, "sides")
+    assert ("unpaired" in [figure.name for figure in compared.figures]) == failed
+    begins = "Over the 12 paired items it is not" if failed else "after is better by 50.0 points ["
+    assert compared.verdict[0].startswith(begins)
+
+
+def test_one_file_has_its_conditions_as_sides_and_several_need_a_baseline(tmp_path: Path) -> None:
+    compared = falter.compare(str(LOGS / "promptfoo" / "both.json"))
+    assert [row["side"] for row in compared.table("sides")] == ["before", "after"]
+    both, again = str(LOGS / "promptfoo" / "both.json"), str(tmp_path / "again.json")
+    assert refused(both, f"again={both}")[0] == f"The file {both} is named twice"
+    shutil.copy(both, again)
+    message, hint = refused(both, again)
+    assert "has several conditions" in message and hint == "name it: --baseline before"
+    compared = falter.compare(both, again, baseline="before")
+    assert first_difference(compared).value == 0.0
+
+
+def test_tables_without_a_shared_item_are_compared_unpaired(folder: Path) -> None:
+    """Newcombe's interval of 45 of 60 and 30 of 60, and it is said that nothing is paired."""
+    for name, right in (("before", 30), ("after", 45)):
+        rows = [f"{name} {n},{int(n < right)}" for n in range(60)]
+        (folder / f"{name}.csv").write_text("\n".join(["item,correct", *rows]) + "\n")
+    compared = falter.compare(str(folder / "before.csv"), str(folder / "after.csv"))
+    overall = first_difference(compared)
+    assert overall.value == 0.25 and overall.method == "Newcombe, independent samples"
+    assert overall.low == pytest.approx(0.076, abs=0.005)  # Newcombe (1998), method 10: .0776
+    assert compared.verdict[0].startswith("after is better by 25.0 points [7.")
+    assert "The sides have no item in common" in text_of(compared, "unpaired")
+    (folder / "few.csv").write_text("item,correct\nx,1\n")
+    nothing = falter.compare(str(folder / "before.csv"), str(folder / "few.csv"))
+    assert "it is not shown" in nothing.verdict[0] or "cannot be compared" in nothing.verdict[0]
+
+
+def test_files_that_cannot_be_compared_are_refused(run: Callable[..., falter.Result]) -> None:
+    failed = str(LOGS / "inspect" / "failed.eval")
+    message, hint = refused(failed, str(LOGS / "inspect" / "after.eval"))
+    assert (
+        message
+        == f"{failed} failed: RuntimeError('the server answered 503'); no sample has a score"
+    )
+    assert hint == f"run it again: inspect eval-retry {failed}"
+    assert refused(run(), str(LOGS / "inspect" / "after.eval"))[0].startswith(
+        "Stored runs and files"
+    )
+    assert refused("gone.eval", "b=gone.csv")[0] == "gone.eval does not exist"

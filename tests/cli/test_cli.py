@@ -204,7 +204,7 @@ def test_doctor_reaches_an_endpoint(capsys: Capture) -> None:
 
     good, bad = asyncio.run(main())
     assert good[0] == 0
-    assert "openai:mock: reachable; returns text and log-probabilities" in good[1]
+    assert "openai:mock: reachable; can be asked for text and log-probabilities" in good[1]
     assert bad[0] == 2
     assert "did you mean 'mock'?" in bad[1]
 

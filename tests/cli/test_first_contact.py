@@ -149,3 +149,17 @@ def test_the_demo_shows_nothing_that_cannot_be_shown() -> None:
     assert len(texts) == ITEMS
     assert not [text for text in texts if unfit.search(text)]
     assert ITEMS * (1 + len(RECIPES)) <= 480, "more than a minute on two cores"
+
+
+def test_the_demo_without_its_extra_names_the_command_and_another_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command that it offers runs without the extra."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "cyllama", None)
+    assert invoke(["demo", "--limit", "4", "--store", "s.db"]) == 2
+    hint = capsys.readouterr().err.partition("hint: ")[2]
+    assert hint.startswith("pip install 'falter[local]'\n")
+    offered = hint.partition("simulated: falter ")[2].split()
+    assert invoke([*offered, "--store", "s.db", "-r", "typos"]) == 0
+    assert (tmp_path / "falter-demo.html").is_file()

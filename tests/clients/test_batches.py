@@ -24,9 +24,11 @@ from falter.store.merge import merge
 from falter.store.store import Store
 from falter_process import WEIGHTLESS, FalterProcess
 
-DIALECTS = ("openai", "anthropic", "gemini")
+VARIABLES = {
+    "openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "gemini": "GEMINI_API_KEY",
+}  # fmt: skip
+DIALECTS = tuple(VARIABLES)
 CELLS = 18
-VARIABLES = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,7 @@ def server(shared: BatchServer, monkeypatch: pytest.MonkeyPatch) -> BatchServer:
     monkeypatch.setattr(loop, "LISTING_GRACE_SECONDS", -1.0)
     for name, value in WEIGHTLESS.items():
         monkeypatch.setenv(name, value)
-    for variable in VARIABLES:
+    for variable in VARIABLES.values():
         monkeypatch.setenv(variable, KEY)
     return shared
 
@@ -62,7 +64,8 @@ def ask(server: BatchServer, store: Path, dialect: str, *, batch: bool = True) -
     settings = {
         "task": "basics:core", "limit": 6, "recipes": ["typos", "casing"],
         "scorer": "choice_letter", "batch": batch,
-        "models": [{"name": f"{dialect}:m", "base_url": server.url(dialect)}],
+        "models": [{"name": f"{dialect}:m", "base_url": server.url(dialect),
+                    "api_key_env": VARIABLES[dialect]}],
     }  # fmt: skip
     with study_in(read_study(settings), store) as study, Store(store) as opened:
         try:

@@ -91,7 +91,7 @@ def asked(
         async with LocalServer(serve) as server:
             settings = ClientSettings(
                 name="model-x", base_url=server.base_url, options=options, max_attempts=2,
-                max_wait=0.01,
+                max_wait=0.01, api_key_env=VARIABLES[client],
             )  # fmt: skip
             connected = clients.get(client)(settings)
             variant = Variant(
@@ -314,7 +314,8 @@ def run_at(client: str, answer: Callable[[Asked], Reply], tmp_path: Path, name: 
         async with LocalServer(answer) as server:
             return await asyncio.to_thread(
                 falter.run, task="basics", recipes=["identity"], limit=3, scorer="choice_letter",
-                models=[{"name": f"{client}:{name}", "base_url": server.base_url}],
+                models=[{"name": f"{client}:{name}", "base_url": server.base_url,
+                         "api_key_env": VARIABLES[client]}],
                 store=tmp_path / "falter.db",
             )  # fmt: skip
 

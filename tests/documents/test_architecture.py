@@ -173,6 +173,50 @@ def test_every_module_imports_with_sockets_blocked() -> None:
     assert imported.splitlines() == sorted(module.__name__ for module in imported_modules()[1:])
 
 
+POSIX = {
+    "modules": "fcntl resource termios tty pty pwd grp syslog readline uvloop",
+    "os": "fork forkpty setsid killpg getpgid getuid geteuid getgid wait4 pread pwrite nice uname"
+    " sysconf statvfs mkfifo chown fchown fchmod sched_getaffinity posix_fadvise posix_fallocate"
+    " O_NOFOLLOW O_CLOEXEC O_DIRECTORY O_PATH WIFSIGNALED",
+    "signal": "SIGKILL SIGHUP SIGALRM SIGUSR1 setitimer alarm pthread_sigmask",
+}
+"""What Windows lacks."""
+
+
+def test_runs_reports_and_checks_need_nothing_that_windows_lacks() -> None:
+    """Taken away once Python's own modules and the dependencies are loaded, which look for it."""
+    loaded = "aiohttp.web asyncio click multiprocessing numpy platformdirs pytest rich.progress ssl"
+    away = (
+        f"import {', '.join(loaded.split())}, importlib, pkgutil, os, signal, sys\n"
+        f"import concurrent.futures.thread, logging, random, scipy.stats, sqlite3, tempfile, uuid\n"
+        f"POSIX = {POSIX}\n"
+        "for name in POSIX.pop('modules').split():\n"
+        "    sys.modules[name] = None\n"
+        "for module, names in POSIX.items():\n"
+        "    for name in names.split():\n"
+        "        vars(sys.modules[module]).pop(name, None)\n"
+        "def refuse(*_):\n"
+        "    raise NotImplementedError\n"
+        "asyncio.SelectorEventLoop.add_signal_handler = refuse\n"
+        "import falter\n"
+        "for module in pkgutil.walk_packages(falter.__path__, 'falter.'):\n"
+        "    if module.name != 'falter.__main__':\n"
+        "        importlib.import_module(module.name)\n"
+        "from falter.cli.app import invoke\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        store = f"--store {folder}/x.db"
+        commands = (
+            f"run --task basics -m simulated -r typos --limit 8 {store} --html {folder}/x.html",
+            f"report --csv {store}",
+            f"answers --lost --limit 1 {store}",
+            f"store verify {store}",
+        )
+        asked = [command.split() for command in commands]
+        codes = fresh(f"{away}print('codes', [invoke(command) for command in {asked}])\n")
+    assert codes.endswith("codes [0, 0, 0, 0]")
+
+
 def test_running_and_storing_imports_neither_scipy_nor_pandas() -> None:
     """What only runs and stores stays light, whatever it loads by its name."""
     rooms = ("store", "clients", "tasks", "perturbations", "scorers")

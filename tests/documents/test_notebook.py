@@ -1,56 +1,54 @@
-"""docs/notebook.ipynb: its cells run in order in an empty folder, and show what they should."""
+"""docs/notebook.ipynb: its cells run in order in an empty folder, and show what is saved."""
 
 from __future__ import annotations
 
-import ast
 import json
+import re
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebook.ipynb"
-CELLS: list[dict[str, Any]] = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
+from notebook_outputs import NOTEBOOK, executed
 
-
-def executed(source: str, names: dict[str, Any]) -> Any:
-    """Run a cell; the value of its last line, if that is an expression."""
-    tree = ast.parse(source)
-    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, str(NOTEBOOK), "exec"), names)
-    if last is None:
-        return None
-    assert isinstance(last, ast.Expr)
-    return eval(compile(ast.Expression(last.value), str(NOTEBOOK), "eval"), names)
+Ran = tuple[Path, dict[str, Any], list[Any], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any], dict[str, Any]]:
-    """What each code cell shows, after the code of all of them has run once."""
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """The folder, the notebook, the value of each code cell and all names, after one run."""
     folder = tmp_path_factory.mktemp("notebook")
-    names: dict[str, Any] = {"__name__": "__main__"}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        values = [
-            executed("".join(cell["source"]), names)
-            for cell in CELLS
-            if cell["cell_type"] == "code"
-        ]
-    return folder, values, names
+    return folder, *executed(folder)
 
 
-def test_it_is_a_notebook_without_outputs() -> None:
-    """Whoever opens it runs it; what it shows is not kept in the repository."""
-    notebook = json.loads(NOTEBOOK.read_text("utf-8"))
-    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
-    assert len({cell["id"] for cell in CELLS}) == len(CELLS)
-    assert all(cell["outputs"] == [] for cell in CELLS if cell["cell_type"] == "code")
+def seen(notebook: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a reader sees under each code cell: texts, without markup, pictures and the time."""
+    shown = []
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", ()):
+            data = output.get("data", output)
+            text = unescape(
+                "".join(data.get("text/html") or data.get("text/plain") or data["text"])
+            )
+            text = re.sub(r"<(style|svg).*?</\1>|<[^>]*>", " ", text, flags=re.S)
+            text = re.sub(r"\d{4}-\d\d-\d\d\s+\d\d:\d\d UTC", "", text)
+            shown.append((cell["id"], " ".join(text.split())))
+    return shown
 
 
-def test_results_show_themselves(shown: tuple[Path, list[Any], dict[str, Any]]) -> None:
+def test_the_saved_outputs_are_current(ran: Ran) -> None:
+    """Mend with: python tests/support/notebook_outputs.py"""
+    saved = json.loads(NOTEBOOK.read_text("utf-8"))
+    assert (saved["nbformat"], saved["nbformat_minor"]) == (4, 5)
+    assert len({cell["id"] for cell in saved["cells"]}) == len(saved["cells"])
+    assert len(seen(saved)) == 8
+    assert seen(saved) == seen(ran[1])
+
+
+def test_results_show_themselves(ran: Ran) -> None:
     """As a page in a frame; one figure with its picture as SVG; a reading beside another."""
-    pages = [unescape(value._repr_html_()) for value in shown[1] if hasattr(value, "_repr_html_")]
+    pages = [unescape(value._repr_html_()) for value in ran[2] if hasattr(value, "_repr_html_")]
     whole, drops = pages[0], pages[1]
     assert "Baseline accuracy" in whole and "<svg" in whole
     assert "typos" in drops and "<svg" in drops
@@ -58,9 +56,9 @@ def test_results_show_themselves(shown: tuple[Path, list[Any], dict[str, Any]]) 
     assert any("exact less label" in page for page in pages)
 
 
-def test_the_numbers_are_there(shown: tuple[Path, list[Any], dict[str, Any]]) -> None:
+def test_the_numbers_are_there(ran: Ran) -> None:
     """The application is right as asked, and typos cost it something."""
-    folder, _, names = shown
+    folder, _, _, names = ran
     assert names["result"].analysis.panels[0].baseline.value == 1.0
     assert names["drops"]["typos"] > 0 == names["drops"]["casing"]
     assert len(names["answers"]) == 12 * (1 + 3 + 3 + 3 + 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from click.testing import CliRunner
 
 import falter
 from falter.cli.app import cli
-from falter.engine.extraction import read_extraction
+from falter.engine.extraction import read_extraction, stored_extractions
 from falter.records.errors import UsageError
 from falter.store.store import Store
 from local_server import Asked, LocalServer
@@ -190,6 +191,13 @@ def test_the_words_it_quotes_have_to_stand_in_the_reply(
 def test_a_protocol_and_a_gate_take_no_reader(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="takes no reader"):
         falter.plan(protocol="brittlebench", models=["simulated"], reader="simulated")
+
+
+def test_a_reader_of_an_unreleased_version_is_a_sentence(run: falter.Result) -> None:
+    """It was stored as a number."""
+    old = replace(run.run, experiment={**run.run.experiment, "reader": 2})
+    with Store(run.store) as store, pytest.raises(UsageError, match="says 2 of its reader"):
+        stored_extractions(store, old)
 
 
 # Marks

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import falter
+from every_estimate import every_estimate
 from falter.cli.app import cli, invoke
 from falter.engine.answers import PickedAnswers, pick_answers
 from falter.engine.results import open_result
@@ -116,6 +117,8 @@ def test_a_run_without_an_answer_ends_with_1_and_claims_nothing(
     text = " ".join(words.text)
     assert "nothing is concluded" in text
     assert "confidence" not in text and "points" not in text
+    assert {figure.name for figure in result.figures} <= {"answer", "read"}
+    assert not [e for e in every_estimate(result.analysis.panels) if e.low is not None]
     some = falter.run(**settings(tmp_path, lambda prompt: "otter", store=tmp_path / "o.db"))
     assert not some.no_answers
 

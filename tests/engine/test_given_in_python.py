@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import falter
-from falter.records.errors import InvalidValue
+from falter.engine.results import given_study
+from falter.records.errors import InvalidValue, UsageError
 
 SETTINGS: dict[str, Any] = {"task": "basics", "models": ["simulated"], "limit": 2}
 
@@ -41,3 +42,26 @@ def test_reports_and_stores_take_paths(tmp_path: Path) -> None:
             result.report(given)  # type: ignore[arg-type]
         with pytest.raises(InvalidValue, match=r"^path is .*expected the path of a file"):
             falter.open(given)  # type: ignore[arg-type]
+
+
+def test_settings_are_spelled_as_on_the_command_line(tmp_path: Path) -> None:
+    """Beside their block, in it, or both ways at once: the same experiment."""
+    rows = [{"ticket": "charged twice", "queue": "billing", "id": "a"}]
+    usual: dict[str, Any] = {"template": "{ticket}", "recipes": ["casing"], "limit": 1}
+    store = tmp_path / "s.db"
+    nested = given_study(None, usual | {
+        "data": {"rows": rows, "target": "queue", "key": "id"},
+        "models": [{"name": "openai:m", "base_url": "http://127.0.0.1:9/v1"}],
+        "sampling": {"max_tokens": 7},
+    }, store)  # fmt: skip
+    flat = given_study(None, usual | {
+        "data": rows, "target": "queue", "key": "id", "max_tokens": 7,
+        "model": "openai:m", "base_url": "http://127.0.0.1:9/v1",
+    }, store)  # fmt: skip
+    assert flat[0].experiment.models == nested[0].experiment.models
+    assert flat[0].experiment.sampling == nested[0].experiment.sampling
+    one, other = (found[0].experiment.data for found in (flat, nested))
+    assert one is not None and other is not None
+    assert (one.target, one.key) == (other.target, other.key) == ("queue", "id")
+    with pytest.raises(UsageError, match="'target' goes with 'data', which is missing"):
+        falter.plan(task="basics", target="queue", model="simulated", store=store)

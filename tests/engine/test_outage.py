@@ -98,6 +98,36 @@ def test_a_server_that_comes_back_costs_nothing(store: Store, fault: str) -> Non
     assert progress.paused is None
 
 
+class Misfit(FaultyServer):
+    """It answers every request, and never in the form that was asked for."""
+
+    async def _respond(self, method: str, path: str, headers: Any, body: bytes, out: Any) -> bool:
+        return await _send(out, 200, {"choices": []})
+
+
+def test_a_server_that_always_answers_otherwise_is_no_outage(store: Store) -> None:
+    """Its replies fail, and the run does not wait for it to come back."""
+
+    async def main() -> Progress:
+        planned = list(requests(10))
+        async with Misfit() as server:
+            settings = ClientSettings(
+                name="mock", base_url=server.base_url, max_attempts=2, max_wait=0.01
+            )
+            client = connect(settings)
+            planned = [replace(r, model=client.model) for r in planned]
+            progress = Progress(label="mock", total=len(planned))
+            queue = ModelQueue(requests=planned, client=client, concurrency=24, progress=progress)
+            try:
+                await run_queues([queue], store)
+            finally:
+                await client.close()
+        return progress
+
+    progress = asyncio.run(main())
+    assert progress.failed == 20 and "unusable answer" in (progress.last_failure or "")
+
+
 class Busy(FaultyServer):
     """It works on 24 requests at a time, first for two seconds, and turns the others away."""
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import falter
-from falter.records.errors import FalterError, StoreError, UsageError
+from falter.cli.app import invoke
+from falter.records.errors import FalterError, StoreError, UnknownName, UsageError
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +49,36 @@ def test_tables_are_data_frames(store: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(__import__("sys").modules, "polars", None)
     with pytest.raises(UsageError, match="'polars' is not installed"):
         result.to_polars()
+
+
+def test_the_table_of_every_panel_is_one_table(tmp_path: Path, capsys: Any) -> None:
+    """Two models and two templates: model, task and template are columns, in data frames too."""
+    rows = [{"q": f"say {n}", "a": str(n % 3)} for n in range(6)]
+    templates = []
+    for name in ("short", "long"):
+        (tmp_path / f"{name}.txt").write_text(f"{name} {{q}}")
+        templates.append(str(tmp_path / f"{name}.txt"))
+    result = falter.run(
+        data={"rows": rows, "target": "a"}, template_file=templates, recipes=["casing"],
+        models=["simulated", lambda_free], scorer="exact", store=tmp_path / "s.db",
+    )  # fmt: skip
+    drops = [row for row in result.table("drops") if row["kind"] == "member"]
+    assert [(row["model"].partition(":")[0], row["template"]) for row in drops] == [
+        ("simulated", "short"), ("function", "short"), ("simulated", "long"), ("function", "long"),
+    ]  # fmt: skip
+    assert len({row["task"] for row in drops}) == 1 and {row["recipe"] for row in drops} == {
+        "casing"
+    }
+    assert result.to_pandas("drops").template.nunique() == 2
+    assert invoke(["report", "--store", str(tmp_path / "s.db"), "--figure", "drops"]) == 0
+    assert capsys.readouterr().out.count("Drop in points, recipe by recipe") == 4
+    with pytest.raises(UnknownName, match="'drop'"):
+        result.table("drop")
+
+
+def lambda_free(prompt: str) -> str:
+    """A model that always says the same."""
+    return "1"
 
 
 def test_a_notebook_shows_the_main_figures(store: Path) -> None:

@@ -13,8 +13,11 @@ from falter.clients.permits import server_of
 from falter.clients.settings import clients
 from falter.engine.config import read_experiment
 from falter.engine.experiment_file import check_permits, read_settings
+from falter.protocols.judging import read_rubrics
+from falter.readers.tables import column_names
 from falter.records.errors import FalterError, TaskError, UsageError, printable
 from falter.tasks import rows as files
+from falter.tasks.enterprise_data import read_domain
 from falter.tasks.rows import read_rows
 from falter.tasks.task import tasks
 
@@ -52,6 +55,16 @@ def test_yaml_that_means_harm_is_refused(
     said = capsys.readouterr().err
     assert message in said
     assert printable(said) == said
+
+
+def test_rubrics_and_domains_without_bottom_are_refused(tmp_path: Path) -> None:
+    """They are read by the parser in C, which such a text once brought down."""
+    path = tmp_path / "r.yaml"
+    path.write_text("a: " + "[" * 100_000)
+    with pytest.raises(UsageError, match="nested more than 50 deep"):
+        read_rubrics(path)
+    with pytest.raises(TaskError, match="nested more than 50 deep"):
+        read_domain(str(path))
 
 
 ROWS = {
@@ -140,6 +153,9 @@ def test_names_without_end_and_blank_lines_take_no_time(tmp_path: Path) -> None:
         (tmp_path / file).write_text(text)
         with pytest.raises(TaskError, match="'n7'"):
             read_rows(tmp_path / file)
+        if file == "a.csv":  # results from elsewhere, too
+            with pytest.raises(TaskError, match="'n7' twice"):
+                column_names(tmp_path / file)
     (tmp_path / "b.jsonl").write_text("\n" * 10_000_000 + '{"a": 1}\n\n{"a": }')
     with pytest.raises(TaskError, match="line 10000003 is not JSON"):
         read_rows(tmp_path / "b.jsonl")
@@ -166,11 +182,17 @@ def test_odd_types_of_parquet_are_named(tmp_path: Path) -> None:
 # Secrets and code
 
 
+ELSEWHERE = "https://models.example.org/v1"
 KEYS = {
     "a secret that is no key": {"name": "openai:x", "api_key_env": "AWS_SECRET_ACCESS_KEY"},
     "a key for another host": {
         "name": "openai:x",
         "base_url": "https://models.example.org/v1",
+        "api_key_env": "OPENAI_API_KEY",
+    },
+    "a key for a port of this machine": {
+        "name": "openai:x",
+        "base_url": "http://127.0.0.1:8000/v1",
         "api_key_env": "OPENAI_API_KEY",
     },
 }
@@ -190,18 +212,47 @@ def test_a_file_does_not_send_secrets_where_it_likes(name: str, place: str) -> N
     check_permits(settings, Path("e.yaml"), env=[variable])
 
 
+OUTSIDE = {
+    "data": {"data": "../notes.csv"},
+    "data as a mapping": {"data": {"path": "/home/me/notes.csv", "target": "a"}},
+    "a link": {"data": "link.csv"},
+    "one of several templates": {"template_file": ["p.txt", "../p.txt"]},
+    "rewrites": {"rewrites": "../bank.jsonl"},
+    "rubrics": {"rubrics": "../rubrics.yaml"},
+    "a recipe": {"recipes": ["typos", [{"vocabulary": {"file": "../words.txt"}}]]},
+    "a level of a grid": {"grid": {"template": ["own", "../p.txt"]}},
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_file_does_not_send_other_files_where_it_likes(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies beside it or below the working directory may go to a server that it names."""
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "link.csv").symlink_to(tmp_path / "notes.csv")
+    settings = {**OUTSIDE[name], "models": {"name": "openai:x", "base_url": ELSEWHERE}}
+    with pytest.raises(UsageError, match=r"would send what is in .* to models.example.org"):
+        check_permits(settings, folder / "e.yaml")
+    check_permits({**settings, "models": "openai:x"}, folder / "e.yaml")
+    if "home" not in str(settings):
+        monkeypatch.chdir(tmp_path)
+        check_permits(settings, folder / "e.yaml")
+
+
 def test_usual_keys_need_no_permit() -> None:
-    """A provider's own key for its own server, and any key for a server on this machine."""
+    """A provider's own key for its own server; no key at all for another."""
     for model in (
         "openai:x",
         {"name": "openai:x", "api_key_env": "OPENAI_API_KEY"},
-        {"name": "openai:x", "base_url": "http://localhost:8000/v1", "api_key_env": "MY_API_KEY"},
+        {"name": "openai:x", "base_url": "http://localhost:8000/v1"},
         {"name": "openai:x", "base_url": "https://models.example.org/v1"},
     ):
         check_permits({"models": [model]}, Path("e.yaml"))
 
 
-ELSEWHERE = "https://models.example.org/v1"
 THROUGH_A_LIBRARY = {
     "inspect:openai/gpt-4o": {"base_url": ELSEWHERE},
     "inspect:google/gemini": {"base_url": ELSEWHERE},
@@ -220,7 +271,11 @@ def test_a_key_does_not_travel_through_a_library(name: str) -> None:
     variable = str(caught.value.hint).split()[-1]
     check_permits({"models": model}, Path("e.yaml"), env=[variable])
     near = {"name": name.replace(ELSEWHERE, "http://localhost:8000/v1")}
-    check_permits({"models": near}, Path("e.yaml"))
+    if near["name"] == name:
+        check_permits({"models": near}, Path("e.yaml"))
+    else:  # another user of this machine may listen there
+        with pytest.raises(UsageError, match="to localhost"):
+            check_permits({"models": near}, Path("e.yaml"))
 
 
 def test_every_client_and_task_stands_under_the_permits() -> None:

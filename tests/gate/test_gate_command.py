@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -127,8 +128,12 @@ def test_red_on_a_broken_prompt(
     assert found["punctuation_spaces"] == "passed"
     failure = ElementTree.parse(folder / "g.xml").getroot().find(".//failure")
     assert failure is not None and failure.text is not None
-    assert "the drop is +" in failure.attrib["message"]
-    assert failure.text.count("expected ") == 3
+    assert re.fullmatch(
+        r"typos\(count=2\): the score falls by \d+\.\d points, between \d+\.\d and \d+\.\d; "
+        r"the limit is 10\.0 points\. \d+ of 200 items got worse, \d better\.",
+        failure.attrib["message"],
+    )
+    assert failure.text.count("\n  expected: ") == 3
     assert "::error title=falter gate%3A typos(count=2)::fail: typos" in output.err
     assert "Gate failed." in (folder / "c.md").read_text("utf-8")
     assert "Gate failed." in (tmp_path / "summary.md").read_text("utf-8")
@@ -274,6 +279,17 @@ def test_another_file_is_asked_beside_this_one(tmp_path: Path) -> None:
     assert verdicts == {
         "persona": "pass", "clean prompt, regression": "fail", "persona, regression": "fail",
     }  # fmt: skip
+    keyed = {
+        "models": {
+            "name": "openai:m",
+            "base_url": "http://localhost/v1",
+            "api_key_env": "A_API_KEY",
+        }
+    }
+    (tmp_path / "keyed.yaml").write_text(yaml.safe_dump({**old, **keyed}), "utf-8")
+    with pytest.raises(UsageError, match="the key in A_API_KEY"):
+        read_gate(new, against=tmp_path / "keyed.yaml")
+    read_gate(new, against=tmp_path / "keyed.yaml", env=["A_API_KEY"])
     same = read_gate({**old, "gate": new["gate"]}, against=tmp_path / "old.yaml")
     with pytest.raises(UsageError, match="are the same"):
         run_gate(same, tmp_path / "s.db")
@@ -305,6 +321,41 @@ def test_every_form_has_the_gate(tmp_path: Path) -> None:
         assert "The lines of the gate" in text and "persona" in text
     assert "gate.drop" in as_csv(study) and result.signature in as_csv(study)
     assert "looks 1, O'Brien-Fleming, at most 264 items" in result.signature
+
+
+def test_results_of_other_tools_are_decided(tmp_path: Path, capsys: Any) -> None:
+    """An Inspect log against an earlier one; promptfoo's prompts; a failed answer; a failed log."""
+    logs = Path(__file__).parents[1] / "data" / "logs" / "doubling"
+    file = tmp_path / "gate.yaml"
+    file.write_text("gate: {min_score: 60, max_regression: 30}")
+
+    def decided(results: str, *more: str) -> int:
+        return gate(str(file), "--results", str(logs / results), *more)
+
+    before = str(logs / "inspect" / "before.eval")
+    junit_file = str(tmp_path / "g.xml")
+    assert decided("inspect/after.eval", "--against", before, "--junit", junit_file) == 0
+    assert set(cases(Path(junit_file)).values()) == {"passed"}
+    assert "Held against" in capsys.readouterr().out
+    assert decided("inspect/before.eval", "--against", str(logs / "inspect" / "after.eval")) == 4
+    assert "the score is 50.0 points below the baseline's, between " in " ".join(
+        capsys.readouterr().out.split()
+    )
+    file.write_text("gate: {max_drop: 5}")
+    assert decided("promptfoo/both.json") == 2
+    assert "name it: --baseline 'before'" in capsys.readouterr().err
+    assert decided("promptfoo/both.json", "--baseline", "before") == 1
+    assert "2 of 24 answers failed or have no score" in " ".join(capsys.readouterr().out.split())
+    assert decided("inspect/failed.eval") == 2
+    assert "failed: RuntimeError('the server answered 503')" in capsys.readouterr().err
+    assert decided("inspect/after.eval") == 2
+    assert "max_drop needs a condition beside the clean prompt" in capsys.readouterr().err
+    file.write_text("gate: {max_regression: 5}")
+    assert decided("inspect/after.eval") == 2
+    strange = tmp_path / "other.csv"
+    strange.write_text("model,task,item,score\nm,doubling,x,1\nm,doubling,y,0\n")
+    assert decided("inspect/after.eval", "--against", str(strange)) == 2
+    assert "have no item in common" in capsys.readouterr().err
 
 
 def flaky(prompt: str) -> str:

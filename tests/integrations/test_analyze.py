@@ -21,7 +21,7 @@ from scipy import stats as scipy_stats
 from test_report import Page, as_csv, as_json, as_markdown, browser, dumped, hidden, html, printed
 
 from across_samples import across, poisoned_across, simulated
-from every_estimate import every_estimate
+from every_estimate import every_estimate, numbers_in
 from falter.analysis.results import Analysis
 from falter.cli.app import invoke
 from falter.engine.analyze import analyze_files
@@ -475,8 +475,7 @@ def test_the_command_has_every_form(capsys: Capture, tmp_path: Path) -> None:
     given = ("analyze", str(LANGUAGES), "--baseline", "en", "--margin", "3")
     code, out, _ = falter_cli(capsys, *given, "--json")
     assert code == 0
-    rows = [row for figure in json.loads(out)["figures"] for row in figure["rows"]]
-    values = {row["value"] for row in rows if row["status"] and row["value"] is not None}
+    values = {number[0] for number in numbers_in(json.loads(out)["figures"])} - {None}
     code, out, _ = falter_cli(capsys, *given, "--csv")
     held = list(csv.DictReader(io.StringIO(out)))
     assert {float(r["value"]) for r in held if r["status"] and r["value"]} == values

@@ -267,7 +267,7 @@ def test_older_archives_and_unfinished_ones_are_read(tmp_path: Path) -> None:
     begun = packed(tmp_path / "b.eval", _journal__start=start, **parts)
     cells = read_results([begun])
     assert cells.value.tolist() == [1.0, 0.5, 1.0]
-    assert any("status 'started'" in note for note in cells.notes)
+    assert any("did not finish (its status is 'started'); 0 of its" in n for n in cells.notes)
     samples = {f"samples__{s['id']}_epoch_1": s for s in found}
     assert len(read_results([packed(tmp_path / "c.eval", header=HEADER, **samples)])) == 3
 
@@ -283,6 +283,83 @@ def test_errors_are_failures_and_absent_scores_are_missing(tmp_path: Path) -> No
     cells = read_results([packed(tmp_path / "a.eval", header=HEADER, summaries=found)])
     assert cells.outcome.tolist() == [SCORED, FAILED, MISSING, UNPARSED, MISSING]
     assert np.isnan(cells.value[1:]).all()
+
+
+def test_samples_that_a_failed_log_lacks_are_failures(tmp_path: Path) -> None:
+    about = HEADER["eval"] | {"dataset": {"sample_ids": [1, 2, 3]}}
+    head = {"status": "error", "error": {"message": "out of credit"}, "eval": about}
+    cells = read_results([packed(tmp_path / "a.eval", header=head, summaries=[graded(1, "C")])])
+    assert cells.outcome.tolist() == [SCORED, FAILED, FAILED]
+    assert "a.eval failed: out of credit; 2 of its samples never came." in cells.notes
+    path = packed(tmp_path / "b.eval", header=head, summaries=[])
+    with pytest.raises(TaskError, match=r"b\.eval failed: out of credit; no sample has a score"):
+        read_results([path])
+
+
+# --- promptfoo -------------------------------------------------------------------------------
+
+PROMPTFOO = LOGS / "doubling" / "promptfoo"
+
+
+def test_real_promptfoo_results_have_prompts_as_conditions_and_errors_as_failures() -> None:
+    cells = read_results([PROMPTFOO / "both.json"])
+    assert cells.condition.names == ("before", "after") and cells.task.names == ("doubling",)
+    assert cells.item.names == tuple(f"q{n}" for n in range(1, 13))
+    assert cells.outcome.tolist().count(FAILED) == 2  # the server answered 503
+    assert table(cells, "condition") == {("before",): pytest.approx(6 / 11), ("after",): 1.0}
+    assert read_results([PROMPTFOO]).value.shape == (48,)  # a folder of them
+    score = read_results([PROMPTFOO / "both.json"], None, LogChoice(metric="score"))
+    assert score.scorers == {"doubling": "score"}
+
+
+def changed(path: Path, change: Any) -> Path:
+    whole = json.loads((PROMPTFOO / "before.json").read_text("utf-8"))
+    change(whole)
+    path.write_text(json.dumps(whole))
+    return path
+
+
+def test_promptfoo_tests_without_an_id_are_named_by_their_variables(tmp_path: Path) -> None:
+    """A repeated test is a further run; the same variables are the same item in another file."""
+
+    def anonymous(whole: Any) -> None:
+        results = whole["results"]["results"]
+        for result in results:
+            del result["testCase"]["vars"]["id"]
+        results += [result | {"testIdx": result["testIdx"] + 12} for result in results]
+
+    once = read_results([changed(tmp_path / "a.json", anonymous)])
+    again = read_results([changed(tmp_path / "b.json", anonymous)])
+    assert once.item.names == again.item.names and len(once.item.names) == 12
+    assert once.run.names == ("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda w: w["results"].pop("results"), "holds no list of promptfoo's results"),
+        (lambda w: w["results"].update(results=[1]), "holds no list of promptfoo's results"),
+        (
+            lambda w: [r.update(gradingResult=None) for r in w["results"]["results"]],
+            "has no assertion",
+        ),
+        (lambda w: w["results"]["results"][0].update(success="x"), "result 1 has 'x' as pass"),
+    ],
+)
+def test_broken_promptfoo_results_say_where(tmp_path: Path, change: Any, message: str) -> None:
+    with pytest.raises(TaskError, match=message):
+        read_results([changed(tmp_path / "a.json", change)])
+
+
+def test_odd_fields_of_promptfoo_do_no_harm(tmp_path: Path) -> None:
+    def odd(whole: Any) -> None:
+        for n, result in enumerate(whole["results"]["results"]):
+            result |= {"promptIdx": [n], "provider": n, "namedScores": [1], "vars": None}
+            result["prompt"] = {"label": "\x1b[31m" * 40}
+
+    assert len(read_results([changed(tmp_path / "a.json", odd)])) == 12
+    with pytest.raises(UnknownName, match="'nothing'"):
+        read_results([PROMPTFOO / "both.json"], None, LogChoice(metric="nothing"))
 
 
 @pytest.mark.parametrize(

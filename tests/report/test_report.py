@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import wraps
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -24,7 +26,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from browser_page import dumped_page
-from every_estimate import every_estimate
+from every_estimate import every_estimate, numbers_in
 from falter.analysis.results import Analysis, PanelResult
 from falter.engine.findings import shown_analysis
 from falter.records import numbers as n
@@ -633,12 +635,28 @@ def test_lines_break_at_spaces_only(text: str, width: int) -> None:
 
 
 @each_sample
-def test_json_is_sorted_and_the_same_each_time(sample: Callable[[], Analysis]) -> None:
+def test_json_is_the_same_each_time_and_as_its_schema_says(
+    sample: Callable[[], Analysis],
+) -> None:
     text = as_json(sample())
     assert study_as_json(shown_analysis(sample())) == text
-    keys = list(json.loads(text))
-    assert keys == sorted(keys)
+    schema = (files("falter.report") / "data" / "report.schema.json").read_text("utf-8")
+    jsonschema.validate(json.loads(text), json.loads(schema))
     assert hidden(text) == set()
+
+
+def test_json_is_nested_by_task_model_and_recipe() -> None:
+    found = two_by_two()
+    report = json.loads(as_json(found))
+    panels = [(one["task"], model) for one in report["tasks"] for model in one["models"]]
+    assert len(panels) == len(found.panels) == 4 and len(report["tasks"]) == 2
+    for each in found.panels:
+        (own,) = [m for t, m in panels if (t, m["model"]) == (each.panel.task, each.model)]
+        for recipe, told in zip(each.recipes, own["recipes"], strict=True):
+            assert told["name"] == recipe.label
+            assert told["drop"]["value"] == recipe.together.value
+            assert told["verdict"] in ("worse", "better", "the same", "undecided")
+    assert report["headline"] == list(shown_analysis(found).figures[0].text)
 
 
 def test_csv_has_every_recipe_in_full_precision() -> None:
@@ -681,9 +699,11 @@ def test_csv_leaves_out_what_is_not_known_and_runs_no_formula() -> None:
 
 FORMS: dict[str, Callable[[Analysis], set[tuple[float, float | None, float | None]]]] = {
     "csv": lambda found: _rows_of(csv.DictReader(io.StringIO(as_csv(found)))),
-    "json": lambda found: _rows_of(
-        row for figure in json.loads(as_json(found))["figures"] for row in figure["rows"]
-    ),
+    "json": lambda found: {
+        number[:3]
+        for number in numbers_in(json.loads(as_json(found))["figures"])
+        if number[0] is not None
+    },
     "parquet": lambda found: _rows_of(_parquet(found)),
 }
 

@@ -152,6 +152,13 @@ def test_a_garbled_channel_is_wrong_and_not_left_out(
     assert sandbox.run(job("def f(x): return 4", "def check(c): assert c(2) == 4")) == RIGHT
 
 
+def test_tests_that_forge_a_verdict_break_no_other(sandbox: Sandbox) -> None:
+    """What is no verdict is an error of the job whose tests wrote it."""
+    forging = f"{WRITE}\ndef check(candidate):\n    candidate(2)\n    say([5])\n"
+    assert sandbox.run(job("def f(x): return 4", forging)).status == "error"
+    assert sandbox.run(job("def f(x): return 4", "def check(c): assert c(2) == 4")) == RIGHT
+
+
 BENT = {
     "equal to everything": "class A:\n def __eq__(s, o): return True\ndef f(x): return A()",
     "less than everything": "class A(int):\n def __eq__(s, o): return True\n"

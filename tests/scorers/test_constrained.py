@@ -17,7 +17,7 @@ from falter.cli.app import invoke
 from falter.clients.settings import asks_for_reasoning
 from falter.engine.execution import run_async
 from falter.integrations import vllm_client
-from falter.records.errors import PreflightError, RunStopped, UsageError
+from falter.records.errors import PreflightError, UsageError
 from local_server import Asked, LocalServer, Reply
 
 SETTINGS: dict[str, Any] = {"task": "basics", "recipes": ["typos"], "limit": 6}
@@ -77,42 +77,42 @@ def test_a_server_holds_the_model_to_the_options(tmp_path: Path) -> None:
 
 
 ECHOED = {"tokens": ["a"], "token_logprobs": [-1.0]}
+GENERATED: Reply = (200, {"choices": [{"text": ".", "logprobs": {"content": []}}] * 4})
+MESSAGE = {"role": "assistant", "content": "Let me see"}
+CUT: Reply = (200, {"choices": [{"message": MESSAGE, "finish_reason": "length"}]})
+ONE: Reply = (200, {"choices": [{"text": ".", "logprobs": ECHOED}]})
 
 
 @pytest.mark.parametrize(
-    ("reply", "scorer", "reason"),
+    ("reply", "asked_for", "requests", "reason"),
     [
-        (chat("A"), "choice_constrained", "does not hold the model to given answers: .*'A'"),
-        (chat('{"answer": "Z"}'), "choice_constrained", 'it answered \'{"answer": "Z"}\''),
-        ((422, {"error": "no response_format"}), "choice_constrained", "HTTP 422: no response_f"),
-        (chat(""), "choice_likelihood", "gives no log-probabilities of given answers"),
-        (
-            (200, {"choices": [{"text": ".", "logprobs": {"content": []}}] * 4}),
-            "choice_likelihood",
-            "no log-probabilities with echo",
-        ),
-        (
-            (200, {"choices": [{"text": ".", "logprobs": ECHOED}]}),
-            "choice_likelihood",
-            "one of a list of 4 prompts",
-        ),
-        ((400, {"error": "prompt is no text"}), "choice_likelihood", "HTTP 400: prompt is no text"),
+        (chat("A"), "constrained", 3, "does not hold the model to given answers: it answered 'A'"),
+        (chat('{"answer": "Z"}'), "constrained", 3, 'it answered \'{"answer": "Z"}\''),
+        (CUT, "constrained", 3, "it answered 'Let me see'"),
+        ((422, {"error": "no format"}), "constrained", 3, "HTTP 422: no format"),
+        (chat(""), "likelihood", 1, "gives no log-probabilities of given answers"),
+        (GENERATED, "likelihood", 1, "no log-probabilities with echo"),
+        (ONE, "likelihood", 1, "one of a list of 4 prompts"),
+        ((400, {"error": "no list"}), "likelihood", 6, "HTTP 400: no list"),
     ],
 )
 def test_a_misfit_is_found_before_anything_else_is_asked(
-    reply: Reply, scorer: str, reason: str, tmp_path: Path
+    reply: Reply, asked_for: str, requests: int, reason: str, tmp_path: Path
 ) -> None:
-    """Three items are tried, once each; the free panel, which stands first, is not begun."""
-    sent: list[Asked] = []
+    """At once, or after three items; the free panel, which stands first, is not begun.
+
+    An echo that is refused with HTTP 400 is tried again with one token to generate.
+    """
+    posted: list[Asked] = []
 
     def answer(request: Asked) -> Reply:
-        sent.append(request)
+        posted.extend([request] if request.body else [])
         return reply
 
-    model = {"api": "completions" if "likelihood" in scorer else "chat"}
+    model = {"api": "completions" if asked_for == "likelihood" else "chat"}
     with pytest.raises(PreflightError, match=reason):
-        asked(answer, tmp_path, model=model, scorer=["choice_letter", scorer])
-    assert len([request for request in sent if request.body]) == 3 * (1 + (reply[0] in (400,)))
+        asked(answer, tmp_path, model=model, scorer=["choice_letter", f"choice_{asked_for}"])
+    assert len(posted) == requests
 
 
 def test_the_first_answer_of_a_server_that_fits_counts(tmp_path: Path) -> None:
@@ -378,10 +378,10 @@ def test_the_likeliest_option_needs_no_chance(tmp_path: Path) -> None:
         sent.append(request)
         return chat("A")
 
-    with pytest.raises(RunStopped, match="the temperature has to be 0"):
+    with pytest.raises(PreflightError, match="the temperature has to be 0"):
         asked(answer, tmp_path, **settings, sampling={"temperature": 0.7})
     assert not [request for request in sent if request.method == "POST"]
-    with pytest.raises(RunStopped, match="gives no log-probabilities of the first token"):
+    with pytest.raises(PreflightError, match="gives no log-probabilities of the first token"):
         asked(answer, tmp_path, **settings)
 
 

@@ -18,6 +18,7 @@ from falter.engine.config import (
     STUDY,
     Judges,
     Model,
+    spelled_flat,
 )
 from falter.engine.file_schema import EXAMPLE
 from falter.engine.gate_settings import BUDGET, GATE, Margins
@@ -159,7 +160,9 @@ def keywords() -> str:
                  f'    """Your own data in memory."""\n\n{ROWS}\n')  # fmt: skip
     parts.append(ANY_MODEL)
     about, settings = "An experiment, or a protocol", (*EXPERIMENT.settings, *STUDY.settings)
-    return "\n".join([*parts, _typed("ExperimentSettings", about, settings)])
+    flat = tuple(setting for _, setting in spelled_flat().values())
+    whole = _typed("ExperimentSettings", about, (*settings, *flat))
+    return "\n".join([*parts, f"{whole}    model: AnyModel | None\n"])
 
 
 def _record(block: Block[Any]) -> str:

@@ -63,6 +63,10 @@ class FalterProcess:
         assert self._process.pid is not None
         os.kill(self._process.pid, number)
 
+    def printed(self) -> str:
+        """What it has printed so far."""
+        return self._out.read_text("utf-8") if self._out.exists() else ""
+
     async def ended(self) -> tuple[int, str, str]:
         """Wait; exit code, standard output, standard error."""
         await asyncio.to_thread(self._process.join, PATIENCE)

@@ -35,6 +35,7 @@ from falter.viewer.bundle import write_bundle
 from falter.viewer.panels import CODES, marks_beside, notes_beside
 from falter.viewer.server import TOKEN_HEADER, Viewer, served
 from falter.viewer.source import StoredSource
+from falter_process import FalterProcess
 from once import once
 from viewer_samples import HOSTILE, SimulatedSource, hostile_store
 
@@ -102,6 +103,7 @@ def test_nobody_else_is_answered(source: StoredSource) -> None:
                 ("/api/panels", {}),
                 ("/api/panels", {TOKEN_HEADER: "x" * len(viewer.token)}),
                 ("/api/panels", {TOKEN_HEADER: "é"}),
+                ("/api/panels", {TOKEN_HEADER: "\udcff"}),
                 ("/api/panels?token=" + viewer.token, {}),
                 ("/api/panels", own | {"Host": "evil.example"}),
                 ("/api/panels", own | {"Origin": "http://evil.example"}),
@@ -191,6 +193,24 @@ def test_an_item_has_everything_that_was_asked(source: StoredSource) -> None:
     assert padded["reason"]
     assert any(kind == "edit" and "\n" in after for kind, _, after in padded["edits"])
     assert padded["messages"][-1][1] == "".join(after for _, _, after in padded["edits"])
+
+
+def test_the_command_serves_the_page(path: Path) -> None:
+    """It prints the address of a page that answers, and Ctrl-C ends it without an error."""
+
+    async def check() -> None:
+        with FalterProcess(["view", "--store", str(path), "--no-open"]) as process:
+            while "#token=" not in (said := process.printed()) and process.running:
+                await asyncio.sleep(0.05)
+            address, _, token = said.strip().partition("#token=")
+            async with aiohttp.ClientSession() as session:
+                reply = await session.get(f"{address}api/panels", headers={TOKEN_HEADER: token})
+                assert (reply.status, "own" in await reply.text()) == (200, True)
+            process.send(signal.SIGINT)
+            code, _, error = await process.ended()
+            assert (code, "Traceback" in error) == (0, False)
+
+    asyncio.run(check())
 
 
 def test_notes_are_kept_beside_the_store(path: Path, source: StoredSource) -> None:

@@ -91,7 +91,7 @@ def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[Reci
 
     Unread answers are wrong here, whatever the run's rule, because that is what is split.
     """
-    if not table.has_baseline:
+    if not table.has_baseline or not (table.outcome == SCORED).any():
         return ()
     sign, scores, changed = Signer(table, settings), table.scores(strict=True), table.changed()
     again = [

@@ -171,15 +171,6 @@ class Table:
         mean: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
         return mean
 
-    def stated(self) -> Table:
-        """Return the same table with answers that were inferred from prose as unparsed."""
-        if self.tier is None:
-            return self
-        inferred = self.tier == TIERS.index("inferred")
-        value = np.where(inferred, np.nan, self.value)
-        outcome = np.where(inferred, np.uint8(UNPARSED), self.outcome)
-        return replace(self, value=value, outcome=outcome)
-
     def changed(self) -> NDArray[np.bool_]:
         """Items × recipes: whether the recipe really changed the prompt (in any draw)."""
         return np.asarray(np.isin(self.status, (CHANGED, SAME_PROMPT)).any(axis=2))

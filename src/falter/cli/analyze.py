@@ -114,6 +114,11 @@ def file_reading_options(command: F) -> F:
     return command
 
 
+def result_options(command: F) -> F:
+    """Add all that say how results are read, without those that say how they are analysed."""
+    return _READING[0](column_options(command))
+
+
 def read_as(options: dict[str, Any]) -> dict[str, Any]:
     """Take the options about reading out of `options`: columns, logs, scale, baseline."""
     from falter.readers.cells import scale_of

@@ -117,8 +117,8 @@ def _print_findings(findings: dict[str, Any]) -> None:
     for model in findings["models"]:
         if model["ok"]:
             outputs = {"text": "generates", "log-probabilities": "log_probabilities"}
-            returned = " and ".join(what for what, able in outputs.items() if model[able])
-            click.echo(f"{model['name']}: reachable; returns {returned}")
+            asked = " and ".join(what for what, able in outputs.items() if model[able])
+            click.echo(f"{model['name']}: reachable; can be asked for {asked}")
             for line in probe_text(model["probe"]) if "probe" in model else ():
                 click.echo(f"  {line}")
         else:

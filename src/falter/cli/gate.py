@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from falter.cli.analyze import read_as, result_options
 from falter.cli.options import (
     FILE,
     FORM_NAMES,
@@ -37,16 +38,25 @@ INFEASIBLE = 2
     "--against",
     type=FILE,
     metavar="FILE",
-    help="The version to compare with: a baseline file, or an experiment file that is asked too.",
+    help="The version to compare with: a baseline file, an experiment file that is asked too, or "
+    "with --results the earlier results.",
+)
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Decide over results of another tool, as 'falter analyze' takes them; send nothing.",
 )
 @click.option("--plan", "plan_only", is_flag=True, help="Say what it can decide; send nothing.")
 @click.option("--junit", "junit_path", type=FILE, help="Write a JUnit file, a case for each line.")
 @click.option("--comment", "comment_path", type=FILE, help="Write the tables as Markdown.")
+@result_options
 @form_options
 @store_option
 def gate(
     store_path: Path,
     against: Path | None,
+    results: Path | None,
     plan_only: bool,
     junit_path: Path | None,
     comment_path: Path | None,
@@ -62,23 +72,45 @@ def gate(
     falter gate robustness.yaml
     falter gate robustness.yaml --against main.baseline --junit gate.xml
     falter gate --plan robustness.yaml
+    falter gate gate.yaml --results after.eval --against before.eval
     """
     # Imported here, as below, so that '--help' does not wait for the engine.
-    from falter.gate.figures import gate_study, plan_study
-    from falter.gate.preparation import prepared, read_gate
+    from falter.gate.figures import plan_study
+    from falter.gate.preparation import prepared, read_gate, read_spec
     from falter.gate.run import run_gate
 
     forms = {name: options.pop(name) for name in FORM_NAMES}
     if options["file"] is None:
         raise UsageError("No file is named", hint="falter gate robustness.yaml")
+    permits = {"env": options["allow_env"], "code": options["allow_code"]}
+    reading = read_as(options)
     settings, folder = settings_from(options)
-    wanted = read_gate(settings, folder=folder, against=against)
+    if results is not None:
+        from falter.gate.stored_results import gate_results
+
+        if plan_only:
+            raise UsageError("--plan is about requests, and --results sends none")
+        spec, unparsed, seed = read_spec(settings)
+        result = gate_results(
+            spec, results, against=against, unparsed=unparsed, seed=seed, **reading
+        )
+        return _shown(result, forms, junit_path, comment_path)
+    wanted = read_gate(settings, folder=folder, against=against, **permits)
     if plan_only:
         with prepared(wanted, store_path) as ready:
             show(plan_study(ready), **forms)
             return INFEASIBLE if ready.refusal else 0
     with Meter(Console(stderr=True), {m.name: m.price for m in wanted.experiment.models}) as meter:
         result = run_gate(wanted, store_path, watch=meter)
+    return _shown(result, forms, junit_path, comment_path)
+
+
+def _shown(
+    result: GateResult, forms: dict[str, Any], junit_path: Path | None, comment_path: Path | None
+) -> int:
+    """Print and write a result in every form that was asked for; return its exit code."""
+    from falter.gate.figures import gate_study
+
     study = gate_study(result)
     if forms["show_json"]:
         # As JSON the gate's own words and numbers; the other forms are those of the tables.

@@ -226,7 +226,7 @@ published_option = click.option(
 _FORMS = (
     html_option,
     click.option("--parquet", "parquet_path", type=FILE, help="Write one row for each number."),
-    click.option("--json", "show_json", is_flag=True, help="Print everything as JSON."),
+    click.option("--json", "show_json", is_flag=True, help="Print everything as nested JSON."),
     click.option("--csv", "show_csv", is_flag=True, help="Print one row for each number as CSV."),
     click.option("--md", "show_md", is_flag=True, help="Print Markdown tables."),
     click.option("--latex", "show_latex", is_flag=True, help="Print a LaTeX document of tables."),
@@ -259,6 +259,7 @@ def show(
 ) -> None:
     """Write and print a study in the forms that were asked for; else print it for the terminal."""
     from falter.engine.results import report_text, write_report
+    from falter.records.figures import figures_named
     from falter.report.drawing.pictures import write_pictures
     from falter.report.forms.terminal import terminal
 
@@ -268,13 +269,15 @@ def show(
             f"{' and '.join(f'--{form}' for form in forms)} cannot be used together"
         )
     every_name = [figure.name for figure in study.figures]
+    names = list(every_name) if "all" in figures else []
     for name in figures:
-        if name not in (*every_name, "all"):
+        found = [figure.name for figure in figures_named(study.figures, name)]
+        if not found and name != "all":
             raise UnknownName("figure", name, [*every_name, "all"])
-    names = every_name if "all" in figures else figures
+        names += found
     if names:
         chosen = tuple(figure for figure in study.figures if figure.name in names)
-        shown = replace(study, figures=chosen, headline=())
+        shown = replace(study, figures=chosen, headline=(), panels=())
     else:
         shown = study
     if html_path is not None:

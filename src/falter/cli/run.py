@@ -27,7 +27,7 @@ from falter.cli.progress import IN_BATCHES, PLAIN_EVERY, LiveDrops, Meter
 from falter.engine.findings import check_published
 from falter.engine.results import stored_result
 from falter.engine.study import StudySpec, carry_out_study, read_study, study_in
-from falter.records.errors import UsageError, printable
+from falter.records.errors import MissingExtra, UsageError, printable
 from falter.records.ids import short
 from falter.records.planning import Shard
 from falter.report.forms.terminal import terminal
@@ -258,4 +258,10 @@ def demo(store_path: Path, limit: int, html_path: Path) -> int:
         "limit": limit,
         "seed": SEED,
     }
-    return run_and_show(read_study(settings), store_path, html_path)
+    try:
+        return run_and_show(read_study(settings), store_path, html_path)
+    except MissingExtra as error:
+        without = f"falter run --task basics --model simulated --limit {limit} --html {html_path}"
+        raise UsageError(
+            str(error), hint=f"{error.hint}\nwithout it, a model that is simulated: {without}"
+        ) from error

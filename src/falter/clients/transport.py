@@ -27,7 +27,6 @@ from falter.clients.connection import (
     JSON,
     Connection,
     Reply,
-    is_loopback,
     normal_url,
     read_key,
 )
@@ -102,8 +101,8 @@ class Transport:
     The settings say where the server is and how hard to lean on it. A provider adds:
 
     - `default_url`, its base URL, and `key_variable`, the environment variable with its key. That
-      key goes to the provider's own host, which has to have one, and to this machine; any other
-      server gets a key only where `api_key_env` names it.
+      key goes to the provider's own host, which has to have one. Any other server, also one on
+      this machine, gets a key only where `api_key_env` names it.
     - `key_header`, how the key travels (`x-api-key: {key}`), and further `headers`.
     - `endpoints`, paths that do not belong into a base URL and are refused there.
     - `models_path`, where the list of models is (None: there is none), and `models_of`, which
@@ -133,10 +132,9 @@ class Transport:
         if settings.base_url is None and default_url is None:
             raise InvalidValue("base_url", None, "the URL of a server")
         self.base_url = normal_url(settings.base_url or default_url or "", endpoints)
-        host, home = URL(self.base_url).host or "", URL(default_url or "")
+        home = URL(default_url or "")
         # The scheme and the port too: a key never goes to the provider's host in plain text.
-        same = bool(home.host) and URL(self.base_url).origin() == home.origin()
-        self.is_home = same and not is_loopback(host)
+        self.is_home = bool(home.host) and URL(self.base_url).origin() == home.origin()
         self.limiter = Limiter(
             concurrency=settings.concurrency,
             requests_per_minute=settings.requests_per_minute,
@@ -152,9 +150,9 @@ class Transport:
         # Keys
         self._variable = settings.api_key_env or key_variable
         named = settings.api_key_env is not None
-        wanted = self._variable is not None and (named or self.is_home or is_loopback(host))
+        wanted = self._variable is not None and (named or self.is_home)
         self._key = read_key(self._variable) if wanted and self._variable else None
-        self._key_missing = self._key is None and wanted and (named or self.is_home)
+        self._key_missing = self._key is None and wanted
         name, _, value = key_header.partition(": ")
         given = {h: read_key(v, spaces=True) for h, v in (settings.headers or {}).items()}
         self._unset = [v for h, v in (settings.headers or {}).items() if given[h] is None]

@@ -26,7 +26,7 @@ from falter.engine.task_loading import prompt_of, task_of
 from falter.perturbations.recipes import everyday_name
 from falter.readers.cells import Cells, Coded
 from falter.readers.results import read_sides
-from falter.records.errors import UsageError
+from falter.records.errors import DuplicateName, UsageError
 from falter.records.figures import Study
 from falter.records.ids import digest, short
 from falter.store.store import Store
@@ -52,7 +52,7 @@ class ComparedRun:
         called, mark, rest = text.partition("=")
         if not mark:
             called, rest = "", text
-        if Path(rest).exists() or ("@" not in rest and Path(rest).suffix):
+        if rest and (Path(rest).exists() or ("@" not in rest and Path(rest).suffix)):
             return cls(run=None, store=store, called=called, results=Path(rest))
         run, _, other = rest.partition("@")
         if not run or (mark and not called):
@@ -181,6 +181,9 @@ def _compared_files(
 ) -> Study:
     """The results in files, each file under its name; one file's conditions are sides."""
     paths = [named.results or Path() for named in files]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise DuplicateName(f"The file {path} is named twice", hint="name two files")
     sides = read_sides([[path] for path in paths], **reading)
     stems = [path.name.partition(".")[0] for path in paths]
     called = [

@@ -363,6 +363,26 @@ def read_study_settings(
     }
 
 
+def spelled_flat() -> dict[str, tuple[str, Setting]]:
+    """The settings that may stand beside their block, as on the command line, and the block.
+
+    `falter.run(data="my.jsonl", target="answer", base_url="http://…")`. A name that is a setting of
+    the experiment itself, such as `seed`, means that one.
+    """
+    known = {setting.name for setting in (*EXPERIMENT.settings, *STUDY.settings)}
+    blocks = {
+        "data": DATA.settings[1:],
+        "models": MODEL.settings[1:],
+        "sampling": SAMPLING.settings,
+    }
+    return {
+        setting.name: (name, setting)
+        for name, settings in blocks.items()
+        for setting in settings
+        if setting.name not in known
+    }
+
+
 def overlay(data: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a file, with options of the command line in their place, each checked."""
     settings = dict(data)

@@ -8,7 +8,7 @@ from typing import Any
 
 from falter.clients import ClientSettings, clients
 from falter.engine.config import EngineSpec, Experiment, ModelSpec
-from falter.records.errors import UsageError, nearest
+from falter.records.errors import EndpointError, UsageError, nearest
 from falter.records.interfaces import Client, Scorer
 from falter.records.types import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
 from falter.scorers.choosing import usual_scorer
@@ -96,11 +96,13 @@ async def probed(client: Client) -> dict[str, Any]:
         found["text"] = _text(response)
     if able.scores:
         asked = _request(client, context="The capital of France is", continuations=OPTIONS)
-        (response,) = await client.score_many([asked])
-        found["log_probabilities"] = {
-            "failure": response.failure,
-            "options": dict(zip(OPTIONS, (s.logprob for s in response.scores), strict=False)),
-        }
+        try:
+            (response,) = await client.score_many([asked])
+            failure, scores = response.failure, [score.logprob for score in response.scores]
+        except EndpointError as error:
+            failure, scores = error.message, []
+        options = dict(zip(OPTIONS, scores, strict=False))
+        found["log_probabilities"] = {"failure": failure, "options": options}
     found["adapted"] = dict(getattr(client, "adapted", {}))
     return found
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -128,23 +129,27 @@ def _whole(text: str) -> bool:
 
 # What an experiment file may ask for by itself, and what needs a word on the command line.
 #
-# A file may come from a stranger. It must not send a secret to an address of its choice, nor run
-# code; so whoever types the command allows each by name: `--allow-env NAME`, `--allow-code`.
+# A file may come from a stranger. It must not send a secret or a file to an address of its choice,
+# nor run code; so whoever types the command allows each: `--allow-env NAME`, `--allow-code`.
 # `falter.clients.permits` lists what is safe.
 
 # The names that keys of model providers have; anything else may hold any secret.
 _MODEL_KEY = re.compile(r"[A-Z0-9_]*API_KEY|HF_TOKEN|HUGGING_FACE_HUB_TOKEN")
-_LOCAL = re.compile(r"localhost|127\.\d+\.\d+\.\d+|\[?::1\]?|0\.0\.0\.0")
+_PATHS = frozenset({"data", "path", "template_file", "rewrites", "rubrics", "file"})
 
 
 def check_permits(
     settings: Mapping[str, Any], file: Path, *, env: Collection[str] = (), code: bool = False
 ) -> None:
     """Raise for the first thing in a file's settings that nobody has allowed."""
-    places = [s.name for s in (*EXPERIMENT.settings, *STUDY.settings) if _is_model(s.shape)]
-    for place in (*places, "model"):
+    named = [s.name for s in (*EXPERIMENT.settings, *STUDY.settings) if _is_model(s.shape)]
+    places = (*named, "model")
+    rest = {name: value for name, value in settings.items() if name not in places}
+    for place in places:
         for model in _each(settings.get(place)):
             asked = asked_by(model)
+            if isinstance(asked.address, str):
+                _check_paths(rest, file, asked.address)
             for variable in asked.variables:
                 if variable not in env:
                     _check_variable(variable, asked.address, file)
@@ -179,13 +184,40 @@ def _is_safe_task(task: str) -> bool:
     return tasks.get(name).__module__.startswith("falter.tasks.")
 
 
+def _check_paths(settings: Mapping[str, Any], file: Path, address: str) -> None:
+    """A file of this machine that would go to a server of the experiment file's choice."""
+    roots = [os.path.realpath(folder) for folder in (file.parent, Path.cwd())]
+    for path in _paths(settings):
+        whole = os.path.realpath(file.parent / path)
+        if not any(os.path.commonpath((root, whole)) == root for root in roots):
+            raise UsageError(
+                f"{printable(str(file))} would send what is in {printable(path)[:200]} to "
+                f"{printable(_host(address))[:200]}",
+                hint="if that is what you want, copy it beside the experiment file, or run falter "
+                "from a folder that holds both",
+            )
+
+
+def _paths(value: Any, name: str = "") -> Iterator[str]:
+    """The paths that settings name: of data, templates, rewrites, rubrics and recipes."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            of_grid = name == "grid" and key == "template"
+            yield from _paths(inner, "template_file" if of_grid else str(key))
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _paths(inner, name)
+    elif isinstance(value, str) and name in _PATHS and not value.startswith(("hub:", "memory:")):
+        yield value
+
+
 def _check_variable(variable: str, where: Any, file: Path) -> None:
     """A variable that is no model's key, or a key for a server that the file names."""
     host = _host(where) if isinstance(where, str) else None
     shown = printable(variable)[:80]
     if not _MODEL_KEY.fullmatch(variable):
         what = f"would send the environment variable {shown}, which is not the name of a model key"
-    elif host is not None and not _LOCAL.fullmatch(host):
+    elif host is not None:
         what = f"would send the key in {shown} to {printable(host)[:200]}"
     else:
         return

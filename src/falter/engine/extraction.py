@@ -288,6 +288,12 @@ def _same(question: Question, answer: str) -> bool:
 def stored_extractions(store: Store, run: Run) -> Extractions | None:
     """Return the extractions of a stored run's reader; None if it has no reader."""
     reader = run.experiment.get("reader")
+    if reader is not None and not isinstance(reader, Mapping):
+        raise UsageError(
+            f"The run {short(run.id)} says {printable(repr(reader))[:80]} of its reader: it was "
+            "made by an unreleased version of falter",
+            hint="run it again; stored answers are not asked for again",
+        )
     return extractions(store, run, run_scorers(run), reader) if reader else None
 
 

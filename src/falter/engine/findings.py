@@ -10,6 +10,7 @@ from pathlib import Path
 from falter.analysis.analyses import analyse
 from falter.analysis.drop_parts import Evidence, tables_with_evidence
 from falter.analysis.figures import analysis_figures, analysis_title, main_figures
+from falter.analysis.nested import nested_panels
 from falter.analysis.results import Analysis
 from falter.analysis.table import Table, run_tables, scored_cells
 from falter.engine.execution import reduced_gc
@@ -144,6 +145,7 @@ def shown_study(
         figures=figures,
         headline=headline,
         origin=dict(results[0].run.origin),
+        panels=() if stored.protocol else nested_panels(first),
         notes=(*stored.notes, *protocol.notes(stored.preset)),
     )
 
@@ -161,6 +163,7 @@ def shown_analysis(analysis: Analysis) -> Study:
         models=tuple(dict.fromkeys(panel.model for panel in analysis.panels)),
         figures=analysis_figures(analysis),
         headline=main_figures(analysis),
+        panels=nested_panels(analysis),
     )
 
 

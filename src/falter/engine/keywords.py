@@ -165,3 +165,30 @@ class ExperimentSettings(TypedDict, total=False):
     judge: str | ModelSettings | Sequence[str | ModelSettings] | None
     rubrics: str | None
     gate: GateSettings | None
+    target: str | None
+    target_as: Literal["auto", "index", "label", "text"] | None
+    choices: str | Sequence[str] | None
+    fields: Mapping[str, str] | None
+    key: str | None
+    drop_duplicates: bool | None
+    tags: str | Sequence[str] | None
+    split: str | None
+    turns: Literal["last", "all"] | None
+    join: str | None
+    each: str | None
+    base_url: str | None
+    api: Literal["chat", "completions"] | None
+    api_key_env: str | None
+    concurrency: int | None
+    requests_per_minute: float | None
+    tokens_per_minute: float | None
+    timeout: float | None
+    max_attempts: int | None
+    price: PriceSettings | None
+    headers: Mapping[str, Any] | None
+    options: Mapping[str, Any] | None
+    temperature: float | None
+    top_p: float | None
+    max_tokens: int | None
+    stop: str | Sequence[str] | None
+    model: AnyModel | None

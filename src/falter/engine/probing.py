@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from falter.engine.sending import Progress
 from falter.records.errors import EndpointError, PreflightError
@@ -21,17 +22,22 @@ async def probe(
     """Ask a server for one item of a panel, and store the answer: the run does not ask again.
 
     Raises `PreflightError` when the server gives no log-probabilities of given texts, or does not
-    hold the model to the possible answers, for any of three items.
+    hold the model to the possible answers, for any of three items or at all.
     """
-    misfits = []
-    for request in _one_an_item(requests):
+    misfits: list[str] = []
+    for request in islice(_one_an_item(requests), ITEMS):
         if not store.claim(store.missing([request.key])):
             return
         try:
-            response = await _ask(client, request)
+            if request.scores:
+                (response,) = await client.score_many([request])
+            else:
+                response = await client.generate(request)
             misfit = _misfit(request, response)
             if misfit is None:
                 store.put_responses([(request, response)])
+        except EndpointError as error:
+            raise _unfit(client, request, error.message) from error
         finally:
             store.release([request.key])
         progress.sent += 1
@@ -39,21 +45,21 @@ async def probe(
         progress.completion_tokens += response.usage.completion_tokens
         if misfit is None:
             return
-        misfits.append((request, misfit))
-        if len(misfits) == ITEMS:
-            break
+        misfits.append(misfit)
     if misfits:
-        request, misfit = misfits[0]
-        wanted, instead = (
-            ("gives no log-probabilities of given answers", "choice_letter")
-            if request.scores
-            else ("does not hold the model to given answers", "choice_letter or label")
-        )
-        raise PreflightError(
-            f"{client.model.base_url} {wanted}: {misfit}",
-            hint=f"use a scorer that reads text, such as {instead}"
-            + ("" if request.scores else ", or name another form with --option hold_by=…"),
-        )
+        raise _unfit(client, request, misfits[0])
+
+
+def _unfit(client: Client, request: Request, reason: str) -> PreflightError:
+    if request.scores:
+        wanted, hint = "gives no log-probabilities of given answers", ""
+    else:
+        wanted = "does not hold the model to given answers"
+        hint = ", or name another form with --option hold_by=…"
+    return PreflightError(
+        f"{client.model.base_url} {wanted}: {reason}",
+        hint=f"use a scorer that reads text, such as choice_letter or label{hint}",
+    )
 
 
 def _one_an_item(requests: Iterable[Request]) -> Iterator[Request]:
@@ -68,16 +74,6 @@ def _one_an_item(requests: Iterable[Request]) -> Iterator[Request]:
             yield request
 
 
-async def _ask(client: Client, request: Request) -> Response:
-    try:
-        if not request.scores:
-            return await client.generate(request)
-        (response,) = await client.score_many([request])
-        return response
-    except EndpointError as error:
-        return Response(key=request.key, failure=error.message)
-
-
 def _misfit(request: Request, response: Response) -> str | None:
     """Why the server cannot be used; None where it can, or where a reply tells nothing."""
     if response.failure is not None or request.scores:
@@ -85,6 +81,8 @@ def _misfit(request: Request, response: Response) -> str | None:
     text, options = response.text or "", request.answers
     answer = constrained_answer(text)
     held = answer in options if options else isinstance(answer, (int, float))
-    if held or response.finish_reason not in (None, "stop"):
+    reason = response.finish_reason
+    cut = reason == "length" and text.lstrip()[:1] in ("", "{", "`")  # or the model was thinking
+    if held or cut or reason not in (None, "stop", "length"):
         return None
     return f"it answered {text[:80]!r}"

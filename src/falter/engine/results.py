@@ -15,15 +15,16 @@ from falter.analysis.export import score_rows
 from falter.analysis.results import Analysis
 from falter.clients.function import offer
 from falter.engine.answers import rescored_study
-from falter.engine.config import Experiment, ModelSpec
+from falter.engine.config import Experiment, ModelSpec, spelled_flat
 from falter.engine.execution import Watch
 from falter.engine.extraction import stored_scorers
 from falter.engine.findings import check_published, export_result, part_results, shown_study
 from falter.engine.keywords import ExperimentSettings
 from falter.engine.study import StudySpec, carry_out_study, read_study, study_in, study_of
+from falter.engine.task_loading import prompt_of, task_of
 from falter.protocols.protocol import PartResult
 from falter.records.errors import InvalidValue, UnknownName, UsageError
-from falter.records.figures import Figure, Study
+from falter.records.figures import Figure, Study, estimates, figures_named
 from falter.records.ids import short
 from falter.records.types import Run
 from falter.store.store import Store
@@ -63,10 +64,23 @@ class Shown:
         return known[name]
 
     def table(self, name: str) -> list[dict[str, Any]]:
-        """The table of a figure, one dictionary per row: `row["recipe"]`, `row["drop"]`."""
+        """The table of a figure, one dictionary per row: `row["recipe"]`, `row["drop"]`.
+
+        Where every model on every task has one, the rows of all, with `model`, `task`, `template`.
+        """
         from falter.report.tables import figure_table
 
-        return figure_table(self.figure(name))
+        found = figures_named(self.figures, name)
+        if len(found) == 1 and found[0].name == name:
+            return figure_table(found[0])
+        if not found:
+            return figure_table(self.figure(name))  # the error names those that there are
+        return [self._panel(one) | row for one in found for row in figure_table(one)]
+
+    def _panel(self, figure: Figure) -> dict[str, Any]:
+        """The model, task and template that the numbers of a figure are about."""
+        group = next((found.group for found in estimates(figure)), {})
+        return {"model": group.get("model", ""), "task": group.get("task", ""), "template": ""}
 
     def rows(self, *names: str) -> list[dict[str, Any]]:
         """One dictionary for each number of these figures, or of all: what the CSV holds."""
@@ -197,9 +211,18 @@ class Result(Shown):
             )
         return self.parts[0]
 
+    def _panel(self, figure: Figure) -> dict[str, Any]:
+        columns = super()._panel(figure)
+        if len(self.parts) == 1:
+            task = columns["task"]
+            columns |= {"task": task_of(self.run, task), "template": prompt_of(self.run, task)}
+        return columns
+
     def show(self, *names: str) -> Result:
         """The same result with these figures alone, as a cell of a notebook shows them."""
-        chosen = tuple(self.figure(name) for name in names)
+        chosen = tuple(
+            one for n in names for one in (figures_named(self.figures, n) or (self.figure(n),))
+        )
         headline = tuple(figure.name for figure in chosen)
         study = replace(self.study, figures=chosen, headline=headline)
         return Result(study, self.parts, self.store)
@@ -297,7 +320,8 @@ def _no_experiment(given: object) -> InvalidValue:
 
 
 def with_names(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings with names for what is given as an object: functions as models, and rows."""
+    """The settings in their blocks, with names for functions as models and for rows in memory."""
+    settings = _in_blocks(settings)
     data = settings.get("data")
     if is_rows(data):
         settings = {**settings, "data": offer_rows(data)}
@@ -307,11 +331,46 @@ def with_names(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     return _with_models(settings)
 
 
+def _in_blocks(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, those that are spelled as on the command line in the blocks they belong to."""
+    nested, flat = dict(settings), spelled_flat()
+    if "model" in nested and "models" not in nested:
+        nested["models"] = nested.pop("model")
+    own: dict[str, dict[str, Any]] = {}
+    for name in [name for name in nested if name in flat]:
+        own.setdefault(flat[name][0], {})[name] = nested.pop(name)
+    for block, values in own.items():
+        before = nested.get(block)
+        if before is None and block != "sampling":
+            raise UsageError(
+                f"'{next(iter(values))}' goes with '{block}', which is missing",
+                hint=f"give {block}= too, or leave it out",
+            )
+        several = block == "models" and isinstance(before, (list, tuple))
+        entries = [_block(block, one) | values for one in (before if several else [before])]
+        nested[block] = entries if several else entries[0]
+    return nested
+
+
+def _block(block: str, value: Any) -> dict[str, Any]:
+    """A block of settings: as it is, or the one value that stands for it."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if value is None:
+        return {}
+    if is_rows(value):
+        return {"rows": value}
+    return {"name" if block == "models" else "path": value if callable(value) else str(value)}
+
+
 def _with_models(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """The settings with the names of the functions that are given as models, which are kept."""
     models = settings.get("models")
     if not isinstance(models, (list, tuple)):
-        models = [models] if callable(models) else []
+        is_function = callable(models) or (
+            isinstance(models, Mapping) and callable(models.get("name"))
+        )
+        models = [models] if is_function else []
     functions: dict[str, Any] = {}
 
     def named(model: Any) -> Any:

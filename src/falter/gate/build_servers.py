@@ -7,14 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-from falter.gate.figures import lost_examples
+from falter.gate.figures import example_text, lost_examples
 from falter.gate.result import GateResult
-from falter.records.errors import printable
-from falter.records.figures import Example
 
 # What XML 1.0 has no way to hold; anything a model or a data file says may have it.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_MAX_CHARACTERS = 300
 
 
 def junit(result: GateResult) -> bytes:
@@ -31,9 +28,9 @@ def junit(result: GateResult) -> bytes:
     skipped = ("undecided",) if result.undecided != "pass" else ()
     for line in result.lines:
         case = _element(suite, "testcase", name=line.name, classname=place, time="0")
-        text = result.line_text(line)
+        text = result.loss_text(line)
         if line.verdict == "fail":
-            whole = "\n\n".join([text, *map(_example, lost_examples(result, line))])
+            whole = "\n\n".join([text, *map(example_text, lost_examples(result, line))])
             _element(case, "failure", whole, message=text, type="falter.gate")
         elif line.verdict in skipped:
             _element(case, "skipped", message=text)
@@ -66,20 +63,6 @@ def _element(
     element = ElementTree.SubElement(parent, tag, valid)
     element.text = None if text is None else _NOT_XML.sub("�", text)
     return element
-
-
-def _example(example: Example) -> str:
-    after = "".join(segment.after for segment in example.segments)
-    return (
-        f"{example.item}: expected {_short(example.expected)}, answered "
-        f"{_short(example.baseline.answer)} as asked and {_short(example.perturbed.answer)} "
-        f"to:\n{_short(after)}"
-    )
-
-
-def _short(text: str) -> str:
-    text = printable(text)
-    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
 
 
 def step_summary(path: Path, text: str) -> None:

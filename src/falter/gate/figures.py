@@ -11,10 +11,12 @@ from falter.gate.decision import CriterionResult
 from falter.gate.preparation import PreparedGate
 from falter.gate.result import GateResult
 from falter.records import numbers as n
+from falter.records.errors import printable
 from falter.records.figures import Column, Example, Examples, Figure, Grid, Statement, Study, Value
 from falter.records.types import Estimate
 
 MAX_EXAMPLES = 3
+MAX_CHARACTERS = 240
 KINDS = {
     "drop": "drop",
     "average": "average drop",
@@ -174,11 +176,29 @@ def _noise_grid(result: GateResult, noise: Estimate) -> Grid:
 
 def lost_examples(result: GateResult, line: CriterionResult) -> tuple[Example, ...]:
     """Items that were right with the clean prompt and became wrong; of a recipe's drop only."""
-    if line.kind != "drop":
+    if line.kind != "drop" or result.store is None:
         return ()
     picked = PickedAnswers(kinds=("lost",), recipe=line.name)
     found = pick_answers(result.store, result.run, picked, limit=MAX_EXAMPLES)
     return tuple(answer.example for answer in found.answers)
+
+
+def example_text(example: Example) -> str:
+    """An item that was lost, for a log: its prompt, what was expected, and both answers."""
+    prompt = "".join(segment.after for segment in example.segments)
+    said = {
+        "prompt": prompt,
+        "expected": example.expected,
+        "answer to it": example.perturbed.answer,
+        "answer as asked": example.baseline.answer,
+    }
+    return "\n".join([example.item, *(f"  {name}: {_short(text)}" for name, text in said.items())])
+
+
+def _short(text: str) -> str:
+    """One line without control characters."""
+    text = printable(" ".join(text.split())) or "(nothing)"
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}…"
 
 
 # Before anything is asked

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from falter.engine.budgets import refuse_with_gate
-from falter.engine.config import DATA, Experiment
+from falter.engine.config import Experiment, read_study_settings
 from falter.engine.connections import connect_all
 from falter.engine.experiment_file import check_permits, read_settings
 from falter.engine.gate_settings import GATE, GateSpec
@@ -24,7 +24,7 @@ from falter.gate.decision import Schedule, schedule
 from falter.gate.feasibility import GatePlan, plan_gate
 from falter.gate.requirements import Requirement, planned_criteria, requirements
 from falter.gate.result import ItemCost, infeasible_text
-from falter.records.errors import UsageError
+from falter.records.errors import InvalidValue, UsageError
 from falter.records.interfaces import Client, RewriteBank
 from falter.records.planning import Cost, count_cells, estimate_cost, plan
 from falter.records.types import BASELINE, Item, Recipe, Request
@@ -33,6 +33,8 @@ from falter.tasks.task import Task, hash_order
 REPEAT_SHARE = 0.05
 """The share of the items whose clean prompt is asked once more."""
 YAML = (".yaml", ".yml")
+NO_GATE = "The experiment says nothing of what must hold"
+ADD_GATE = "add 'gate:' with 'max_drop: 5' to the file"
 
 
 class Infeasible(UsageError):
@@ -53,9 +55,16 @@ class Gate:
 
 
 def read_gate(
-    settings: Mapping[str, Any], *, folder: Path = Path(), against: Path | None = None
+    settings: Mapping[str, Any],
+    *,
+    folder: Path = Path(),
+    against: Path | None = None,
+    env: Collection[str] = (),
+    code: bool = False,
 ) -> Gate:
     """Read the settings of an experiment with a gate, and what it is held against.
+
+    `env` and `code` are what an experiment file named by `against` may ask for.
 
     `against` is a baseline file, whose answers are taken as they are, or another experiment file,
     which is asked beside this one.
@@ -67,10 +76,7 @@ def read_gate(
             hint="name a task or data, a model and recipes",
         )
     if study.gate is None:
-        raise UsageError(
-            "The experiment says nothing of what must hold",
-            hint="add 'gate:' with 'max_drop: 5' to the file",
-        )
+        raise UsageError(NO_GATE, hint=ADD_GATE)
     if study.experiment.reader is not None:
         raise UsageError(
             "A gate takes no reader", hint="leave 'reader' out, and choose a scorer that reads all"
@@ -87,32 +93,40 @@ def read_gate(
         return gate
     if against.suffix.lower() in YAML:
         other = read_settings(against)
-        check_permits(other, against)
+        check_permits(other, against, env=env, code=code)
         rest = {name: value for name, value in other.items() if name != "gate"}
         return replace(gate, other=read_study(rest, folder=against.parent).experiment)
     return replace(gate, baseline=read_baseline(against))
 
 
+def read_spec(
+    settings: Mapping[str, Any],
+) -> tuple[GateSpec, Literal["wrong", "excluded"], int]:
+    """Read what must hold, the rule for unreadable answers and the seed; leave the rest alone."""
+    study, rest = read_study_settings(settings)
+    if study.gate is None:
+        raise UsageError(NO_GATE, hint=ADD_GATE)
+    unparsed, seed = rest.get("unparsed", "wrong"), rest.get("seed", 0)
+    if unparsed not in ("wrong", "excluded"):
+        raise InvalidValue("unparsed", unparsed, "'wrong' or 'excluded'")
+    return study.gate, unparsed, seed if isinstance(seed, int) else 0
+
+
 def keyword_gate(settings: Mapping[str, Any], *, folders: Sequence[Path]) -> Gate:
     """Read the settings of an experiment and of its gate from one mapping, as in a test.
 
-    `model` may be a function; `data` is a file, with `target`, `key` and the other settings of
-    data beside it; `template` a text with {placeholders} or a file; `max_calls` is the budget's.
-    `against` names a baseline. Paths are looked for in each of the folders.
+    They are spelled as for `falter.run`; `template` is a text with {placeholders} or a file;
+    `max_calls` is the budget's. `against` names a baseline. Paths are looked for in each of the
+    folders.
     """
     rest = dict(settings)
     gate: dict[str, Any] = {s.name: rest.pop(s.name) for s in GATE.settings if s.name in rest}
     if "max_calls" in rest:
         gate["budget"] = {**dict(gate.get("budget") or {}), "calls": rest.pop("max_calls")}
-    if "model" in rest:
-        rest["models"] = rest.pop("model")
     against = rest.pop("against", None)
     data = rest.get("data")
-    if isinstance(data, (str, Path)):
-        own = {s.name: rest.pop(s.name) for s in DATA.settings if s.name in rest}
-        path = str(data) if str(data).startswith("hub:") else str(_found(str(data), folders))
-        # The file alone finds its target by itself.
-        rest["data"] = {"path": path, **own} if own else path
+    if isinstance(data, (str, Path)) and not str(data).startswith("hub:"):
+        rest["data"] = str(_found(str(data), folders))
     template = rest.get("template")
     if isinstance(template, (str, Path)) and "{" not in str(template):
         rest["template_file"] = str(_found(str(rest.pop("template")), folders))

@@ -32,12 +32,13 @@ class GateResult:
 
     `lines` are the results of its criteria. `items` were asked of `available`; `calls` were sent
     now, the rest of the answers was stored. `noise` is the share of outcomes that asking again
-    turned. `cells` count how many of them `failed`, which leaves the gate incomplete.
+    turned. `cells` count how many of them `failed`, which leaves the gate incomplete. Of another
+    tool's results there is no `store`, and nothing was sent.
     """
 
     lines: tuple[CriterionResult, ...]
     run: str
-    store: Path
+    store: Path | None
     model: str
     task: str
     scorer: str
@@ -121,20 +122,24 @@ class GateResult:
     def failed_text(self) -> str:
         """How many answers are missing, and why."""
         why = "; ".join(f"{reason} ({count:,})" for reason, count in self.failures.items())
+        if self.store is None:
+            return (
+                f"{self.failed:,} of {self.cells:,} answers failed or have no score. Run the tool "
+                "that made the results again."
+            )
         return (
             f"{self.failed:,} of {self.cells:,} answers failed and are missing: {why[:400]}. "
             "The same command asks them again."
         )
 
     def line_text(self, line: CriterionResult) -> str:
-        """A criterion in one or two sentences: its value, limits, items, and what decides it."""
-        show = n.percent if line.kind == "score" else n.points
-        margin = n.decimal(100 * line.margin)
-        said = _VALUE_TEXTS[line.kind].format(value=show(line.value))
-        limits = f"at least {show(line.low)} and at most {show(line.high)}"
-        needed = f"it must be above {margin}" if line.kind == "score" else f"the margin is {margin}"
-        seen = "" if line.value is None and self.mostly_failed else f"{said}, {limits}; "
-        text = f"{line.verdict}: {line.name}: {seen}{needed}. {_counts(line)}"
+        """A criterion in one line: its verdict and name, what was lost, the limit, the items."""
+        return f"{line.verdict}: {self.loss_text(line)}"
+
+    def loss_text(self, line: CriterionResult) -> str:
+        """`typos: the score falls by 12.0 points, between 5.1 and 19.3; the limit is 5.0.`"""
+        name = line.name.removesuffix(f", {line.kind}")
+        text = f"{name}: {_lost(line)}. {_counts(line)}"
         return f"{text} {self._more_text(line)}".rstrip()
 
     def _more_text(self, line: CriterionResult) -> str:
@@ -145,14 +150,10 @@ class GateResult:
             return f"Undecided: {line.why}."
         if line.more is None:
             return "No number of items would show that all is well if this stays as it is."
-        calls = round(line.more * self.cost.calls)
-        price = ""
+        cost = f" ({round(line.more * self.cost.calls):,} calls)" if self.cost.calls else ""
         if self.cost.amount is not None:
-            price = f", {line.more * self.cost.amount:,.2f} {self.cost.currency}"
-        return (
-            f"About {line.more:,} more items ({calls:,} calls{price}) would show it if this stays "
-            "as it is."
-        )
+            cost = cost.replace(")", f", {line.more * self.cost.amount:,.2f} {self.cost.currency})")
+        return f"About {line.more:,} more items{cost} would show it if this stays as it is."
 
     def as_json(self) -> dict[str, Any]:
         """Everything as plain data, fractions as fractions."""
@@ -189,13 +190,37 @@ _LINE_FIELDS = (
     "name", "kind", "verdict", "value", "low", "high", "margin", "items", "excluded", "fell",
     "rose", "look", "method",
 )  # fmt: skip
-_VALUE_TEXTS = {
-    "drop": "the drop is {value} points",
-    "average": "the average drop is {value} points",
-    "unread": "{value} points more answers cannot be read",
-    "regression": "the score is {value} points below the baseline's",
-    "score": "the score is {value} %",
-}
+# How each kind says a loss, and a gain.
+_WORDS = {
+    "drop": ("the score falls by {} points", "the score rises by {} points"),
+    "average": ("the score falls by {} points on average", "the score rises by {} on average"),
+    "unread": ("{} points more answers cannot be read", "{} points fewer answers cannot be read"),
+    "regression": (
+        "the score is {} points below the baseline's", "the score is {} points above the baseline's"
+    ),
+}  # fmt: skip
+
+
+def _lost(line: CriterionResult) -> str:
+    """What was lost, how much, and the limit."""
+    margin, value = n.decimal(100 * line.margin), line.value
+    is_score = line.kind == "score"
+    needed = f"it must be above {margin} %" if is_score else f"the limit is {margin} points"
+    if value is None:
+        return f"nothing is known; {needed}"
+    if is_score:
+        return f"the score is {n.percent(value)} %{_between(line.low, line.high)}; {needed}"
+    low, high = line.low, line.high
+    if gains := value < 0.0:
+        low, high = (None if end is None else -end for end in (high, low))
+    said = _WORDS[line.kind][gains].format(n.decimal(abs(100 * value)))
+    return f"{said}{_between(low, high)}; {needed}"
+
+
+def _between(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return ""
+    return f", between {n.decimal(100 * low)} and {n.decimal(100 * high)}"
 
 
 def _counts(line: CriterionResult) -> str:
@@ -204,10 +229,10 @@ def _counts(line: CriterionResult) -> str:
     if line.clusters is not None:
         items += f" in {line.clusters:,} clusters"
     if line.fell is None or line.rose is None:
-        return f"({items})"
+        return f"Over {items}."
     if line.kind == "score":
-        return f"({line.items - line.fell:,} right of {items})"
-    return f"({line.fell:,} of {items} got worse, {line.rose:,} better)"
+        return f"{line.items - line.fell:,} of {items} are right."
+    return f"{line.fell:,} of {items} got worse, {line.rose:,} better."
 
 
 def infeasible_text(plan: GatePlan, budget: str) -> str:

@@ -16,21 +16,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from falter.records.errors import FalterError, printable
+from falter.records.errors import FalterError
 
 if TYPE_CHECKING:
     import pytest
 
     from falter.gate.decision import CriterionResult
     from falter.gate.result import GateResult
-    from falter.records.figures import Example
 
 F = TypeVar("F", bound=Callable[..., Any])
 MARK = "__falter_robust__"
 """The attribute of a test function that the plugin looks for."""
 CASE = "case"
 """The parameter that gets the case; all other parameters are fixtures."""
-_MAX_CHARACTERS = 240
 
 
 # Declared
@@ -265,28 +263,14 @@ def _of_conversations(test: CaseFunction) -> Callable[..., Any]:
 
 
 def _plain(result: GateResult, line: CriterionResult) -> dict[str, Any]:
-    from falter.gate.figures import lost_examples
+    from falter.gate.figures import example_text, lost_examples
 
     examples = lost_examples(result, line) if line.verdict != "pass" else ()
     return {
         "verdict": line.verdict,
         "text": result.line_text(line),
-        "examples": [*map(_example, examples)],
+        "examples": [*map(example_text, examples)],
     }
-
-
-def _example(example: Example) -> str:
-    after = "".join(segment.after for segment in example.segments)
-    return (
-        f"  {example.item}: {_short(after)!r}\n"
-        f"    expected {_short(example.expected)!r}, answered {_short(example.perturbed.answer)!r}"
-        f" (as asked: {_short(example.baseline.answer)!r})"
-    )
-
-
-def _short(text: str) -> str:
-    text = printable(text.strip())
-    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
 
 
 # The version of the code under test

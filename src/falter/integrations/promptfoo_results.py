@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,8 @@ def read_promptfoo(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
 def _read(path: Path, choice: LogChoice) -> list[Log]:
     whole = read_json(path)
     body = whole.get("results") if isinstance(whole, dict) else None
-    results = body.get("results") if isinstance(body, dict) else None
+    body = body if isinstance(body, dict) else {}
+    results = body.get("results")
     if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
         raise TaskError(f"{path} holds no list of promptfoo's results", hint="is it whole?")
     if not any(_grading(result).get("componentResults") for result in results):
@@ -116,11 +117,11 @@ def _variables(result: Result) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _namer(results: Sequence[Result]) -> Any:
+def _namer(results: Sequence[Result]) -> Callable[[Result], str]:
     """A function from a result to the name of its item."""
     tests = {repr(result.get("testIdx")): _variables(result) for result in results}
     column = usual_column(ROLES["item"], list(next(iter(tests.values()), {})))
-    keys = [str(own.get(column, "")) for own in tests.values()]
+    keys = [str(own.get(column or "", "")) for own in tests.values()]
     contents = {digest("promptfoo", {k: str(v) for k, v in own.items()}) for own in tests.values()}
     if column is not None and "" not in keys and len(set(keys)) == len(contents):
         return lambda result: str(_variables(result)[column])

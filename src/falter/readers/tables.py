@@ -10,6 +10,7 @@ import gzip
 import io
 import zlib
 from array import array
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
@@ -248,7 +249,7 @@ def column_names(path: Path) -> list[str]:
             names = next(rows, (0, []))[1]
     if not names:
         raise TaskError(f"{path} is empty", hint="the first line names the columns")
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise TaskError(f"{path} has the column '{twice[0]}' twice", hint="rename one of the two")
     return list(names)

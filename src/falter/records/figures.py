@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, get_args
 
@@ -330,6 +330,14 @@ def estimates(figure: Figure) -> Iterator[Estimate]:
     return _estimates(figure)
 
 
+def figures_named(figures: Sequence[Figure], name: str) -> tuple[Figure, ...]:
+    """The figure of this name; else one for each model and task: `drops-1`, `drops-2`."""
+    exact = tuple(figure for figure in figures if figure.name == name)
+    return exact or tuple(
+        f for f in figures if f.name.startswith(f"{name}-") and f.name[len(name) + 1 :].isdecimal()
+    )
+
+
 def _estimates(value: Any) -> Iterator[Estimate]:
     if isinstance(value, Estimate):
         yield value
@@ -423,7 +431,8 @@ class Study:
     `title` is what a reader calls it. `protocol` and `preset` are empty for a single run and for
     results of others, which have no `parts` either. `simulated` names those of `models` that no
     language model stands behind; `headline` names the figures that a summary shows.
-    `origin` says where the first run came from: the name of its `data`, the `command`.
+    `origin` says where the first run came from: the name of its `data`, the `command`. `panels` are
+    the numbers of a single run, nested for a reader of JSON: a mapping for each model on each task.
     """
 
     id: str
@@ -442,3 +451,4 @@ class Study:
     protocol: str = ""
     preset: str = ""
     origin: Mapping[str, str] = field(default_factory=dict)
+    panels: tuple[Mapping[str, Any], ...] = ()

@@ -10,6 +10,8 @@ import html
 import re
 from typing import Any
 
+from falter.records.errors import inert
+
 LIMIT = 4_000
 LABEL = 120
 _SLACK = 20
@@ -63,11 +65,11 @@ def line(text: str, limit: int = LABEL) -> str:
 
 
 def spreadsheet_cell(value: Any) -> Any:
-    """A value of a CSV file that no spreadsheet acts upon; None is an empty cell."""
+    """A value of a CSV file that no spreadsheet and no build server acts upon; None is empty."""
     if value is None:
         return ""
     if isinstance(value, str):
-        text = unhide(value)
+        text = inert(unhide(value))
         return f"'{text}" if value.lstrip(" ").startswith(_FORMULA) else text
     return repr(value) if isinstance(value, float) else value
 

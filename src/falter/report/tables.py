@@ -267,6 +267,12 @@ def figure_table(figure: Figure) -> list[Row]:
     return rows
 
 
+def nested_rows(grid: Grid) -> list[Row]:
+    """One mapping for each row of a table, whose estimates are whole."""
+    names = _plain_names(grid)
+    return [dict(zip(names, values, strict=True)) for values in grid.rows]
+
+
 def _plain_names(grid: Grid) -> list[str]:
     """Column headings as names; one that is taken already, or empty, gets its number.
 

@@ -195,7 +195,9 @@ class _Server:
 
     def _receive(self, deadline: float) -> dict[str, Any]:
         (length,) = struct.unpack(">I", self._exactly(4, deadline))
-        found: dict[str, Any] = json.loads(self._exactly(length, deadline))
+        found = json.loads(self._exactly(length, deadline))
+        if not isinstance(found, dict) or not {"status", "locks"} & found.keys():
+            raise ValueError("it garbled its verdict")
         return found
 
     def _exactly(self, wanted: int, deadline: float) -> bytes:

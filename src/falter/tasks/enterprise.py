@@ -1,6 +1,6 @@
 """Four tasks of a business application: summarise a case or a chat, answer a question, fill slots.
 
-The items are our own writing: IT support and human resources, six of the first in nine languages.
+The items are our own writing: IT support and human resources, some of the first in nine languages.
 """
 
 from __future__ import annotations

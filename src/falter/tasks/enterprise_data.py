@@ -21,6 +21,7 @@ TEXTS = ("key", "area", "issue", "case", "question", "answer", "query")
 LISTS = ("chat", "documents", "answers", "facts", "slots")
 TYPES = ("text", "number", "boolean", "choice")
 MOST_SHOWN = 40
+DEEPEST = 50  # levels of a YAML file; those here have six
 Row = Mapping[str, Any]
 
 
@@ -184,10 +185,19 @@ def _lines(path: Path) -> Iterator[tuple[str, str, Any]]:
 
 
 def read_yaml(text: str) -> Any:
-    """What a YAML text holds, plain values only."""
+    """The plain values in a YAML text; `yaml.YAMLError` if it is none or nested without end.
+
+    The parser in C counts on its stack: a text of brackets would end the process.
+    """
     import yaml
 
-    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    loader, depth = getattr(yaml, "CSafeLoader", yaml.SafeLoader), 0
+    for event in yaml.parse(text, Loader=loader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise yaml.YAMLError(f"it is nested more than {DEEPEST} deep")
+    return yaml.load(text, Loader=loader)
 
 
 # What can be wrong
@@ -332,8 +342,14 @@ def _text(place: str, file: str, missing: str, hint: str) -> str:
 
 def read_domain(place: str) -> Domain:
     """A domain by its bundled name, or a YAML file with `name`, `description` and `areas`."""
+    import yaml
+
     hint = "a bundled one (it, hr), or a YAML file with name, description and areas"
-    domain = read_yaml(_text(place, "domain.yaml", f"There is no domain '{place}'", hint))
+    text = _text(place, "domain.yaml", f"There is no domain '{place}'", hint)
+    try:
+        domain = read_yaml(text)
+    except yaml.YAMLError as error:
+        raise TaskError(f"The domain '{place}' is not YAML: {error}", hint=hint) from error
     lacking = [n for n in ("name", "description", "areas") if not (domain or {}).get(n)]
     if not isinstance(domain, dict) or lacking:
         raise TaskError(f"The domain '{place}' lacks {', '.join(lacking)}")

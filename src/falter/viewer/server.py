@@ -107,7 +107,7 @@ class Viewer:
             return "the request comes from another site"
         if request.path.startswith("/api/"):
             token = request.headers.get(TOKEN_HEADER, "")
-            if not secrets.compare_digest(token.encode(), self.token.encode()):
+            if not secrets.compare_digest(ascii(token), ascii(self.token)):
                 return "the token is missing or wrong; open the address that 'falter view' printed"
         return ""
 

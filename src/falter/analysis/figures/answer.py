@@ -157,14 +157,12 @@ def _doubts(panels: Sequence[PanelResult], analysis: Analysis) -> Iterator[str]:
     counts = _sum(panel.counts for panel in panels)
     other = "counted as wrong" if analysis.unparsed == EXCLUDED else "left out"
     readings = {
-        "stated": f"Without the {noun(counts.inferred, 'answer')} inferred from prose",
+        "stated": f"Without the {noun(counts.inferred, 'answer')} taken out of sentences",
         "read": f"With the {noun(counts.unreadable, 'response')} that could not be read {other}",
     }
     for name, reading in readings.items():
-        # A second reader has read the same answers: it agrees, or the sentence above is about it.
-        known = [] if (name == "stated" and again) or doubted else panels
-        recipes = dict.fromkeys(label for panel in known for label in getattr(panel, name))
-        if recipes:
+        recipes = dict.fromkeys(label for panel in panels for label in getattr(panel, name))
+        if recipes and not (doubted and name == "read"):  # the second reader speaks of the same
             yield sentence("answer.doubt", reading=reading, names=listed_bounded(list(recipes)))
 
 

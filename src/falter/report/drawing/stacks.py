@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from falter.records import numbers as n
-from falter.records.figures import Bar, Bars, Breakdown, BreakdownRow
+from falter.records.figures import Bar, Bars, Breakdown, BreakdownRow, Unit
 from falter.records.types import Estimate
 from falter.report.drawing.axis import Axis, axis_of, tick_texts
 from falter.report.drawing.tables import empty_note
@@ -66,12 +66,7 @@ def _bar_colour(name: str, at: int) -> str:
 
 
 def _bar_head(figure: Bars, axis: Axis) -> Html:
-    texts = tick_texts(axis, figure.unit)
-    marks = []
-    for at, (tick, text) in enumerate(zip(axis.ticks, texts, strict=True)):
-        kind = None if at in (0, len(texts) - 1) else "wide"
-        marks.append(tag("text", text, x=_x(axis, tick), y="80%", class_=kind))
-    picture = tag("svg", *marks, aria_hidden="true")
+    picture = axis_picture(axis, figure.unit)
     share = (label(with_unit(figure.share, "percent"), 80), tag("span", " [interval]", class_="ci"))
     return tag(
         "thead",
@@ -100,11 +95,7 @@ def _row(bar: Bar, figure: Bars, axis: Axis) -> Html:
 
 
 def _bar_picture(bar: Bar, figure: Bars, axis: Axis) -> Html:
-    shapes = [
-        tag("line", x1=x, x2=x, y1=0, y2="100%", class_="grid" if tick else "zero")
-        for tick in axis.ticks
-        for x in [_x(axis, tick)]
-    ]
+    shapes = _grid(axis)
     start, descriptions = 0.0, []
     for place, (name, part) in enumerate(zip(figure.parts, bar.parts, strict=True)):
         if part is not None:
@@ -117,7 +108,7 @@ def _bar_picture(bar: Bar, figure: Bars, axis: Axis) -> Html:
                 "rect",
                 tag("title", f"{descriptions[-1]}\n{provenance(part)}"),
                 x=_x(axis, start),
-                width=_share((1 - 2 * _EDGE) * (axis.at(start + length) - axis.at(start))),
+                width=as_share((1 - 2 * _EDGE) * (axis.at(start + length) - axis.at(start))),
                 y="18%",
                 height="64%",
                 class_=_bar_colour(name, place),
@@ -128,11 +119,35 @@ def _bar_picture(bar: Bar, figure: Bars, axis: Axis) -> Html:
     return tag("svg", *shapes, role="img", aria_label=about)
 
 
+def axis_picture(axis: Axis, unit: Unit) -> Html:
+    """The ticks in a heading; on narrow screens only zero and the ends keep their numbers."""
+    texts = tick_texts(axis, unit)
+    marks = []
+    for at, (tick, text) in enumerate(zip(axis.ticks, texts, strict=True)):
+        kind = None if at in (0, len(texts) - 1) or not tick else "wide"
+        marks.append(tag("text", text, x=_x(axis, tick), y="80%", class_=kind))
+    return tag("svg", *marks, aria_hidden="true")
+
+
+def _grid(axis: Axis) -> list[Html]:
+    return [
+        tag("line", x1=x, x2=x, y1=0, y2="100%", class_="grid" if tick else "zero")
+        for tick in axis.ticks
+        for x in [_x(axis, tick)]
+    ]
+
+
+def place_on(axis: Axis, value: float) -> float:
+    """The place of a value, from 0 to 1, with room at both edges."""
+    return _EDGE + (1 - 2 * _EDGE) * axis.at(value)
+
+
 def _x(axis: Axis, value: float) -> str:
-    return _share(_EDGE + (1 - 2 * _EDGE) * axis.at(value))
+    return as_share(place_on(axis, value))
 
 
-def _share(at: float) -> str:
+def as_share(at: float) -> str:
+    """A place as a percentage of the picture."""
     return f"{100 * at:.3f}%"
 
 
@@ -197,11 +212,6 @@ def _breakdown_colour(at: int) -> str:
 
 
 def _breakdown_head(figure: Breakdown, axis: Axis) -> Html:
-    texts = tick_texts(axis, figure.unit)
-    marks = []
-    for at, (tick, text) in enumerate(zip(axis.ticks, texts, strict=True)):
-        kind = None if at in (0, len(texts) - 1) or not tick else "wide"
-        marks.append(tag("text", text, x=_x(axis, tick), y="80%", class_=kind))
     whole = with_unit(figure.whole, figure.unit)
     return tag(
         "thead",
@@ -209,7 +219,7 @@ def _breakdown_head(figure: Breakdown, axis: Axis) -> Html:
             "tr",
             head(label(figure.of.capitalize(), 80)),
             head(
-                tag("svg", *marks, aria_hidden="true"),
+                axis_picture(axis, figure.unit),
                 class_="plot",
                 aria_label=f"parts of the {figure.whole[:200]}, drawn",
             ),
@@ -245,11 +255,7 @@ def _name(row: BreakdownRow) -> list[Html]:
 
 
 def _breakdown_picture(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Html:
-    shapes = [
-        tag("line", x1=x, x2=x, y1=0, y2="100%", class_="grid" if tick else "zero")
-        for tick in axis.ticks
-        for x in [_x(axis, tick)]
-    ]
+    shapes = _grid(axis)
     for place, start, end in placed_parts(row):
         part, name = row.parts[place], figure.parts[place]
         about = f"{name[:80]} {n.shown(part, figure.unit).text}\n{provenance(part)}"
@@ -258,7 +264,7 @@ def _breakdown_picture(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Html
                 "rect",
                 tag("title", about),
                 x=_x(axis, start),
-                width=_share((1 - 2 * _EDGE) * (axis.at(end) - axis.at(start))),
+                width=as_share((1 - 2 * _EDGE) * (axis.at(end) - axis.at(start))),
                 y="22%",
                 height="56%",
                 class_=_breakdown_colour(place),

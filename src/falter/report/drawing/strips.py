@@ -7,14 +7,14 @@ from itertools import groupby
 
 from falter.records import numbers as n
 from falter.records.figures import Strip, Strips
-from falter.report.drawing.axis import Axis, axis_of, tick_texts
+from falter.report.drawing.axis import Axis, axis_of
+from falter.report.drawing.stacks import as_share, axis_picture, place_on
 from falter.report.drawing.tables import empty_note
 from falter.report.escape import Html
 from falter.report.markup import cell, head, label, tag
 from falter.report.tables import quartiles
 from falter.report.words import with_unit
 
-_EDGE = 0.04
 _NEAR = 0.014
 _LANES = (0, -5, 5, -9, 9)
 _MARKS = ("M-4 0A4 4 0 1 1 4 0A4 4 0 1 1 -4 0Z", "M0 -4.8L4.8 0L0 4.8L-4.8 0Z",
@@ -62,12 +62,7 @@ def _colour(place: int) -> str:
 
 
 def _head(figure: Strips, axis: Axis) -> Html:
-    texts = tick_texts(axis, figure.unit)
-    marks = []
-    for at, (tick, text) in enumerate(zip(axis.ticks, texts, strict=True)):
-        kind = None if at in (0, len(texts) - 1) else "wide"
-        marks.append(tag("text", text, x=_x(axis, tick), y="80%", class_=kind))
-    picture = tag("svg", *marks, aria_hidden="true")
+    picture = axis_picture(axis, figure.unit)
     return tag(
         "thead",
         tag(
@@ -104,25 +99,25 @@ def _row(strip: Strip, figure: Strips, axis: Axis, place: int, span: int) -> Htm
 
 def _picture(strip: Strip, figure: Strips, axis: Axis, place: int) -> Html:
     shapes = [
-        tag("line", x1=_x(axis, tick), x2=_x(axis, tick), y1=0, y2="100%", class_="grid")
-        for tick in axis.ticks
+        tag("line", x1=x, x2=x, y1=0, y2="100%", class_="grid")
+        for x in (as_share(place_on(axis, tick)) for tick in axis.ticks)
     ]
     finite = sorted(((v, name) for name, v in strip.values if math.isfinite(v)), key=lambda p: p[0])
     if box := quartiles(value for value, _ in finite):
-        low, middle, high = (_place(axis, value) for value in box)
+        low, middle, high = (place_on(axis, value) for value in box)
+        x = as_share(middle)
         shapes += [
-            tag("rect", x=_share(low), width=_share(max(high - low, 0.002)), y="14%", height="72%",
-                class_="box"),
-            tag("line", x1=_share(middle), x2=_share(middle), y1="14%", y2="86%", class_="median"),
+            tag("rect", x=as_share(low), width=as_share(max(high - low, 0.002)), y="14%",
+                height="72%", class_="box"),
+            tag("line", x1=x, x2=x, y1="14%", y2="86%", class_="median"),
         ]  # fmt: skip
-    lanes = _lanes([_place(axis, value) for value, _ in finite])
+    lanes = _lanes([place_on(axis, value) for value, _ in finite])
     for (value, name), lane in zip(finite, lanes, strict=True):
         about = f"{name}: {n.as_text(value, figure.unit)}"
         dot = tag("path", tag("title", about), d=_mark(place), class_="mark",
                   transform=f"translate(0 {lane})")  # fmt: skip
-        shapes.append(
-            tag("svg", dot, x=_x(axis, value), y="50%", overflow="visible", class_="at")
-        )  # fmt: skip
+        x = as_share(place_on(axis, value))
+        shapes.append(tag("svg", dot, x=x, y="50%", overflow="visible", class_="at"))
     about = f"{strip.label[:120]}, {strip.kind[:60]}: {len(finite)} values"
     return tag("svg", *shapes, class_=_colour(place), role="img", aria_label=about)
 
@@ -136,15 +131,3 @@ def _lanes(places: list[float]) -> list[int]:
         last[free] = place
         out.append(free)
     return out
-
-
-def _place(axis: Axis, value: float) -> float:
-    return _EDGE + (1 - 2 * _EDGE) * axis.at(value)
-
-
-def _x(axis: Axis, value: float) -> str:
-    return _share(_place(axis, value))
-
-
-def _share(at: float) -> str:
-    return f"{100 * at:.3f}%"

@@ -5,40 +5,95 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from falter.records.codec import json_text, to_json
 from falter.records.errors import MissingExtra
-from falter.records.figures import Figure, Study
+from falter.records.figures import Example, Examples, Figure, Headline, Statement, Study
+from falter.records.types import Estimate
 from falter.report.escape import spreadsheet_cell, unhide
 from falter.report.marks import marked
-from falter.report.tables import COLUMNS, Row, figure_rows
+from falter.report.tables import COLUMNS, Row, figure_rows, grids, nested_rows
 
 _NUMBERS = ("x", "value", "low", "high", "own_low", "own_high", "level", "p_value", "design_effect")
+FORMAT, FORMAT_VERSION = "falter-report", 1
+"""The version changes when a field changes its meaning or goes; a new field changes nothing."""
+_OF_ESTIMATE = ("low", "high", "level", "p_value", "items", "excluded", "clusters")
 _COUNTS = ("items", "conditions", "excluded", "clusters", "seed")
 
 
 def as_json(study: Study) -> str:
-    """The study, and every figure with its rows as `figure_rows` gives them.
+    """The report, nested as a person would write it; its form is in `report.schema.json`.
 
-    In full precision and always in the same order. Numbers that JSON cannot express become null;
-    characters that a terminal would act upon are escaped.
+    In full precision and always in the same order. Numbers that JSON cannot express become null,
+    fields without a value are left out, and characters that a terminal would act upon are escaped.
     """
-    top = {name: value for name, value in to_json(study).items() if name != "figures"}
-    figures = [
-        {
-            "kind": _kind(figure),
-            "name": figure.name,
-            "title": figure.title,
-            "section": figure.section,
-            "text": list(figure.text),
-            "rows": figure_rows(figure),
-        }
-        for figure in marked(study, None)
-    ]
-    return json_text(_finite({**top, "figures": figures}), pretty=True) + "\n"
+    figures = marked(study, None)
+    answers = (f.text for f in figures if isinstance(f, Statement) and f.kind == "answer")
+    numbers = [number for f in figures if isinstance(f, Headline) for number in f.numbers]
+    report = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "title": study.title,
+        "run": study.id,
+        "falter": study.version,
+        "created_at": datetime.fromtimestamp(study.created_at, UTC).isoformat(),
+        "seed": study.seed,
+        "level": study.level,
+        "unparsed": study.unparsed,
+        "protocol": study.protocol,
+        "preset": study.preset,
+        "origin": study.origin,
+        "models": [{"name": m, "simulated": m in study.simulated} for m in study.models],
+        "headline": next(answers, ()),
+        "numbers": [
+            {"name": one.label, "number": one.estimate, "about": one.about} for one in numbers
+        ],
+        "tasks": [
+            {
+                "task": task,
+                "models": [
+                    {name: value for name, value in panel.items() if name != "task"}
+                    for panel in study.panels
+                    if panel["task"] == task
+                ],
+            }
+            for task in dict.fromkeys(panel["task"] for panel in study.panels)
+        ],
+        "runs": to_json(study.parts),
+        "figures": [_figure(figure) for figure in figures],
+        "notes": study.notes,
+    }
+    return json_text(_plain(report), pretty=True) + "\n"
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    """A figure in words, with a mapping for each row of its tables."""
+    return {
+        "name": figure.name,
+        "title": figure.title,
+        "kind": _kind(figure),
+        "section": figure.section,
+        "text": figure.text,
+        "tables": [nested_rows(grid) for grid in grids(figure)],
+        "examples": [*map(_example, figure.examples)] if isinstance(figure, Examples) else (),
+    }
+
+
+def _example(example: Example) -> dict[str, Any]:
+    return {
+        "item": example.item,
+        "recipe": example.recipe,
+        "people_call_it": example.everyday,
+        "expected": example.expected,
+        "prompt": "".join(segment.before for segment in example.segments),
+        "changed_prompt": "".join(segment.after for segment in example.segments),
+        "answer": to_json(example.baseline),
+        "answer_to_changed_prompt": to_json(example.perturbed),
+    }
 
 
 def _kind(figure: Figure) -> str:
@@ -47,11 +102,18 @@ def _kind(figure: Figure) -> str:
     return "".join(f" {c.lower()}" if c.isupper() else c for c in name).strip()
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_finite(inner) for inner in value]
+def _plain(value: Any) -> Any:
+    """Numbers, texts, lists and mappings; what holds nothing is left out of mappings."""
+    if isinstance(value, Estimate):
+        named = {name: getattr(value, name) for name in _OF_ESTIMATE}
+        named["excluded"] = value.excluded or None
+        status = None if value.status == "ok" else {"status": value.status, "why": value.method}
+        return _plain({"value": value.value, **named, **(status or {})})
+    if isinstance(value, Mapping):
+        inner = {str(key): _plain(own) for key, own in value.items()}
+        return {key: own for key, own in inner.items() if own not in (None, "", [], {})}
+    if isinstance(value, (list, tuple)):
+        return [_plain(own) for own in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -19,41 +19,29 @@ MAX_WORDS = 8  # of an answer
 MAX_SPAN = 400  # characters behind a mark, and of a sentence, that are looked at
 _COUNTS = late_regex(
     r"\b(?:how (?:many|much|old|tall|long|far|high)|(?:what|which) year|wie ?viele?|combien"
-    r"|cu[aá]nt[oa]s"
-    r"|quant[ioae]s?|hoeveel)\b",
+    r"|cu[aá]nt[oa]s|quant[ioae]s?|hoeveel)\b",
     re.IGNORECASE,
 )
-_POLAR = late_regex(
-    r"\W*(?:is|are|was|were|do|does|did|can|could|has|have|had|will|would|should|ist|sind|hat|kann|est|es"
-    r"|está|è|é|heeft|kan)\b",
-    re.IGNORECASE,
-)
-_SAID = late_regex(r"(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não)\b(?=[,.!–—])", re.IGNORECASE)
 _ALONE = 6  # words of a reply that is its own answer, without a verb of its own
 _QUESTION_END = 1_000
 _EDGES = " \t\r\n\"'“”‘’«»„`*_.,;:!。、()[]"
 _MARK = re.compile(r"a(?:[ (][wdvae]){0,6}?(?:[ ,][ij](?:[ ][sd](?=[ ,:]))?|[:>-])")
 _REASON = late_regex(
-    r",? (?:because|since|which|who|where|while|whereas|although|though|as (?:it|the|this"
-    r"|they)|so that|but|due to"
-    r"|according to|weil|denn|da (?:es|der|die)|welche[rs]?|car|parce que|puisque|qui|porque"
-    r"|ya que|que|perché"
-    r"|poiché|want|omdat|pois|already|known for|known as|followed by|rather than|not)\b.*"
-    r"|[,;(–—] ?.*|\s-\s.*",
+    r",? (?:because|since|which|who|where|while|whereas|although|though|as (?:it|the|this|they)"
+    r"|so that|but|due to|according to|weil|denn|da (?:es|der|die)|welche[rs]?|car|parce que"
+    r"|puisque|qui|porque|ya que|que|perché|poiché|want|omdat|pois|already|known for|known as"
+    r"|followed by|rather than|not)\b.*|[,;(–—] ?.*|\s-\s.*",
     re.IGNORECASE | re.DOTALL,
 )
 _POLITE = late_regex(
     r"\A(?:sure|certainly|of course|okay|ok|absolutely|great question|good question|gerne?"
-    r"|natürlich|bien sûr|claro"
-    r"|certo)[^\w\n]*?[,!.:](?:\s+here(?:'s| is)[^\n:]{0,40}:)?\s+",
+    r"|natürlich|bien sûr|claro|certo)[^\w\n]*?[,!.:](?:\s+here(?:'s| is)[^\n:]{0,40}:)?\s+",
     re.IGNORECASE,
 )
 _LEAD = late_regex(
-    r"\A(?:(?:it|this|that|he|she|they)"
-    r"(?:'s| is| was| are| were| would be)(?: called| named| known as)?|(?:i|we) (?:think|believe"
-    r"|would say)(?: it(?:'s| is| was))?"
-    r"|i'd say|es ist|das ist"
-    r"|c'est|es|è|é|het is|dat is|これは|それは)\s+",
+    r"\A(?:(?:it|this|that|he|she|they)(?:'s| is| was| are| were| would be)(?: called| named"
+    r"| known as)?|(?:i|we) (?:think|believe|would say)(?: it(?:'s| is| was))?|i'd say|es ist"
+    r"|das ist|c'est|es|è|é|het is|dat is|これは|それは)\s+",
     re.IGNORECASE,
 )
 _PRONOUN = late_regex(r"\A(?:it|he|she|they|this|that|there|i|we|you)['’\s]", re.IGNORECASE)
@@ -80,7 +68,7 @@ _AFTERTHOUGHT = late_regex(
     r"(?:\s+[—–]\s+\D*|,? (?:I|we) (?:believe|think|guess|suppose)\W*)\Z", re.IGNORECASE
 )
 _DESCRIPTION = late_regex(
-    r"(?:an?|one of|eine?|une?|una|uno|een|uma?|according|being|[a-z]+(?:ed|ly|ing))(?:\s|\Z)"
+    r"(?:an?|one of|eine?|une?|una|uno|een|uma?|according|often|being|[a-z]+(?:ed|ly|ing))(?:\s|\Z)"
 )
 _COPULA_AT_END = late_regex(r"(?:です|でした|である|だ)\Z")
 _WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
@@ -113,8 +101,6 @@ def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading
     asked = _stems(_asking(question))
     if (alone := _alone(row, cleaned, asked)) is not None:
         return Reading(answer=_without_preposition(alone, question), tier="stated")
-    if _POLAR.match(question) and (said := _SAID.match(cleaned.text)):
-        return Reading(answer=said[0], tier="stated")
     if (bold := _set_apart(cleaned.bold, asked)) is not None:
         return Reading(answer=bold, tier="stated")
     if cut or is_cut(cleaned.text):
@@ -246,7 +232,8 @@ def _alone(row: Row, cleaned: Cleaned, asked: frozenset[str]) -> str | None:
     opens = bool(rest.strip()) or any(re.match(r"\W*[A-Z]", piece) for piece in pieces[1:])
     if opens:  # more follows: it must not be a heading, a greeting or an answer that is taken back
         line = pieces[0] if pieces else line
-        if len(_words(line)) > 4 or _OPENER.search(line) or CORRECTED.search(row.tags):
+        heads = line.endswith("!") or cleaned.raw.startswith("#") or line.rstrip(".)").isdigit()
+        if heads or len(_words(line)) > 4 or _OPENER.search(line) or CORRECTED.search(row.tags):
             return None
     head, colon, value = line.partition(":")
     if colon and _stems(head) and _stems(head) <= asked and value.strip():
@@ -312,6 +299,8 @@ def _added(sentence: str, asked: frozenset[str]) -> str | None:
         enough = len(told & asked) * 2 >= len(asked) or (told and told <= asked)
         if enough and len(told & asked) >= len(said & asked):
             after = _CALLED.sub("", _REASON.sub("", after).strip())
+            head, _, tail = after.partition(" of ")
+            after = tail if tail and frozenset() < _stems(head) <= asked else after
             return None if repeated else _short(_VERB_FIRST.sub("", after))
         if told - asked and len(said & asked) * 2 >= min(len(asked), len(said)) and said & asked:
             head = _LEAD.sub("", before)

@@ -27,8 +27,8 @@ TAKEN_BACK = "the reply takes its answer back"
 # Tags: see `phrases.TAGS`. A mark is an answer noun, then a copula or a colon, then the candidate:
 # "The correct answer to this question is therefore option (B)".
 _MARK = re.compile(
-    r"a(?:[ (][wdvace]){0,6}?"
-    r"(?:[ ,][ij](?:[ ,:(\n-][dsva]){0,3}[ ,:(\n-]|[:>-](?:[ (][da])?[ (:\n]?)c"
+    r"a(?:[ (][wdvace]){0,6}?(?:[ ,][ij](?:[ ,:(\n-][dsva]){0,3}[ ,:(\n-]"
+    r"|[:>-](?:[ (][da])?[ (:\n]?)c"
 )
 _HEADED = re.compile(r"[\n.](?:v )?a\nc[\n.]")
 _NAMED_RIGHT = re.compile(
@@ -113,8 +113,8 @@ def only(text: str, find: Finder) -> int | None:
 
 _TICK = late_regex("[✅✓✔☑]|\\[x\\]", re.IGNORECASE)
 _VALUE_KEYS = (
-    r"answer|label|class|categor|choice|option|result|verdict|decision|sentiment|judge?ment|predict"
-    r"|output|response|antwort|réponse|respuesta|risposta|final|queue|intent|topic|status"
+    r"answer|label|class|categor|choice|option|result|verdict|decision|sentiment|judge?ment"
+    r"|predict|output|response|antwort|réponse|respuesta|risposta|final|queue|intent|topic|status"
 )
 
 
@@ -137,7 +137,7 @@ def _in_prose(
     claims = _claims(row, question)
     if opens and row.values[0] >= 0:
         claims = [Claim(0, row.values[0]), *(c for c in claims if c.at and not c.is_soft)]
-        again = [m.end() // 2 - 1 for m in re.finditer(r"[.\n]c[,.]", row.tags)]
+        again = [m.end() // 2 - 1 for m in re.finditer(r"[.\n]c(?=[,.\n])", row.tags)]
         claims += [Claim(n, row.values[n]) for n in again if n > claims[-1].at]
     if claims:
         return _agreed(row, claims, count)
@@ -309,7 +309,7 @@ def _inferred(row: Row, count: int) -> Reading[int]:
         return Reading(answer=last, tier="inferred")
     if is_long and firm:
         return Reading(reason="a long reply that concludes nothing")
-    if len(firm) == 1 and not soft - firm and at == 0:
+    if len(firm) == 1 and not soft - firm and (at == 0 or not count):
         return Reading(answer=firm.pop(), tier="inferred")
     if firm:
         return Reading(reason=f"the reply names {len(firm)} candidates")

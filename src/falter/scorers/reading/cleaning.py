@@ -23,8 +23,7 @@ _CLOSED = late_regex(rf"[<\[◁](?:\|?/|\|?end_of_){_PREFIX}{_THOUGHT}\|?[>\]▷
 _CHANNEL = late_regex(r"<\|channel\|>\s{0,9}(\w{1,20})[^<]{0,80}<\|message\|>", re.IGNORECASE)
 _FINAL_LINE = late_regex(
     r"^[\W_]*(?:the |my |so |final |correct )*(?:answer|verdict|judge?ment|antwort|réponse"
-    r"|respuesta"
-    r"|risposta|antwoord|resposta)\b[^\n:]{0,30}(?::|is )|^[\W_]*(?:答え|回答|####)",
+    r"|respuesta|risposta|antwoord|resposta)\b[^\n:]{0,30}(?::|is )|^[\W_]*(?:答え|回答|####)",
     re.IGNORECASE,
 )
 _SPECIAL = (
@@ -36,21 +35,18 @@ _TURN_END = late_regex(
     r"\n[ \t]*(?:#+ ?)?(?:human|user|assistant|instruction|system) ?:", re.IGNORECASE
 )
 _SEQUEL = late_regex(
-    r"\n[ \t*#]{0,9}(?:next )?(?:question|q|frage|pregunta|domanda|vraag|pergunta|問題|質問)"
-    r"(?: ?\d+)?[ *]{0,3}[:：]",
+    r"\n[ \t*#]{0,9}(?:next )?(?:question|q|frage|pregunta|domanda|vraag|pergunta|問題"
+    r"|質問)(?: ?\d+)?[ *]{0,3}[:：]",
     re.IGNORECASE,
 )
 """A further question that a model asks itself."""
 _INPUT = late_regex(
     r"\n[ \t>*#]{0,9}(?:input|text|review|ticket|passage|sentence|message|premise|hypothesis"
-    r"|context"
-    r"|document|instructions?|problem|exercise|task|example|comment|tweet|e-?mail|statement|title"
-    r"|eingabe|aufgabe|texte|exemple|texto|ejemplo|testo|esempio|voorbeeld|utterance|snippet)\b"
-    r"[ \w]{0,20}?[ *]{0,3}[:：]",
+    r"|context|document|instructions?|problem|exercise|task|example|comment|tweet|e-?mail"
+    r"|statement|title|eingabe|aufgabe|texte|exemple|texto|ejemplo|testo|esempio|voorbeeld"
+    r"|utterance|snippet)\b[ \w]{0,20}?[ *]{0,3}[:：]",
     re.IGNORECASE,
 )
-_NEXT_ITEM = late_regex(r"\n\n[^\n]{8,300}\?[ \t]*\n")
-
 # Digits, letters and signs of full width, and hyphens of other code points, as plain ones.
 _WIDE = {
     **{ord("０") + n: str(n) for n in range(10)},
@@ -144,16 +140,14 @@ def _without_sequel(text: str) -> str:
     head = text.partition("\n")[0]
     if len(head.split()) <= 8 and not head.rstrip().endswith(("?", ":", ",")):
         found = _INPUT.search(text)
-        if found is None and len(head.split()) < 5:
-            found = _NEXT_ITEM.search(text)
         if found and (":" not in head or _FINAL_LINE.match(head) or head.startswith("{")):
             text = text[: found.start()]
     return text
 
 
 _ANSWER_TAG = late_regex(
-    r"<((?:final_?)?(?:answer|ans|response|output|result|label|choice|verdict|category"
-    r"|prediction|antwort|respuesta))(?:\s[^<>]{0,80})?>([^<>]{0,400})</\1\s{0,5}>",
+    r"<((?:final_?)?(?:answer|ans|response|output|result|label|choice|verdict|category|prediction"
+    r"|antwort|respuesta))(?:\s[^<>]{0,80})?>([^<>]{0,400})</\1\s{0,5}>",
     re.IGNORECASE,
 )
 _BOLD = late_regex(r"\*{2,3}(?=[^\s*])([^*\n]{1,300})\*{2,3}|(?<!\w)__(?=[^\s_])([^_\n]{1,300})__")

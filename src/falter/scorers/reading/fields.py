@@ -22,9 +22,9 @@ _NAMES: dict[str, Any] = {
     "null": None, "None": None, "undefined": None, "NaN": None,
 }  # fmt: skip
 _SPACE = late_regex(r"(?:\s|//[^\n]*|/\*[^*]*\*/|#[^\n]*)*")
-_BARE = late_regex(r"[^\s,:{}\[\]\"']+(?:[ \t]+[^\s,:{}\[\]\"']+)*")
+_BARE = late_regex(r"(?:(?!//)[^\s,:{}\[\]\"'])+(?:[ \t]+(?:(?!//)[^\s,:{}\[\]\"'])+)*")
 _CLOSES = late_regex(r"\s*(?:[,:}\]=]|//|/\*|#|\Z)")
-_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "”": "”", "「": "」"}
+_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "”": "”", "„": "“", "「": "」"}
 _MAX_DIGITS = 400  # of a number
 
 
@@ -171,14 +171,13 @@ def _located(text: str) -> list[Found]:
 
 
 _REPLACED = late_regex(
-    r"\b(?:wait|correct(?:ion|ed)|actually|sorry|instead|final|updated|revised|should be"
-    r"|i mean|rather"
-    r"|korrigiert|korrektur|corrig|corretto|gecorrigeerd)\b|訂正",
+    r"\b(?:wait|correct(?:ion|ed)|actually|sorry|instead|final|updated|revised|should be|i mean"
+    r"|rather|korrigiert|korrektur|corrig|corretto|gecorrigeerd)\b|訂正",
     re.IGNORECASE,
 )
 _PLACEHOLDER = late_regex(
-    r"\s*(?:<[^<>]*>|\.{2,}|…|\[[^\[\]]*\]|string|number|integer|boolean|your .*"
-    r"|\w+(?:[/|]\w+)+)\s*",
+    r"\s*(?:<[^<>]*>|\.{2,}|…|\[[^\[\]]*\]|string|number|integer|bool(?:ean)?|your .*|\w+(?:[/"
+    r"|]\w+)+)\s*",
     re.IGNORECASE,
 )
 

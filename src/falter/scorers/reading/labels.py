@@ -205,10 +205,10 @@ _STRONG_WORDS = (
 _STRONG = frozenset(_STRONG_WORDS.split())
 """Words that answer even where the sentence goes on: "No it is not"."""
 _OPENS = late_regex(
-    r"(?:\A|[\n.!?:;→>—–|。、：…☀-➿\U0001f300-\U0001faff]|\b(?:so|is|be|say|thus|hence|therefore|answer|donc"
-    r"|also|daher|dus|logo|quindi|luego|portanto|lautet|ist|est|es|è|é|but|and|probably|afraid|think"
-    r"|believe|guess|leider|unfortunately|simply|clear|dat|que|che|a|resounding|definite),?)"
-    r"[\s\"'*_“«„(\[-]*\Z|,[ ]\Z",
+    r"(?:\A|[\n.!?:;→>—–|。、：…☀-➿\U0001f300-\U0001faff]|\b(?:so|is|be|say|thus|hence|therefore"
+    r"|answer|donc|also|daher|dus|logo|quindi|luego|portanto|lautet|ist|est|es|è|é|but|and"
+    r"|probably|afraid|think|believe|guess|leider|unfortunately|simply|clear|dat|que|che|a"
+    r"|resounding|definite),?)[\s\"'*_“«„(\[-]*\Z|,[ ]\Z",
     re.IGNORECASE,
 )
 _STOPS = late_regex(r"[\s\"'*_”»)\]]*(?:\Z|[.,!;:\n—–|。、」}…=]|-\W)", re.IGNORECASE)
@@ -218,27 +218,23 @@ _GOES_ON = late_regex(
     re.IGNORECASE,
 )
 _IDLE = late_regex(
-    r"[,.!]?\s*(?:i (?:know|understand|see|could|will|get|realise|realize)|let['’ ]|problem|worries"
-    r"|matter|doubt|what\b|happy|thank|you['’]re (?:right|welcome)|here|or no\b|and no\b"
-    r"|ich (?:weiß"
-    r"|verstehe)|je (?:sais|comprends)|i['’]d (?:be|love|like)|i['’]ll|i can (?:help|do)|we need to"
-    r"|the question|good question|that['’]s (?:a|an|one|what)\b|this is a (?:good|great)"
-    r"|interesting)",
+    r"[,.!]?\s*(?:i (?:know|understand|see|could|will|get|realise|realize)|let['’ ]|problem"
+    r"|worries|matter|doubt|what\b|happy|thank|you['’]re (?:right|welcome)|here|or no\b|and no\b"
+    r"|ich (?:weiß|verstehe)|je (?:sais|comprends)|i['’]d (?:be|love|like)|i['’]ll|i can (?:help"
+    r"|do)|we need to|the question|good question|that['’]s (?:a|an|one|what)\b|this is a (?:good"
+    r"|great)|interesting)",
     re.IGNORECASE,
 )
 _BOTH = late_regex(
-    r"\b(?:yes and no|yes or no|ja und nein|jein|oui et non|sí y no|sì e no|ja en nee|sim e não)\b"
-    r"|はいでもいいえでも|^\W*(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não"
-    r"|it (?:does|is|can|will|has)"
-    r"|they (?:do|are|can|will)|you (?:can|may))\b[ ,—–-]*(?:(?:but|aber|mais|pero|ma|maar|mas) )?"
-    r"(?:(?:only|nur|seulement|uniquement|sólo|solo|alleen|apenas|só) )?"
-    r"(?:if(?! (?:you (?:ask|look|read|want)|i|we|memory)\b)|unless|provided|as long as|assuming"
-    r"|subject to|wenn(?! man)|falls|sofern|si|se|als|mits|à condition|siempre que|purché"
-    r"|desde que)\b"
-    r"|^\W*(?:yes|ja|oui|sí|sì|sim)\b[ ,—–-]*(?:but |aber |mais |pero |ma |maar |mas )?(?:only|nur"
-    r"|seulement|uniquement|sólo|solo|alleen|apenas|só) (?:with|under|in|mit|unter|bei|avec"
-    r"|sous|con"
-    r"|bajo|met|onder|com|sob)\b",
+    r"\b(?:yes and no|yes or no|ja und nein|jein|oui et non|sí y no|sì e no|ja en nee"
+    r"|sim e não)\b|はいでもいいえでも|^\W*(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não|it (?:does"
+    r"|is|can|will|has)|they (?:do|are|can|will)|you (?:can|may))\b[ ,—–-]*(?:(?:but|aber|mais|pero"
+    r"|ma|maar|mas) )?(?:(?:only|nur|seulement|uniquement|sólo|solo|alleen|apenas"
+    r"|só) )?(?:if(?! (?:you (?:ask|look|read|want)|i|we|memory)\b)|unless|provided|as long as"
+    r"|assuming|subject to|wenn(?! man)|falls|sofern|si|se|als|mits|à condition|siempre que"
+    r"|purché|desde que)\b|^\W*(?:yes|ja|oui|sí|sì|sim)\b[ ,—–-]*(?:but |aber |mais |pero |ma "
+    r"|maar |mas )?(?:only|nur|seulement|uniquement|sólo|solo|alleen|apenas|só) (?:with|under|in"
+    r"|mit|unter|bei|avec|sous|con|bajo|met|onder|com|sob)\b",
     re.IGNORECASE,
 )
 
@@ -278,8 +274,8 @@ def _find_yes_no(text: str) -> list[Span]:
 
 _GRANTS = late_regex(r",? (?:but|aber|mais|pero|ma|maar|mas)\b", re.IGNORECASE)
 _OWN_ANSWER = late_regex(
-    r"\?[\s*_]*\Z|^(?![\W_]*(?:so|thus|therefore|hence|answer|final|overall|result|verdict|conclusion"
-    r"|short|in short)\b)[^\n]*\w[^\n]*[:.)|–—-][\s*_]*\Z",
+    r"\?[\s*_]*\Z|^(?![\W_]*(?:so|thus|therefore|hence|answer|final|overall|result|verdict"
+    r"|conclusion|short|in short)\b)[^\n]*\w[^\n]*[:.)|–—-][\s*_]*\Z",
     re.IGNORECASE | re.MULTILINE,
 )
 """Words before a yes or no that answers a question, or a row, of the reply's own."""

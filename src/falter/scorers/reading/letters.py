@@ -15,13 +15,12 @@ from falter.scorers.reading.reading import Reading
 
 _COUNTED = late_regex(
     r"(?:\b(?:vitamine?s?|plan|points?|team|section|group|class|type|grade|hepatitis|set|box|room"
-    r"|line|figure|fig\.|table|appendix|step|part|level|constant|variable|angle|side|triangle|matrix"
-    r"|event|person|player|company|city|town|train|gate|platform|block|building|exhibit|model|version"
-    r"|series|chapter|drive|key|size|cup|site|node|server|zone|area|unit|factory|process|task"
-    r"|sample|substance|liquid|product|country|graph|curve|circle|vertex|program|language"
-    r"|written in"
-    r"|punkt|gruppe|klasse|typ|groupe|classe|grupo|clase|gruppo|tipo|groep|klas|mr\.?|mrs\.?|ms\.?"
-    r"|dr\.?)|[\d°=+*/^<≤≥]|(?<![=-])>|\b[A-Z]\.)\s?\Z",
+    r"|line|figure|fig\.|table|appendix|step|part|level|constant|variable|angle|side|triangle"
+    r"|matrix|event|person|player|company|city|town|train|gate|platform|block|building|exhibit"
+    r"|model|version|series|chapter|drive|key|size|cup|site|node|server|zone|area|unit|factory"
+    r"|process|task|sample|substance|liquid|product|country|graph|curve|circle|vertex|program"
+    r"|language|written in|punkt|gruppe|klasse|typ|groupe|classe|grupo|clase|gruppo|tipo|groep"
+    r"|klas|mr\.?|mrs\.?|ms\.?|dr\.?)|[\d°=+*/^<≤≥]|(?<![=-])>|\b[A-Z]\.)\s?\Z",
     re.IGNORECASE,
 )
 """Things that count or compute with letters of their own: plan B, x = B."""
@@ -30,9 +29,9 @@ _COMPUTES = late_regex(
 )
 _NAMES_LETTER = late_regex(
     r"(?:\b(?:is|was|be|option|answer|choice|letter|choose|chose|pick|picked|select|selected|say"
-    r"|with|it's|ist|antwort|option|lautet|wähle|nehme|réponse|est|lettre|choisis|opción|respuesta"
-    r"|es|letra|elijo|risposta|è|opzione|lettera|scelgo|antwoord|optie|kies|resposta|é|opção|escolho"
-    r"|alternativa)|[:→>（(は])\s?[\"'“«(\[*]?\Z",
+    r"|with|it's|ist|antwort|option|lautet|wähle|nehme|réponse|est|lettre|choisis|opción"
+    r"|respuesta|es|letra|elijo|risposta|è|opzione|lettera|scelgo|antwoord|optie|kies|resposta|é"
+    r"|opção|escolho|alternativa)|[:→>（(は])\s?[\"'“«(\[*]?\Z",
     re.IGNORECASE,
 )
 _ENDS = late_regex(r"[\"'*”»]?(?:[.,;:!)\]\n。]|\s*\Z)")

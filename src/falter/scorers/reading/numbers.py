@@ -16,7 +16,7 @@ from falter.scorers.reading.candidates import (
     WITHDRAWN,
 )
 from falter.scorers.reading.cleaning import Cleaned, clean, is_cut
-from falter.scorers.reading.fields import set_off, taken
+from falter.scorers.reading.fields import set_off
 from falter.scorers.reading.numerals import Number, numbers_in, without_latex
 from falter.scorers.reading.phrases import HAS_CJK, Row, refusal_at, tag_text
 from falter.scorers.reading.places import (
@@ -39,7 +39,6 @@ _MARK = re.compile(
     r"a(?:[ (][wdvae]){0,7}?(?:[ ,][ij](?:[ ,:(\n-][dsvaw]){0,3}?[ ,:(\n-]"
     r"|[:>-](?:[ (][dw]){0,2}[ (:\n]?)c"
 )
-_HEADED = re.compile(r"[\n.](?:v )?a\nc(?: w)?\n")
 
 
 def read_number(reply: str, question: str = "", *, cut: bool = False) -> Reading[Decimal]:
@@ -66,7 +65,6 @@ def read_number(reply: str, question: str = "", *, cut: bool = False) -> Reading
 
 _UNFINISHED = late_regex(r"\d[.,]?\s*\Z")  # "7." may go on as 7.5
 _VALUE_KEYS = r"answer|result|total|number|final|antwort|réponse|respuesta"
-_ELEMENT = late_regex(r"<([a-zA-Z]\w{0,30})>\s{0,9}([^<>]{1,40}?)\s{0,9}</")
 
 
 def _set_off(cleaned: Cleaned, asked: Asked) -> Reading[Decimal] | None:
@@ -80,10 +78,7 @@ def _set_off(cleaned: Cleaned, asked: Asked) -> Reading[Decimal] | None:
         return found
     if cleaned.boxed:
         return Reading(reason="the box holds no single number")
-    if cleaned.raw.startswith("{"):
-        return Reading(reason="the object is broken")
-    elements = dict(_ELEMENT.findall(cleaned.raw)) if "</" in cleaned.raw else {}
-    return taken(elements, take, _VALUE_KEYS, asked.words) if len(elements) > 1 else None
+    return Reading(reason="the object is broken") if cleaned.raw.startswith("{") else None
 
 
 def _result(value: Any, asked: Asked) -> Decimal | None:
@@ -103,7 +98,7 @@ def _result(value: Any, asked: Asked) -> Decimal | None:
 
 
 def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Reading[Decimal]:
-    text = _shortened(without_latex(cleaned.text))
+    text = without_latex(cleaned.text)
     if asked.rated:
         text = _OUT_OF.sub(r"\1", text)
     numbers = numbers_in(text, commas=asked.commas)
@@ -137,14 +132,6 @@ def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Readi
     if found.answer in (None, bold):
         return Reading(answer=bold, tier="stated" if found.answer == bold else "inferred")
     return Reading(reason="the number in bold is not the one concluded")
-
-
-def _shortened(text: str) -> str:
-    """Return a text in which the full stops of abbreviations end no sentence."""
-    for short in ("i.e.", "e.g.", "approx.", "d.h.", "p.ex.", "Mt.", "St.", "No.", "ca."):
-        if short in text:
-            text = text.replace(short, short.replace(".", ","))
-    return text
 
 
 def _short(row: Row, numbers: Sequence[Number], places: list[Place]) -> Decimal | None:
@@ -184,11 +171,6 @@ def _is_alone(row: Row, sentence: tuple[int, int], places: list[Place], *, whole
 def _marked(row: Row, numbers: Sequence[Number], asked: Asked) -> Reading[Decimal] | None:
     """Return the number that a mark gives: "the answer is", "Answer:"."""
     values, ends = list[Decimal](), list[int]()
-    headed = [(m.end() - 2) // 2 for m in _HEADED.finditer(row.tags)]
-    if len({row.values[at] for at in headed}) == 1:
-        place = place_at(row, headed[0], numbers, asked)
-        if place is not None:
-            return Reading(answer=place.value, tier="stated")
     for first, end in row.sentences():
         part = row.part(first, end)
         if part[-1] == "?" or "c" not in part:

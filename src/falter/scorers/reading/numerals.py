@@ -199,8 +199,7 @@ def _written_pattern() -> re.Pattern[str]:
         r"(?:\s?(?:[×x·*]|\\times|\\cdot)\s?10\s?(?:\^\s?\{?\s?(?P<power>[-−]?\d{1,3})\s?\}?"
         r"|\*\*\s?(?P<stars>[-−]?\d{1,3})|(?P<high>[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4}))"
         r"|\s?\^\s?\{?(?P<raised>\d{1,2})\}?(?![\w.])|(?P<super>[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})(?!\w)"
-        r"|e(?P<e>[-+−]?\d{1,3})(?!\w)"
-        r"|\s?/\s?(?P<below>\d{1,9})(?![\d/]|[.,]\d)"
+        r"|e(?P<e>[-+−]?\d{1,3})(?!\w)|\s?/\s?(?P<below>\d{1,9})(?![\d/]|[.,]\d)"
         r"|\s(?P<part>\d{1,4})/(?P<whole>\d{1,4})(?!\d)"
         rf"|\s?(?P<mark>[{''.join(_HALF)}])"
         rf"|(?:[\s-]?(?P<scale>{scale})|(?P<letter>[kmb]))(?![\w.]\w|\w|/)"
@@ -290,12 +289,9 @@ def _is_division(match: re.Match[str], value: Decimal) -> bool:
 
 _COMMA_LANGUAGES = frozenset(["de", "fr", "es", "it", "nl", "pt"])
 _LATEX = late_regex(r"\\[dt]?frac\s?\{(-?\d{1,9})\}\s?\{(\d{1,9})\}")
-_MIXED = late_regex(r"(?<![\d.,])(\d{1,4})\s?\\[dt]?frac\s?\{(\d{1,4})\}\s?\{(\d{1,4})\}")
-_PRICE = late_regex(r"(?<![\w.,])(\d{1,6})\s?[€£](\d\d)(?![\w.,]\d|\w)")
 _AND_HALF = late_regex(
     r"\s(?:and (?:a half|a (?P<part>quarter|third))|und ein(?:e|en)? halbe?[nrs]?|einhalb"
-    r"|et demie?|y medi[ao]|e mezz[oa]"
-    r"|en een halve?|e mei[ao])\b"
+    r"|et demie?|y medi[ao]|e mezz[oa]|en een halve?|e mei[ao])\b"
 )
 
 
@@ -306,7 +302,6 @@ def without_latex(text: str) -> str:
     text = (
         text.replace("{,}", ",").replace("\\times", "×").replace("\\cdot", "·").replace("\\pm", "±")
     )
-    text = _MIXED.sub(r"\1 \2/\3", text)
     return _LATEX.sub(r"\1/\2", text)
 
 
@@ -332,8 +327,6 @@ def numbers_in(text: str, *, commas: bool | None = None) -> list[Number]:
     if commas is None:
         commas = writes_commas(text)
     if any(map(str.isdecimal, text)):
-        if "€" in text or "£" in text:
-            found += [Number(Decimal(f"{m[1]}.{m[2]}"), *m.span()) for m in _PRICE.finditer(low)]
         found += _written(text, low, commas=commas)
     words = list(_spelled(low))
     found += _with_parts(low, words)

@@ -54,15 +54,13 @@ class Asked:
 
 _COUNTED = late_regex(
     r"\b(?:how many|wie ?viele?|combien d(?:e |')|cu[aá]nt[oa]s|quant[ioae]s?|hoeveel|number of"
-    r"|anzahl(?: der)?|nombre d(?:e |')|número de|numero d[ie]|aantal)\s*"
-    r"(?:(?:more|whole|full|of|the|der|die|des|les|los|las|dei|van|de|dos|das|\d+)\s+)*"
-    r"([^\W\d]{2,20}(?:\s[^\W\d]{2,20})?)",
+    r"|anzahl(?: der)?|nombre d(?:e |')|número de|numero d[ie]|aantal)\s*(?:(?:more|whole|full|of"
+    r"|the|der|die|des|les|los|las|dei|van|de|dos|das|\d+)\s+)*([^\W\d]{2,20}(?:\s[^\W\d]{2,20})?)",
     re.IGNORECASE,
 )
 _IN_UNIT = late_regex(
     r"\b(?:in|en|em|as an?)\s+(?:(?:whole|full|the|us)\s+)?([^\W\d]+(?:/h)?"
-    r"|[%€$£°])(?:\s+(?:of\s+)?"
-    r"([^\W\d]+|[€$£]))?",
+    r"|[%€$£°])(?:\s+(?:of\s+)?([^\W\d]+|[€$£]))?",
     re.IGNORECASE,
 )
 _DATED = late_regex(
@@ -125,9 +123,9 @@ class Place:
 
 BESIDE = late_regex(
     r"(?:\b(?:steps?|note|page|chapter|section|part|item|question|rule|version|figure|table|line"
-    r"|day|row|no\.|nr\.?|option|room|paragraph|team|player|box|case|method|schritt|seite|étape|page"
-    r"|paso|passo|stap|week|phase|exercise|level|grade|type|id|code|request|error|status|platform"
-    r"|gate|bus|flight|equation|case|example|problem)\s*#?|#)\s?\Z",
+    r"|day|row|no\.|nr\.?|option|room|paragraph|team|player|box|case|method|schritt|seite|étape"
+    r"|page|paso|passo|stap|week|phase|exercise|level|grade|type|id|code|request|error|status"
+    r"|platform|gate|bus|flight|equation|case|example|problem)\s*#?|#)\s?\Z",
     re.IGNORECASE,
 )
 _ORDINAL = late_regex(
@@ -135,10 +133,10 @@ _ORDINAL = late_regex(
     re.I,
 )
 _MONTH = (
-    r"(?:jan(?:uary|uar|vier)?|feb(?:ruary|ruar)?|march|märz|apr(?:il)?|may|mai|june?|juni|juin|july?|juli"
-    r"|juillet|aug(?:ust)?|août|sept?(?:ember)?|oct(?:ober)?|oktober|octobre|nov(?:ember|embre)?"
-    r"|dec(?:ember)?|dezember|décembre|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre"
-    r"|octubre|noviembre|diciembre)\b"
+    r"(?:jan(?:uary|uar|vier)?|feb(?:ruary|ruar)?|march|märz|apr(?:il)?|may|mai|june?|juni|juin"
+    r"|july?|juli|juillet|aug(?:ust)?|août|sept?(?:ember)?|oct(?:ober)?|oktober|octobre"
+    r"|nov(?:ember|embre)?|dec(?:ember)?|dezember|décembre|enero|febrero|marzo|abril|mayo|junio"
+    r"|julio|agosto|septiembre|octubre|noviembre|diciembre)\b"
 )
 _DATE = late_regex(rf"\.?\s(?:de\s)?{_MONTH}", re.IGNORECASE)
 _DATE_BEFORE = late_regex(
@@ -146,26 +144,25 @@ _DATE_BEFORE = late_regex(
 )
 _LIMIT = late_regex(
     r"(?:\b(?:at least|at most|more than|less than|fewer than|over|under|up to|minimum of"
-    r"|maximum of"
-    r"|mindestens|höchstens|mehr als|weniger als|au moins|au plus|plus de|moins de|al menos|más de"
-    r"|menos de|almeno|più di|meno di|minstens|meer dan|pelo menos|mais de|between|zwischen"
-    r"|entre|tra|from|than|versus|compared (?:with|to)|instead of|statt"
-    r"|as of|stand|originally|before|previously|earlier|the previous|last year)"
-    r"|[<>≤≥±]|\d[^\d.]{0,4}\s(?:out )?(?:of|de|von|sur|su|van|di)(?: the| los| den| las| les"
+    r"|maximum of|mindestens|höchstens|mehr als|weniger als|au moins|au plus|plus de|moins de"
+    r"|al menos|más de|menos de|almeno|più di|meno di|minstens|meer dan|pelo menos|mais de"
+    r"|between|zwischen|entre|tra|from|than|versus|compared (?:with|to)|instead of|statt|as of"
+    r"|stand|originally|before|previously|earlier|the previous|last year)|[<>≤≥±]"
+    r"|\d[^\d.]{0,4}\s(?:out )?(?:of|de|von|sur|su|van|di)(?: the| los| den| las| les"
     r"| all)?)\s*[$€£]?\Z",
     re.IGNORECASE,
 )
 _PAIRED = late_regex(
-    r"\d\s?(?:(?:[-–—]|to|bis|à|or|oder|ou|o|a)\s?[$€£]?(?:[a-z] = )?"
-    r"|(?:and|und|et|y|e|en) [a-z] = )\Z",
+    r"\d\s?(?:(?:[-–—]|to|bis|à|or|oder|ou|o|a)\s?[$€£]?(?:[a-z] = )?|(?:and|und|et|y|e"
+    r"|en) [a-z] = )\Z",
     re.IGNORECASE,
 )
 _UNSOLVED = late_regex(r"\d[a-z]\s?=\s?\Z|[=+*·-]\s?[a-z]\s?=\s?\Z")
 _RESULT = late_regex(
-    r"(?:[=≈→⇒]|=>|->|\b(?:equals?|gives?|makes?|leaves?|yields?|is|are|was|be|get|ist|sind|ergibt|macht"
-    r"|est|sont|fait|reste|es|son|quedan|è|sono|restano|is|zijn|é|são|cost|costs?|kostet|beträgt|to"
-    r"|pay|need|needs|has|have|had|there are|left with|of))\s*"
-    r"(?:about|approximately|roughly|around|exactly|only|just|etwa|rund|environ|unos|circa|ongeveer"
+    r"(?:[=≈→⇒]|=>|->|\b(?:equals?|gives?|makes?|leaves?|yields?|is|are|was|be|get|ist|sind"
+    r"|ergibt|macht|est|sont|fait|reste|es|son|quedan|è|sono|restano|is|zijn|é|são|cost|costs?"
+    r"|kostet|beträgt|to|pay|need|needs|has|have|had|there are|left with|of))\s*(?:about"
+    r"|approximately|roughly|around|exactly|only|just|etwa|rund|environ|unos|circa|ongeveer"
     r"|cerca de)?\s*[$€£¥(\[]*\Z",
     re.IGNORECASE,
 )
@@ -177,8 +174,8 @@ _AFTER_OPERATOR = late_regex(
     r"(?:[+×*÷/^·]|[\d)]\s[-−x]|\b(?:times|plus|minus|by|mal))\s?\(?[$€£]?\Z"
 )
 _RANGE = late_regex(
-    r"\s?(?:[-–—]|to|bis|à|or|oder|ou|o)\s(?:[a-z] = )?[$€£-]?\d|[-–—][$€£]?\d"
-    r"|\s(?:and|und|et|y|e|en) [a-z] = "
+    r"\s?(?:[-–—]|to|bis|à|or|oder|ou|o)\s(?:[a-z] = )?[$€£-]?\d|[-–—][$€£]?\d|\s(?:and|und|et|y"
+    r"|e|en) [a-z] = "
 )
 _FIRST = late_regex(r"\s?([%€$£¥°]|[^\W\d_]+(?:/[^\W\d_]+)?)(?:\s([^\W\d_]+))?(?:\s([^\W\d_]+))?")
 

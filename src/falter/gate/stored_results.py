@@ -1,0 +1,181 @@
+"""A gate over results that another tool made: nothing is sent, and there is one look."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from falter import __version__
+from falter.analysis.table import Table
+from falter.engine.analyze import find_baseline, tables_of
+from falter.engine.gate_settings import GateSpec
+from falter.gate.decision import decide, schedule
+from falter.gate.requirements import Floats, measured_criteria, requirements
+from falter.gate.result import GateResult, ItemCost
+from falter.readers.results import read_sides
+from falter.readers.tables import ColumnMap
+from falter.records.errors import UsageError
+from falter.records.ids import digest
+from falter.records.types import BASELINE, Recipe
+
+
+def gate_results(
+    spec: GateSpec,
+    path: Path,
+    *,
+    against: Path | None = None,
+    unparsed: Literal["wrong", "excluded"] = "wrong",
+    seed: int = 0,
+    baseline: str | None = None,
+    columns: ColumnMap | None = None,
+    **reading: Any,
+) -> GateResult:
+    """Decide the lines of a gate over the results in a file, or in a folder of them.
+
+    `against` are the results of an earlier version. The other options are those of
+    `analyze_files`; `baseline` is the condition that is the clean prompt.
+    """
+    _check(spec, against)
+    cluster = () if spec.cluster is None else (spec.cluster,)
+    columns = columns or ColumnMap(cluster=cluster)
+    paths = [path] if against is None else [path, against]
+    sides = read_sides([[own] for own in paths], columns, **reading)
+    tables = [
+        _table(tables_of(cells, _clean(cells.condition.names, baseline, cells)), own, spec)
+        for cells, own in zip(sides, paths, strict=True)
+    ]
+    table, looks = tables[0], schedule(1, level=spec.level, fail_level=spec.fail_level)
+    others = {recipe.id: recipe for recipe in tables[-1].recipes}
+    compared = [r for r in table.recipes if r.id in others] if against is not None else []
+    required = requirements(spec, table.recipes, compared=compared)
+    strict = unparsed == "wrong"
+    criteria = measured_criteria(
+        required, table, table.items, strict=strict, other=_other(tables, strict), held=""
+    )
+    results = decide(
+        criteria,
+        looks,
+        1,
+        clusters=table.clusters if spec.cluster is not None else None,
+        fail_above=spec.fail_above,
+        last=True,
+        seed=seed,
+    )
+    panel = table.panel
+    run = digest("gate", [cells.digest for cells in sides], __version__, repr(spec), baseline)
+    return GateResult(
+        lines=results,
+        run=run,
+        store=None,
+        model=panel.model.label,
+        task=panel.task,
+        scorer=panel.scorer,
+        recipes=tuple(recipe.label for recipe in table.recipes if recipe.perturbs),
+        items=len(table.items),
+        available=len(table.items),
+        look=1,
+        looks=1,
+        calls=0,
+        cells=table.planned,
+        failed=int((table.in_plan & (table.outcome >= 4)).sum()),
+        cost=ItemCost(calls=0.0),
+        level=spec.level,
+        fail_level=spec.fail_level,
+        undecided=spec.undecided,
+        signature=f"falter {__version__} gate | {path.name} | {panel.scorer} | unparsed {unparsed} "
+        f"| pass {spec.level:g} | fail {spec.fail_level:g} max-t above {spec.fail_above} | "
+        f"seed {seed}",
+        version=__version__,
+        seed=seed,
+        unparsed=unparsed,
+        created_at=path.stat().st_mtime,
+        against="" if against is None else str(against),
+        notes=tuple(dict.fromkeys([*sides[0].notes, *_unshared(tables, against)])),
+    )
+
+
+def _check(spec: GateSpec, against: Path | None) -> None:
+    if spec.max_regression is not None and against is None:
+        others = (spec.max_drop, spec.min_score, spec.max_unread)
+        if all(margin is None for margin in others):
+            raise UsageError(
+                "max_regression needs earlier results to compare with",
+                hint="give them: --against before.json",
+            )
+    if against is not None and spec.max_regression is None:
+        raise UsageError(
+            "--against compares by max_regression, which the gate does not set",
+            hint="add 'max_regression: 2' to 'gate:'",
+        )
+
+
+def _clean(names: Sequence[str], baseline: str | None, cells: Any) -> str | None:
+    """The condition that is the clean prompt: the only one, the one named, or `baseline`."""
+    if len(names) == 1 and baseline is None:
+        return names[0]
+    found = find_baseline(cells, baseline)
+    if found is None:
+        raise UsageError(
+            f"The results have several conditions, and none is known to be the plain prompt: "
+            f"{', '.join(names[:10])}",
+            hint=f"name it: --baseline '{names[0]}'",
+        )
+    return found
+
+
+def _table(tables: Sequence[Table], path: Path, spec: GateSpec) -> Table:
+    if len(tables) != 1:
+        names = ", ".join(f"{t.panel.model.label} on {t.panel.task}" for t in tables[:6])
+        raise UsageError(
+            f"A gate is about one model on one task, and {path} has {len(tables)}: {names}",
+            hint="choose with --model and --task, or gate each file by itself",
+        )
+    (table,) = tables
+    if spec.max_drop is not None and not table.columns:
+        raise UsageError(
+            f"max_drop needs a condition beside the clean prompt, and {path} has none",
+            hint="leave max_drop out; min_score and max_regression need the clean prompt only",
+        )
+    return table
+
+
+def _other(tables: Sequence[Table], strict: bool) -> Mapping[str, Floats]:
+    """The scores of the earlier results on the items of the later ones, by recipe."""
+    if len(tables) < 2:
+        return {}
+    later, earlier = tables
+    rows = {key: n for n, key in enumerate(earlier.items)}
+    if not any(key in rows for key in later.items):
+        raise UsageError(
+            "The two results have no item in common, and a regression is decided item by item",
+            hint="name the column of keys with --item; 'falter compare' compares them unpaired",
+        )
+    scores = earlier.matrix(strict=strict)
+    return {
+        recipe.id: np.array(
+            [scores[rows[key], n] if key in rows else math.nan for key in later.items]
+        )
+        for n, recipe in enumerate(earlier.recipes)
+    }
+
+
+def _unshared(tables: Sequence[Table], against: Path | None) -> list[str]:
+    if against is None:
+        return []
+    later, earlier = (set(table.items) for table in tables)
+    left, gone = len(later - earlier), len(earlier - later)
+    recipes = {r.id for r in tables[1].recipes} | {BASELINE.id}
+    lacking: list[Recipe] = [r for r in tables[0].recipes if r.id not in recipes]
+    notes = []
+    if left:
+        notes.append(f"{left:,} items are not in {against}: not compared with it.")
+    if gone:
+        notes.append(f"{gone:,} items of {against} are not in these results.")
+    if lacking:
+        names = ", ".join(recipe.label for recipe in lacking)
+        notes.append(f"{against} has no {names}: not compared with it.")
+    return notes
