@@ -90,7 +90,10 @@ def test_a_run_sends_turns_tools_calls_and_results_and_reads_native_calls(tmp_pa
     async def run() -> tuple[falter.Result, LocalServer]:
         async with LocalServer(served) as server:
             model = {"name": "openai:m", "base_url": server.base_url, "api_key_env": None}
-            settings = {"models": model, "recipes": ["tools", "controls", "persona"]}
+            settings: dict[str, Any] = {
+                "models": model,
+                "recipes": ["tools", "controls", "persona"],
+            }
             result = await asyncio.to_thread(
                 falter.run,
                 data={"rows": data, "target": "target"},

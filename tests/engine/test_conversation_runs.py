@@ -15,8 +15,9 @@ from routers import ROUTERS, deaf_to_not, exact, rows
 
 
 def keeping(panel: Any) -> KeepsAndReads:
-    assert panel.keeping is not None
-    return panel.keeping
+    found = panel.keeping
+    assert isinstance(found, KeepsAndReads)
+    return found
 
 
 def noticed(panel: Any, label: str) -> float | None:
@@ -124,7 +125,7 @@ def test_a_word_needs_intervals_that_are_clear_of_the_lines() -> None:
     unasked = keeps_and_reads({"a": np.ones(60)}, {}, np.zeros(60), None)
     assert (unasked.word, unasked.reads) == ("not asked", None)
     undecided = keeps_and_reads(
-        {"a": np.arange(60) > 1}, {"b": np.arange(60) > 1}, np.zeros(60), None
+        {"a": 1.0 * (np.arange(60) > 1)}, {"b": 1.0 * (np.arange(60) > 1)}, np.zeros(60), None
     )
     assert undecided.word == "undecided" and undecided.needed is not None
     assert 60 < undecided.needed < 400

@@ -17,7 +17,7 @@ SAME = "same_"
 
 def same_scorers(experiment: Experiment, task: Task) -> tuple[str, ...]:
     """The scorer that the setting `same` names for a task; none where it is not set."""
-    kind = experiment.same
+    kind: str | None = experiment.same
     if kind is None:
         return ()
     if kind == "auto":

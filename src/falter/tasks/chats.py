@@ -174,7 +174,8 @@ def _row_items(
     turns = list(_turns(row.get(column), column, where))
     tools = _tools(row.get("tools"), where)
     _check_links(turns, tools, where)
-    has_target = spec.target is not None and row.get(spec.target) is not None
+    right = None if spec.target is None else row.get(spec.target)
+    has_target = right is not None
     if spec.target is not None and not has_target:
         raise where.error(f"has no target '{spec.target}'", "fill or drop the row")
     ends = turns[-1]["role"] == "assistant"
@@ -196,7 +197,7 @@ def _row_items(
         cuts = asked or cuts
     for cut in cuts:
         answer = turns[cut] if cut < len(turns) else None
-        target = _target(row[spec.target], tools, where) if has_target else None
+        target = _target(right, tools, where) if has_target else None
         if answer is not None and not same:
             target = _target_of_turn(answer)
         fields = {MESSAGES: json_line(turns[:cut])}
@@ -473,7 +474,7 @@ def _contrast_fields(
 ) -> dict[str, str]:
     """The user's own versions of other meaning: a last turn to `say`, or other `messages`."""
     value = _from_json(row.get("contrast"))
-    versions = []
+    versions: list[dict[str, Any]] = []
     for one in value if isinstance(value, list) else [value] if value else []:
         version = {"say": one} if isinstance(one, str) else one
         if not isinstance(version, dict) or not {"say", MESSAGES} & version.keys():
@@ -481,7 +482,7 @@ def _contrast_fields(
         if MESSAGES in version:
             others = list(_turns(version[MESSAGES], f"contrast.{MESSAGES}", where))
             _check_links(others, tools, where)
-            said = {MESSAGES: others}
+            said: dict[str, Any] = {MESSAGES: others}
         else:
             said = {"say": _text(version["say"], where)}
         target = version.get("target")
