@@ -34,7 +34,7 @@ def resolve_step(name: str, params: Mapping[str, Any] | None = None) -> Step:
     kind: SectionKind = next(iter(full.get("scope", ())), "input")
     probe = Prompt(sections=(Section(name="probe", kind=kind, text="probe"),))
     perturbation.applies(probe, **full)
-    effect = getattr(perturbation, "effect", "keep")  # one of the user's own may not say
+    effect: Effect = getattr(perturbation, "effect", "keep")  # one of the user's own may not say
     return Step(
         name=name, version=perturbation.version, params=full, reasons=perturbation.reasons,
         effect=effect,
