@@ -87,7 +87,8 @@ def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
     Source: Benjamini and Hochberg (1995).
     """
     known = sorted(p for p in p_values if p is not None)
-    adjusted, least = {}, 1.0
+    adjusted: dict[float, float] = {}
+    least = 1.0
     for rank in range(len(known), 0, -1):
         least = min(least, known[rank - 1] * len(known) / rank)
         adjusted.setdefault(known[rank - 1], least)
