@@ -386,8 +386,8 @@ def null_rows(pool: ProcessPoolExecutor, studies: int) -> int:
         failed += not passed
         print(f"  {panels:2} panels: {100 * share:.1f} %{'' if passed else '  FAIL'}", flush=True)
     seeds = np.random.SeedSequence([12]).spawn(studies)
-    with_loss = list(pool.map(partial(panels_shown, 12, 200, 0.1), seeds, chunksize=5))
-    first, own = (100 * float(np.mean([shown[k][0] for shown in with_loss])) for k in (0, 1))
+    losing = list(pool.map(partial(panels_shown, 12, 200, 0.1), seeds, chunksize=5))
+    first, own = (100 * float(np.mean([shown[k][0] for shown in losing])) for k in (0, 1))
     print(f"  A loss of 10 points at 200 items in one of 12 panels ({studies} studies):")
     print(
         f"  the first sentence names it in {first:.0f} %, the second line counts it in {own:.0f} %"
