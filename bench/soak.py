@@ -268,7 +268,8 @@ def wrong_answers(path: Path) -> tuple[int, int, int]:
             whole, _ = read_prompt(prompt, whole=True)
             content = "".join(section.text for section in whole.sections)
             sent = {
-                "model": "mock", "messages": [{"role": "user", "content": content}],
+                "model": "mock", "stream": False,
+                "messages": [{"role": "user", "content": content}],
                 "temperature": 0.0, "max_tokens": MAX_TOKENS,
             }  # fmt: skip
             expected = body_hash(orjson.dumps(sent))

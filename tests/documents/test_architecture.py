@@ -326,6 +326,7 @@ NAMED: dict[str, set[str]] = {
     "perturbations/recipes.py": {"brittlebench"},
     "perturbations/tool*.py": {"function", "functions"},
     "records/chats.py": {"function"},
+    "report/forms/data.py": {"simulated"},
     "scorers/reading/calls.py": {"function"},
     "tasks/chats.py": {"contrast", "function"},
     "protocols/enterprise/scores.py": {"rougeL"},
