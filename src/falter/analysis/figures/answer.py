@@ -243,7 +243,9 @@ def _how_sure(panel: PanelResult, level: float) -> str:
         bounds = [b for r in shown for b in (r.least, r.most) if b is not None]
         if bounds:
             low, high = size_at_least(min(map(abs, bounds))), size_at_most(max(map(abs, bounds)))
-            one = f"the {name}" if len(shown) == 1 else f"every {name}"
+            one = (
+                f"the {name} under {names_of(shown, panel)}" if len(shown) == 1 else f"every {name}"
+            )
             reach.append(sentence("answer.between", change=one, low=low, high=high))
     average = " and their average" if len(panel.recipes) > 1 else ""
     return sentence(
