@@ -85,7 +85,10 @@ def test_plan_run_report(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> No
     run_id = lines[0].split()[0]
     with reading_once(monkeypatch):
         code, out, _ = falter_cli(capsys, "report", run_id, "--json")
-        assert json.loads(out)["models"] == ["simulated:a", "simulated:b"]
+        assert [model["name"] for model in json.loads(out)["models"]] == [
+            "simulated:a",
+            "simulated:b",
+        ]
         code, out, _ = falter_cli(capsys, "report", run_id, "--figure", "drops-1", "--csv")
         assert code == 0
         assert {row["figure"] for row in csv.DictReader(io.StringIO(out))} == {"drops-1"}

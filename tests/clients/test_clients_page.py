@@ -69,7 +69,7 @@ def acme(asked: Asked) -> Reply:
 
 
 def run_at(server: LocalServer, store: Path, name: str, **model: Any) -> Any:
-    spec = {"name": name, "base_url": server.base_url, **model}
+    spec = {"name": name, "base_url": server.base_url, "api_key_env": "ACME_API_KEY", **model}
     return falter.run(task="basics", models=[spec], store=store, **SPARE)
 
 

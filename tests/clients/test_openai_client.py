@@ -187,7 +187,9 @@ def test_chat_sends_what_was_asked() -> None:
 def test_unset_stop_and_seed_are_left_out() -> None:
     """Stop and seed are sent only when they are set."""
     _, server = ask()
-    assert set(server.bodies[0]) == {"model", "messages", "temperature", "max_tokens"}
+    assert set(server.bodies[0]) == {
+        "model", "messages", "temperature", "max_tokens", "stream",
+    }  # fmt: skip
 
 
 def test_a_plain_prompt_becomes_one_user_turn_in_chat() -> None:

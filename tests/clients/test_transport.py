@@ -79,7 +79,7 @@ def test_a_key_travels_in_the_providers_own_header(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PARROT_KEY", KEY)
     response, server = served(
         ask,
-        key_variable="PARROT_KEY",
+        settings={"api_key_env": "PARROT_KEY"},
         key_header="x-api-key: {key}",
         headers={"parrot-version": "2025-06-01"},
     )
@@ -104,7 +104,10 @@ def test_a_model_may_be_part_of_the_path() -> None:
 def test_a_key_is_masked_whatever_its_header(monkeypatch: pytest.MonkeyPatch) -> None:
     """In answers and in the messages of errors."""
     monkeypatch.setenv("PARROT_KEY", KEY)
-    parrot: dict[str, Any] = {"key_variable": "PARROT_KEY", "key_header": "x-api-key: {key}"}
+    parrot: dict[str, Any] = {
+        "settings": {"api_key_env": "PARROT_KEY"},
+        "key_header": "x-api-key: {key}",
+    }
 
     def leak(asked: Asked) -> Reply:
         return 200, {"said": asked.headers["x-api-key"]}
@@ -125,7 +128,8 @@ def test_a_key_is_masked_whatever_its_header(monkeypatch: pytest.MonkeyPatch) ->
         (None, None, True, True),
         ("https://mirror.example/v1", None, False, False),
         ("https://mirror.example/v1", "PARROT_KEY", True, True),
-        ("http://localhost:1/v1", None, True, False),
+        ("http://localhost:1/v1", None, False, False),
+        ("http://localhost:1/v1", "PARROT_KEY", True, True),
     ],
 )
 def test_whose_key_it_is(
@@ -135,7 +139,7 @@ def test_whose_key_it_is(
     needed: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The provider's own host and this machine get it; others only where it is named for them."""
+    """The provider's own host gets it; others, this machine too, only where it is named for them."""
 
     def transport() -> Transport:
         settings = ClientSettings(name="polly", base_url=base_url, api_key_env=variable)

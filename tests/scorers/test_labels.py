@@ -10,6 +10,7 @@ import pytest
 
 import falter
 from falter.engine.config import read_experiment
+from falter.engine.execution import PanelCost
 from falter.engine.plans import panel_row, panel_text
 from falter.engine.resolving import resolve
 from falter.engine.scoring import run_scorers
@@ -86,7 +87,7 @@ def test_a_plan_says_which_scorer_and_why(tmp_path: Path) -> None:
     (chosen,) = resolve(read_experiment(settings(tmp_path))).panels
     (asked,) = resolve(read_experiment(settings(tmp_path, scorer="exact"))).panels
     assert chosen.panel.scorer == "label"
-    text = panel_text(panel_row(chosen, COST, None))
+    text = panel_text(panel_row(PanelCost(panel=chosen, cost=COST, items=6), None))
     assert "  scorer label: 3 different targets, which repeat: one label of a closed set\n" in text
     assert asked.because == "as you asked"
 

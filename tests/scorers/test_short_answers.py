@@ -105,7 +105,8 @@ TEXT_SCORERS = [
     for scorer in [scorers.get(name)]
     if isinstance(scorer, TextScorer) and not scorer.needs_choices
 ]
-NOT_READ = ("complete_parts", "similarity", "unit_tests")  # a form, an encoder, a program
+# A form, an encoder, a program; no call at all is an answer, and may be the right one.
+NOT_READ = ("complete_parts", "similarity", "unit_tests", "tool_call", "tool_name")
 TARGETS = {"numeric": "7", "last_number": "7", "fields": '{"a": 1}', "entities": '{"a": "b"}',
            "filled_slots": "a: b"}  # fmt: skip
 

@@ -27,6 +27,7 @@ from falter.clients.connection import (
     JSON,
     Connection,
     Reply,
+    is_loopback,
     normal_url,
     read_key,
 )
@@ -152,7 +153,9 @@ class Transport:
         named = settings.api_key_env is not None
         wanted = self._variable is not None and (named or self.is_home)
         self._key = read_key(self._variable) if wanted and self._variable else None
-        self._key_missing = self._key is None and wanted
+        # A server of the provider's own that runs on this machine may take none.
+        local = is_loopback(home.host or "")
+        self._key_missing = self._key is None and wanted and (named or not local)
         name, _, value = key_header.partition(": ")
         given = {h: read_key(v, spaces=True) for h, v in (settings.headers or {}).items()}
         self._unset = [v for h, v in (settings.headers or {}).items() if given[h] is None]
@@ -356,7 +359,7 @@ class Transport:
         except TooLargeJson as error:
             return Outcome(what=UNUSABLE, message=str(error), final=True)
         except ValueError as error:
-            return Outcome(what="unusable answer", message=f"not JSON: {error}")
+            return Outcome(what=UNUSABLE, message=f"not JSON: {error}")
 
     def _read(self, reply: Reply | Outcome, read: Read) -> Answer | Outcome:
         """The answer in a reply, or how the attempt failed."""

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterat
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, Self, TypeVar
 
 from falter.engine.batch_sending import run_batches
@@ -101,16 +101,20 @@ def _panel_cost(
     items = p.items
     if not exact and cells > SAMPLED_CELLS:
         items = pick(items, SAMPLED_ITEMS, run.seed + SAMPLING)
+    ends = [0, len(items)]
+    if not exact and len(items) >= SAMPLED_ITEMS:
+        ends = [n * len(items) // SAMPLED_PARTS for n in range(SAMPLED_PARTS + 1)]
     parts = [
         estimate_cost(
-            replace(p, items=items[n::SAMPLED_PARTS]).requests(run.draws, run.repeats),
+            replace(p, items=items[first:end]).requests(run.draws, run.repeats),
             p.target, missing, counted,
         )
-        for n in range(SAMPLED_PARTS)
+        for first, end in pairwise(ends)
     ]  # fmt: skip
     seen = reduce(Cost.plus, parts)
     tokens = [part.prompt_tokens for part in parts]
-    error = 1.96 * statistics.stdev(tokens) * SAMPLED_PARTS**0.5 / max(1, sum(tokens))
+    spread = statistics.stdev(tokens) * len(parts) ** 0.5 if len(parts) > 1 else 0.0
+    error = 1.96 * spread / max(1, sum(tokens))
     cost = seen if seen.cells == cells else replace(seen.times(cells / seen.cells), cells=cells)
     return PanelCost(panel=p, cost=cost, items=len(items), error=error)
 
