@@ -18,7 +18,6 @@ import argparse
 import json
 import random
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -89,7 +88,7 @@ def until_address(command: Sequence[str], folder: Path, own: bool) -> Taken:
         assert process.stdout is not None
         line = process.stdout.readline()
         seconds = time.perf_counter() - started
-        process.send_signal(signal.SIGINT)
+        process.terminate()
         process.wait(60)
     if b"http://" not in line:
         raise SystemExit(f"view printed no address: {(folder / 'view.err').read_text()[-500:]}")

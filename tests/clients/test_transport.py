@@ -139,7 +139,7 @@ def test_whose_key_it_is(
     needed: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The provider's own host gets it; others, this machine too, only where it is named for them."""
+    """The provider's own host gets it; any other, this machine too, only where it is named."""
 
     def transport() -> Transport:
         settings = ClientSettings(name="polly", base_url=base_url, api_key_env=variable)

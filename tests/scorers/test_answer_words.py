@@ -160,8 +160,8 @@ def test_some_lose_and_some_gain() -> None:
         "of 3 recipes, beyond chance: inserted spaces."
     )
     assert limits.endswith(
-        "the loss under typos lies between 11 and 32 points and the gain under inserted spaces lies "
-        "between 1.1 and 5.1 points."
+        "the loss under typos lies between 11 and 32 points and the gain under inserted spaces "
+        "lies between 1.1 and 5.1 points."
     )
 
 

@@ -94,15 +94,15 @@ async def _serve(
     source = asyncio.create_task(asyncio.to_thread(read))
     try:
         async with served(source, kept, port=port) as page:
-            click.echo(page.address)
-            click.echo("Ctrl-C ends it. Whoever has this address can read the answers.", err=True)
-            if opens:
-                await asyncio.to_thread(webbrowser.open, page.address)
             stopped = asyncio.Event()
             loop = asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):
                 with contextlib.suppress(NotImplementedError):  # Windows
                     loop.add_signal_handler(number, stopped.set)
+            click.echo(page.address)
+            click.echo("Ctrl-C ends it. Whoever has this address can read the answers.", err=True)
+            if opens:
+                await asyncio.to_thread(webbrowser.open, page.address)
             with await source:
                 await stopped.wait()
     except OSError as error:
