@@ -429,7 +429,8 @@ def source_name(path: str) -> str:
 def holds_chats(path: str) -> bool:
     """Return True if a file can be read and its rows are conversations."""
     try:
-        return chat_column(rows_at(path)) is not None
+        rows = rows_at(path) if in_memory(path) else sampled_rows(path, 1)[0]
+        return chat_column(rows) is not None
     except FalterError:
         return False
 
