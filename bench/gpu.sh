@@ -98,7 +98,7 @@ part harness "$PYTHON" "$here/gpu.py" harness --backend "$backend" --args "$harn
   --items "$items" --out "$folder/harness.jsonl"
 compare speed engine harness
 
-part planning "$PYTHON" "$here/growth.py" --cells "$cells" --only plan
+part planning "$PYTHON" "$here/waiting.py" --rows $((cells / 13)) --large $((cells / 13)) --only plan
 part summary "$PYTHON" "$here/gpu.py" summary "$folder"
 echo "$summary holds the whole of it; $failures parts failed"
 [ "$failures" = 0 ]

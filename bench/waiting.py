@@ -15,6 +15,7 @@ which is said.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import random
 import shutil
@@ -66,6 +67,7 @@ def steps(folder: Path, model: str = "simulated") -> list[tuple[str, list[str]]]
     page, scores = str(folder / "report.html"), str(folder / "scores.csv")
     return [
         ("plan", ["plan", *options]),
+        ("plan --exact", ["plan", "--exact", *options]),
         ("run --limit 20", ["run", *options, "--limit", "20"]),
         ("run", ["run", *options]),
         ("run, all stored", ["run", *options]),
@@ -99,7 +101,7 @@ class Table:
     """Measures each step with this version and, where given, the one before, and prints a line."""
 
     def __init__(self, before: str | None, until: float, only: str) -> None:
-        self.programs = [FALTER, *([(before,)] if before else [])]
+        self.programs = [FALTER, *([(str(Path(before).resolve()),)] if before else [])]
         self.until, self.only = until, only
         print(f"{'':<34}{'cells':>10}{'seconds':>9}{'cpu s':>8}{'µs a cell':>11}{'MB':>7}"
               + (f"{'before: cpu s':>15}{'ratio':>7}" if before else ""))  # fmt: skip
@@ -112,18 +114,20 @@ class Table:
         if len(self.programs) > 1:
             folders.append(Path(shutil.copytree(folder, f"{folder}-before")))
         for name, command in todo:
-            # What other steps need is run, though only some are shown.
-            if not name.startswith(("run", self.only)) or time.monotonic() > self.until:
+            # What reports need is run, though only some steps are shown.
+            needed = name.startswith("run") and not self.only.startswith("plan")
+            if not (needed or name.startswith(self.only)) or time.monotonic() > self.until:
                 print(f"{label + ', ' + name:<34} left out", flush=True)
                 continue
             taken = []
             for program, place in zip(self.programs, folders, strict=True):
                 words = [word.replace(str(folder), str(place)) for word in command]
                 own = program is FALTER
-                if name == "view":
-                    taken.append(until_address([*program, *words], place, own))
-                else:
-                    taken.append(measured([*program, *words], place, own=own))
+                with contextlib.chdir(place):  # where `function:` looks for its module
+                    if name == "view":
+                        taken.append(until_address([*program, *words], place, own))
+                    else:
+                        taken.append(measured([*program, *words], place, own=own))
             self._line(f"{label}, {name}", cells, taken)
         for place in folders:
             shutil.rmtree(place)
@@ -160,16 +164,18 @@ def main() -> None:
         large = base / "large"
         large.mkdir()
         write_data(large, args.large)
-        table.steps(f"{args.large:,} rows", large, args.large * CONDITIONS, steps(large)[:2])
+        table.steps(
+            f"{args.large:,} rows", large, args.large * CONDITIONS,
+            [step for step in steps(large) if step[0] in ("plan", "run --limit 20")],
+        )  # fmt: skip
         for label, rows, words, model in (
             ("200 words", 1_000, 200, "simulated"),
-            ("long replies", 770, 30, "function:long.py:reply"),
+            ("long replies", 770, 30, "function:long:reply"),
         ):
             folder = base / model.partition(":")[0]
             folder.mkdir()
             write_data(folder, rows, words)
-            model = model.replace("long.py", str(folder / "long.py"))
-            table.steps(label, folder, rows * CONDITIONS, steps(folder, model)[:7])
+            table.steps(label, folder, rows * CONDITIONS, steps(folder, model)[:8])
 
 
 if __name__ == "__main__":
