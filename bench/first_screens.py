@@ -149,7 +149,7 @@ def random_study(seed: int) -> Analysis:
 
 
 def told_otherwise(study: Study) -> list[str]:
-    """What a form of a study leaves out, or says in another way than the figures do."""
+    """Return the differences between one form of a study and its figures."""
     lines = study.figures[0].text
     printed = io.StringIO()
     terminal(study, Console(file=printed, width=150))

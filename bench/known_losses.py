@@ -145,7 +145,7 @@ def served(tickets: Tickets) -> Iterator[str]:
 
 
 def study(losses: Losses, items: int, seed: int) -> tuple[dict[str, bool], tuple[str, ...]]:
-    """Which parts cover after one `falter run`, and the lines that the report begins with."""
+    """Return the parts that cover after one `falter run`, and the first lines of its report."""
     tickets = Tickets(losses, items, seed)
     with tempfile.TemporaryDirectory() as name, served(tickets) as url:
         folder = Path(name)

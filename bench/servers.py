@@ -1,4 +1,4 @@
-"""What three servers are asked, and what each way of asking comes to.
+"""Three real servers, each asked in every way: runs, or is refused before a paid request.
 
 python bench/servers.py llama --python VENV/bin/python           # xllamacpp
 python bench/servers.py transformers --python VENV/bin/python    # transformers[serving], torch
@@ -127,7 +127,7 @@ async def scripted(request: web.Request) -> web.Response:
 
 
 def reply_to(path: str, body: dict[str, Any]) -> dict[str, Any]:
-    """What it answers."""
+    """Answer like the upstream of the proxy."""
     usage = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
     base = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "usage": usage}
     if path.endswith("/chat/completions"):
@@ -184,7 +184,7 @@ class Relay:
 
 
 def come_to(settings: dict[str, Any], folder: Path) -> str:
-    """What a run comes to, in a few words."""
+    """Return the outcome of a run in a few words."""
     try:
         result = falter.run(settings, store=folder / "falter.db")
     except FalterError as error:

@@ -1,4 +1,4 @@
-"""What a user waits for, as data grow. One command, one table:
+"""Time until each command is done, as data grow. One command, one table:
 
     python bench/waiting.py [--rows 1000 20000] [--minutes 20] [--before FALTER] [--only report]
 
@@ -62,7 +62,7 @@ def experiment(folder: Path, model: str) -> list[str]:
 
 
 def steps(folder: Path, model: str = "simulated") -> list[tuple[str, list[str]]]:
-    """What a user does with one set of data, in order."""
+    """Return the commands that a user gives for one set of data, in order."""
     options, store = experiment(folder, model), ["--store", str(folder / "falter.db")]
     page, scores = str(folder / "report.html"), str(folder / "scores.csv")
     return [

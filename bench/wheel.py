@@ -39,7 +39,7 @@ def contents(wheel: Path) -> Counter[str]:
 
 
 def tried(python: str, wheel: Path, folder: Path) -> dict[str, str]:
-    """What each command came to; `ok`, or the last line that it said."""
+    """Return the outcome of each command: `ok`, or its last line."""
     home = folder / "venv"
     subprocess.run([python, "-m", "venv", str(home)], check=True)
     pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]

@@ -17,6 +17,7 @@ from falter.clients.settings import ClientSettings
 from falter.engine import outages
 from falter.engine.sending import ModelQueue, Progress, run_queues
 from falter.records.errors import PreflightError, RunStopped
+from falter.records.types import Request
 from falter.store.store import Store
 from faulty_server import FaultyServer, _send
 from samples import requests
@@ -105,24 +106,30 @@ class Misfit(FaultyServer):
         return await _send(out, 200, {"choices": []})
 
 
+async def asked_of(
+    server: FaultyServer, planned: list[Request], store: Store, *, concurrency: int, **settings: Any
+) -> Progress:
+    """Send the requests to a server that is up, and return how far they came."""
+    client = connect(ClientSettings(name="mock", base_url=server.base_url, **settings))
+    planned = [replace(r, model=client.model) for r in planned]
+    progress = Progress(label="mock", total=len(planned))
+    queue = ModelQueue(requests=planned, client=client, concurrency=concurrency, progress=progress)
+    try:
+        await run_queues([queue], store)
+    finally:
+        await client.close()
+    return progress
+
+
 def test_a_server_that_always_answers_otherwise_is_no_outage(store: Store) -> None:
     """Its replies fail, and the run does not wait for it to come back."""
 
     async def main() -> Progress:
-        planned = list(requests(10))
         async with Misfit() as server:
-            settings = ClientSettings(
-                name="mock", base_url=server.base_url, max_attempts=2, max_wait=0.01
+            planned = list(requests(10))
+            return await asked_of(
+                server, planned, store, concurrency=24, max_attempts=2, max_wait=0.01
             )
-            client = connect(settings)
-            planned = [replace(r, model=client.model) for r in planned]
-            progress = Progress(label="mock", total=len(planned))
-            queue = ModelQueue(requests=planned, client=client, concurrency=24, progress=progress)
-            try:
-                await run_queues([queue], store)
-            finally:
-                await client.close()
-        return progress
 
     progress = asyncio.run(main())
     assert progress.failed == 20 and "unusable answer" in (progress.last_failure or "")
@@ -149,18 +156,10 @@ def test_a_busy_server_is_not_dead(store: Store) -> None:
 
     async def main() -> Progress:
         async with Busy() as server:
-            settings = ClientSettings(
-                name="mock", base_url=server.base_url, max_attempts=999, max_wait=0.05
+            planned = list(requests(24))
+            return await asked_of(
+                server, planned, store, concurrency=48, max_attempts=999, max_wait=0.05
             )
-            client = connect(settings)
-            planned = [replace(r, model=client.model) for r in requests(24)]
-            progress = Progress(label="mock", total=len(planned))
-            queue = ModelQueue(requests=planned, client=client, concurrency=48, progress=progress)
-            try:
-                await run_queues([queue], store)
-            finally:
-                await client.close()
-            return progress
 
     progress = asyncio.run(main())
     assert (progress.failed, progress.landed) == (0, 48)

@@ -205,7 +205,7 @@ class _Panel:
         return map_estimates(result, _withheld) if self.counts.mostly_failed else result
 
     def _quantile(self, recipes: Sequence[RecipeResult]) -> Estimate | None:
-        """What nine of ten prompts cost at most, where there are enough to bound it above."""
+        """Return the cost that nine of ten prompts stay below, if it has an upper bound."""
         found = drop_quantile([recipe.drop.value for recipe in recipes], level=self.level)
         return None if found.high is None else self.sign(found)
 

@@ -12,7 +12,7 @@ from falter.tasks.chats import Chat
 from falter.tasks.task import Task
 
 SAME = "same_"
-"""What the names of scorers begin with that compare with the answer to the clean prompt."""
+"""The prefix of the names of scorers that compare with the answer to the clean prompt."""
 
 
 def same_scorers(experiment: Experiment, task: Task) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ SAMPLING = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelCost:
-    """What is still to be asked for a panel: counted, or estimated from some of its items.
+    """The missing requests of a panel and their cost, counted or estimated from some items.
 
     `items` are those that were looked at. `error` is the relative 95 % error of the tokens.
     """

@@ -91,7 +91,7 @@ def _cells(row: Mapping[str, Any]) -> str:
 
 
 def _estimated(row: Mapping[str, Any]) -> str:
-    """How many items the counts and tokens come from, where these are not all."""
+    """Return a line on the sample that counts and tokens come from; empty if all were counted."""
     if row["estimated_from"] is None:
         return ""
     return (
@@ -437,7 +437,7 @@ def _planned(
 
 
 def _of_all(panel: PanelPlan, resolved: Resolved, described: Described) -> float:
-    """How many times its items a panel would really ask, where some stand for more of them."""
+    """Return the number of items that each item of the panel stands for."""
     times = described.times(task_of(resolved.run, panel.panel.task))
     limit = resolved.experiment.limit
     return times if limit is None else max(1.0, min(times, limit / max(1, len(panel.items))))

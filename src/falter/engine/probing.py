@@ -72,7 +72,7 @@ def _one_an_item(requests: Iterable[Request]) -> Iterator[Request]:
 
 
 def _misfit(request: Request, response: Response) -> str | None:
-    """Why the server cannot be used; None where it can, or where a reply tells nothing."""
+    """Return the reason to refuse the server; None if it fits, or if the reply tells nothing."""
     if response.failure is not None:
         wanted = "log-probabilities" if request.scores else "held answers"
         return f"failed when it was first asked for {wanted}: {response.failure}"

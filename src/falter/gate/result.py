@@ -202,7 +202,7 @@ _WORDS = {
 
 
 def _lost(line: CriterionResult) -> str:
-    """What was lost, how much, and the limit."""
+    """Return one line: the loss, its interval and the limit."""
     margin, value = n.decimal(100 * line.margin), line.value
     is_score = line.kind == "score"
     needed = f"it must be above {margin} %" if is_score else f"the limit is {margin} points"

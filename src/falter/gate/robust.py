@@ -36,7 +36,7 @@ CASE = "case"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What the function under test gets: the text of one prompt, as asked or as changed.
+    """One prompt for the function under test, as asked or as changed.
 
     Of a conversation `text` is the last turn of the user; `messages` and `tools` are in the form of
     OpenAI's chat API.

@@ -156,7 +156,7 @@ _JOINED = re.compile(r"(?:\band\b|\bthen\b|[,;])\s+(?:then\s+|please\s+)?([a-z]+
 
 
 def _requests(prompt: Prompt) -> list[tuple[int, Span, str]]:
-    """Where the one request of the last turn begins, its end, and its beginning with *not*."""
+    """Return the span of the only request in the last turn, and its beginning with *not*."""
     at = _last(prompt)
     if at is None or prompt.other or target_calls(prompt.target) == []:
         return []

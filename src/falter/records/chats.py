@@ -135,14 +135,14 @@ def openai_tools(tools: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def turn_lines(turn: Mapping[str, Any]) -> list[str]:
-    """What a turn of OpenAI's API says and calls, for people."""
+    """Return the text and calls of a turn of OpenAI's API, for people."""
     made = [call["function"] for call in turn.get("tool_calls", ())]
     said = [] if turn["content"] is None else [str(turn["content"])]
     return [*said, *(f"calls {call['name']} {call['arguments']}" for call in made)]
 
 
 def reply_text(response: Response) -> str:
-    """What a reply says and calls, for people."""
+    """Return the text and calls of a reply, for people."""
     calls = (f"calls {call.name} {call.arguments}" for call in response.calls)
     return "\n".join(filter(None, (response.text, *calls)))
 
@@ -155,7 +155,7 @@ def tool_name(tool: str) -> str:
 # Sections: a turn of a conversation each, and a tool each
 
 DOCUMENTS = "{documents}"
-"""Where the documents of a row stand in one of its turns; no other brace is a placeholder."""
+"""The placeholder for the documents of a row; no other brace in a turn is one."""
 Turn = Mapping[str, Any]
 """A turn as items hold it: `role` and `content`, with `calls` or the `id` of the call answered."""
 

@@ -151,7 +151,7 @@ class ToolCall(TextScorer):
         wanted: Sequence[Mapping[str, Any]],
         defaults: Mapping[str, Mapping[str, Any]],
     ) -> str:
-        """Why the calls are not those expected; empty where they are."""
+        """Return the reason why the calls are not those expected; empty if they are."""
         if not made:
             return NO_CALL if wanted else ""
         if not all(call.offered for call in made):
@@ -171,7 +171,7 @@ class ToolCall(TextScorer):
     def differs(
         self, made: MadeCall, wanted: Mapping[str, Any], defaults: Mapping[str, Any]
     ) -> str:
-        """Why a call is not the one expected; empty where it is."""
+        """Return the reason why a call is not the one expected; empty if it is."""
         if made.name != wanted["name"]:
             return "a call of another tool"
         given, right = {**defaults, **(made.arguments or {})}, {**defaults, **wanted["arguments"]}

@@ -66,7 +66,7 @@ def parts_figures(panel: PanelResult) -> Iterator[Figure]:
 
 
 def _about(panel: PanelResult) -> str:
-    """What the parts are; who read again, and what these parts leave as it was scored."""
+    """Explain the parts, the second reader, and the replies that they leave as scored."""
     again = panel.second_reading
     reading = f"right answers that only {again.reader} finds in them" if again else "no reader"
     scored = "" if again is None or not again.matters else (

@@ -129,7 +129,7 @@ def _in_section(figure: Figure, title: str, place: int) -> Figure:
 
 
 def _keeping(panel: PanelResult) -> tuple[Grid, ...]:
-    """How many answers each harmless change keeps, and how many notice each changed meaning."""
+    """Shares of answers kept under each harmless change, and changed under each control."""
     if panel.keeping is None or not panel.keeping.conditions:
         return ()
     return (
