@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, get_args
 
@@ -86,15 +86,6 @@ class Grid(_Named):
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value, ...], ...]
     labels: int = 1
-
-
-def grid(items: Iterable[T], *columns: tuple[Column, Callable[[T], Value]], **about: Any) -> Grid:
-    """A row for each item: every column comes with the function that gives its cell."""
-    return Grid(
-        columns=tuple(column for column, _ in columns),
-        rows=tuple(tuple(cell(item) for _, cell in columns) for item in items),
-        **about,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
