@@ -31,6 +31,7 @@ from falter.measures.comparison import (
 )
 from falter.measures.drops import accuracy
 from falter.records.types import Estimate, Item, Recipe
+from falter.stats.mean import known_mean
 from falter.stats.rates import rate
 
 Floats = NDArray[np.float64]
@@ -243,7 +244,7 @@ def compare_sides(pairing: Pairing, task: str, settings: Settings) -> SidesCompa
     if not pairing.paired:
         return _compare_unpaired(pairing, scores, task, settings)
     pairs = _pairs(pairing, scores, task, settings)
-    means = {name: _mean(table) for name, table in scores.items()}
+    means = {name: known_mean(table) for name, table in scores.items()}
     spread = np.ptp(np.column_stack(list(means.values())), axis=1)
     ranked = np.argsort(-np.nan_to_num(spread), kind="stable")
     return SidesCompared(
@@ -275,9 +276,7 @@ def _compare_unpaired(
 
     def of(side: str, column: int) -> Floats:
         table = scores[side]
-        return (
-            _mean(table[:, 1:] if table.shape[1] > 1 else table) if column < 0 else table[:, column]
-        )
+        return known_mean(_averaged(table)) if column < 0 else np.asarray(table[:, column])
 
     def difference(later: str, earlier: str, column: int) -> ConditionDifference:
         values = [(of(name, column), clusters[name]) for name in (later, earlier)]
@@ -380,19 +379,11 @@ def _averaged(scores: Floats) -> Floats:
     return scores[:, 1:] if scores.shape[1] > 1 else scores
 
 
-def _mean(scores: Floats) -> Floats:
-    """Each item's mean over its prompts; NaN where it has none."""
-    there = ~np.isnan(scores)
-    counts = there.sum(axis=1)
-    sums = np.where(there, scores, 0.0).sum(axis=1)
-    return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), np.nan))
-
-
 def _side(side: Side, scores: Floats, settings: Settings) -> ComparedSide:
     table = side.table
     panel = panel_of(table, settings)
     over = _averaged(scores)
-    score = accuracy(_mean(over), clusters=table.clusters, level=settings.level)
+    score = accuracy(known_mean(over), clusters=table.clusters, level=settings.level)
     return ComparedSide(
         name=side.name,
         panel=panel
