@@ -436,29 +436,6 @@ class Meaning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Analysis:
-    """All panels of a run, and what takes several of them.
-
-    `meaning` says, on a sample of items, what the recipes did to them. `store` is where falter
-    keeps the run, so that its commands can show the answers; None for results of others.
-    """
-
-    run: str
-    version: str
-    created_at: float
-    seed: int
-    level: float
-    unparsed: Literal["wrong", "excluded"]
-    panels: tuple[PanelResult, ...]
-    meaning: tuple[Meaning, ...] = ()
-    across: Across | None = None
-    store: Path | None = None
-
-
-# What an analysis needs to know besides its tables.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Where the numbers come from and how to analyse them.
 
@@ -505,6 +482,19 @@ class Settings:
     def strict(self) -> bool:
         """Whether unparsed, truncated and refused answers count as wrong."""
         return self.unparsed == "wrong"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis(Settings):
+    """All panels of a run, and what takes several of them.
+
+    `meaning` says, on a sample of items, what the recipes did to them. `store` is where falter
+    keeps the run, so that its commands can show the answers; None for results of others.
+    """
+
+    panels: tuple[PanelResult, ...]
+    meaning: tuple[Meaning, ...] = ()
+    across: Across | None = None
 
 
 def map_estimates(value: T, change: Callable[[Estimate], Estimate]) -> T:
