@@ -200,7 +200,7 @@ def _compared_files(
             prompt=prompt,
             panel=table.panel,
             table=table,
-        )  # fmt: skip
+        )
         for path, name, cells in zip(paths, called, sides, strict=True)
         for prompt, table in _tables(cells, baseline, alone=len(files) == 1, path=path)
     ]
