@@ -75,8 +75,8 @@ class Price:
     @property
     def in_batches(self) -> Price:
         """The price of the same in batches, which keep no beginnings that could be counted on."""
-        halved = {"input": self.input * self.batch, "output": self.output * self.batch}
-        return replace(self, **halved, batch=1.0, cached=None)
+        half = replace(self, input=self.input * self.batch, output=self.output * self.batch)
+        return replace(half, batch=1.0, cached=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
