@@ -290,6 +290,13 @@ class Example:
     everyday: str = ""
 
     @property
+    def sides(self) -> tuple[tuple[str, Side, str], ...]:
+        """`asked` and `changed`, each with its answer and its prompt."""
+        before = "".join(segment.before for segment in self.segments)
+        after = "".join(segment.after for segment in self.segments)
+        return ("asked", self.baseline, before), ("changed", self.perturbed, after)
+
+    @property
     def turned(self) -> Literal["lost", "gained", "same"]:
         """Which way the answer turned; the same where both sides are right, or neither is."""
         if self.baseline.right == self.perturbed.right:

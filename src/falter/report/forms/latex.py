@@ -392,13 +392,9 @@ def _lines(figure: Breakdown) -> Iterator[str]:
 def _examples(figure: Examples) -> Iterator[str]:
     for example in figure.examples:
         lines = [rf"\textbf{{{latex(example.recipe)}}} on item {latex(example.item)}"]
-        for title, side, which in (
-            ("As asked", example.baseline, "before"),
-            ("As changed", example.perturbed, "after"),
-        ):
-            prompt = "".join(getattr(segment, which) for segment in example.segments)
+        for name, side, prompt in example.sides:
             lines.append(
-                rf"{title}: {latex(prompt, 600)} \emph{{{latex(side.word, 60)}}}: "
+                rf"As {name}: {latex(prompt, 600)} \emph{{{latex(side.word, 60)}}}: "
                 rf"{latex(side.answer, 300)}"
             )
         yield r"\par ".join(lines)
