@@ -12,6 +12,7 @@ from falter.analysis.cells import model_names
 from falter.measures.averages import mean_score, micro_average
 from falter.measures.doses import contrast
 from falter.measures.drops import accuracy, accuracy_drop
+from falter.measures.estimates import of_result
 from falter.measures.regression import association
 from falter.protocols.brittlebench.arms import (
     Pairs,
@@ -227,21 +228,13 @@ def _gap(right: Floats, wrong: Floats, units: Sequence[int], level: float) -> Es
     gap = contrast(np.column_stack([right, wrong]), [1.0, -1.0], clusters=units, level=level)
     rated = ~np.isnan(right) | ~np.isnan(wrong)
     clusters = len(np.unique(np.asarray(units)[rated]))
-    return Estimate(
-        measure="quality_gap",
-        value=gap.value,
-        status=gap.status,
+    return of_result(
+        "quality_gap",
+        gap,
         estimand="mean quality of right answers - of wrong answers, items like these",
-        low=gap.interval.low,
-        high=gap.interval.high,
-        level=level,
-        p_value=gap.p_value,
         method=f"{gap.interval.method}; p: t",
         items=clusters,
         conditions=2,
-        excluded=gap.excluded,
-        clusters=gap.clusters,
-        design_effect=gap.design_effect,
     )
 
 

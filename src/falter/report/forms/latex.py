@@ -6,6 +6,7 @@ It needs booktabs, colortbl, graphicx and xcolor, and is plain ASCII whatever th
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -49,26 +50,9 @@ from falter.report.words import (
 # Text from outside made safe for LaTeX, as plain ASCII.
 
 
-_SPECIAL = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
-    "^": r"\textasciicircum{}", "_": r"\_", "%": r"\%", "~": r"\textasciitilde{}",
-    "<": r"$<$", ">": r"$>$", "|": r"$|$", '"': "{''}", "`": r"{\char18}", "'": "{'}",
-    "-": "{-}", ",": "{,}", "?": "{?}", "!": "{!}", "[": "{[}", "]": "{]}", "\xa0": "~",
-    "\u2013": "{--}", "\u2014": "{---}", "\u2212": "$-$", "\u00b1": r"$\pm$", "\u00d7": r"$\times$",
-    "\u00b7": r"$\cdot$", "\u2026": r"\ldots{}", "\u2018": "{`}", "\u2019": "{'}",
-    "\u201c": "{``}", "\u201d": "{''}", "\u2192": r"$\rightarrow$", "\u2190": r"$\leftarrow$",
-    "\u2191": r"$\uparrow$", "\u2193": r"$\downarrow$", "\u2264": r"$\leq$", "\u2265": r"$\geq$",
-    "\u221e": r"$\infty$", "\u23ce": r"$\hookleftarrow$", "\u21e5": r"$\mapsto$",
-    "\u27e8": r"$\langle$", "\u27e9": r"$\rangle$", "\u00df": r"\ss{}", "\u00e6": r"\ae{}",
-    "\u00c6": r"\AE{}", "\u0153": r"\oe{}", "\u0152": r"\OE{}", "\u00f8": r"\o{}",
-    "\u00d8": r"\O{}", "\u0142": r"\l{}", "\u0141": r"\L{}", "\u0131": r"\i{}",
-    "\u00a7": r"\S{}", "\u00b6": r"\P{}", "\u00a9": r"\copyright{}", "\u00b0": r"$^\circ$",
-}  # fmt: skip
-_ACCENTS = {
-    "\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0308": '"', "\u0304": "=",
-    "\u0307": ".", "\u0306": "u", "\u030c": "v", "\u030b": "H", "\u0327": "c", "\u0323": "d",
-    "\u0331": "b", "\u030a": "r",
-}  # fmt: skip
+_CHARACTERS = tomllib.loads(data("latex.toml"))
+_SPECIAL: dict[str, str] = _CHARACTERS["special"]
+_ACCENTS: dict[str, str] = _CHARACTERS["accents"]
 _GREEK = {
     character: unicodedata.name(character).split()[-1].lower()
     for character in "αβγδεζηθικμνξπρστυφχψωΓΔΘΞΠΣΦΨΩ"
