@@ -66,7 +66,6 @@ class Perturbation(Protocol):
 
     def applies(self, prompt: Prompt, **params: Any) -> bool:
         """Whether there is anything in the prompt that this could change."""
-        ...
 
 
 class RewriteBank(Protocol):
@@ -77,7 +76,6 @@ class RewriteBank(Protocol):
 
         The key is sufficient; the text is for banks that make up rewrites on the spot.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,13 +111,11 @@ class Client(Protocol):
 
     async def check(self) -> None:
         """Raise `PreflightError` when the first request could only fail."""
-        ...
 
     async def generate(self, request: Request) -> Response: ...
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
         """Log-likelihoods of each request's continuations: all of a request, or a failure."""
-        ...
 
     async def close(self) -> None: ...
 
@@ -176,11 +172,9 @@ class Scorer(Protocol):
 
     def check(self) -> None:
         """Raise when something that it needs, such as a sandbox, is missing. Nothing was sent."""
-        ...
 
     def fault(self, target: str) -> str | None:
         """Why no reply can be compared with this target; None where one can."""
-        ...
 
     def score(self, case: Case) -> Score: ...
 
@@ -200,7 +194,6 @@ class ConstrainedScorer(Protocol):
 
     def allowed(self, task: str) -> tuple[str, ...] | None:
         """The answers of a task; None for the labels of each prompt's options, () for a number."""
-        ...
 
 
 class ResponseStore(Protocol):
