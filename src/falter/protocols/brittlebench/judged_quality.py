@@ -33,6 +33,7 @@ declared = figures_of("brittlebench")
 Floats = NDArray[np.float64]
 Ratings = Mapping[str, tuple[float, ...]]
 Unit = tuple[str, str]
+Row = tuple[Value, ...]
 OVERALL = DIMENSIONS.index("overall")
 
 
@@ -134,26 +135,23 @@ class _Study:
             **declared("reasoning-quality", text=self.about),
         )
 
-    def _rows(self, model: str, rated: _Rated) -> list[tuple[Value, ...]]:
+    def _rows(self, model: str, rated: _Rated) -> list[Row]:
         table = rated.quality[:, :, OVERALL]
-        rows: list[tuple[Value, ...]] = []
-        for n, name in enumerate(rated.names):
+
+        def row(name: str, places: Sequence[int], mean: Estimate, loss: Estimate | None) -> Row:
             about = {"model": model, "condition": name}
-            mean = _named(accuracy(table[:, n], level=self.level), "reasoning_quality")
-            drop = None
-            if n:
-                loss = accuracy_drop(table[:, 0], table[:, n], level=self.level)
-                drop = self.sign(_named(loss, "quality_drop"), **about)
-            counts = rated.counts([n])
-            rows.append((model, name, *counts, self.sign(mean, **about), *_with_p(drop)))
+            mean = self.sign(_named(mean, "reasoning_quality"), **about)
+            drop = None if loss is None else self.sign(_named(loss, "quality_drop"), **about)
+            return (model, name, *rated.counts(places), mean, drop, drop and drop.p_value)
+
+        rows = []
+        for n, name in enumerate(rated.names):
+            loss = accuracy_drop(table[:, 0], table[:, n], level=self.level) if n else None
+            rows.append(row(name, [n], accuracy(table[:, n], level=self.level), loss))
         if len(rated.names) > 2:
-            about = {"model": model, "condition": "all perturbations"}
-            mean = _named(mean_score(table[:, 1:], level=self.level), "reasoning_quality")
+            mean = mean_score(table[:, 1:], level=self.level)
             loss = micro_average(table[:, :1] - table[:, 1:], level=self.level)
-            drop = self.sign(_named(loss, "quality_drop"), **about)
-            mean = self.sign(mean, **about)
-            counts = rated.counts(range(1, len(rated.names)))
-            rows.append((model, "all perturbations", *counts, mean, *_with_p(drop)))
+            rows.append(row("all perturbations", range(1, len(rated.names)), mean, loss))
         return rows
 
     def dimensions(self) -> HeatMap:
@@ -196,7 +194,7 @@ class _Study:
             ),
         )
 
-    def _correctness(self, model: str, rated: _Rated) -> tuple[Value, ...]:
+    def _correctness(self, model: str, rated: _Rated) -> Row:
         about = {"model": model}
         right, wrong = (
             np.where(rated.value == truth, rated.overall, np.nan) for truth in (1.0, 0.0)
@@ -320,7 +318,3 @@ def _ranked(table: Floats) -> Floats:
 
 def _named(estimate: Estimate, measure: str) -> Estimate:
     return replace(estimate, measure=measure)
-
-
-def _with_p(drop: Estimate | None) -> tuple[Value, Value]:
-    return (None, None) if drop is None else (drop, drop.p_value)
