@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import json
 import lzma
-import os
 import random
 import shutil
 import sys
@@ -44,7 +43,9 @@ MODELS = {
     "Qwen 1.5B": "gguf:Qwen2.5-Coder-1.5B-Instruct-Q4_K_M.gguf",
 }
 SMALL, LARGE = "Qwen 0.5B", "Qwen 1.5B"
-QUESTIONS, REPLIES = 400, 150
+QUESTIONS = 400
+DECIDES = "by likelihood"
+WAYS = ((DECIDES, "choice_likelihood", QUESTIONS), ("by reply", "choice_letter", 150))
 ARCHIVE = "answers.db.xz"
 TEMPLATE = {
     "instruction": "Choose the right answer to this question.",
@@ -92,16 +93,50 @@ def settings(data: Path, scorer: str, limit: int) -> dict[str, Any]:
     }
 
 
-def differences(result: Result) -> dict[str, Estimate]:
-    """How many points more the smaller model loses than the larger one, for every pair."""
-    grid = result.figure("models-compared")
-    assert isinstance(grid, Grid)
-    drop = [column.name for column in grid.columns].index("Average drop, points")
-    names = {
-        model.removeprefix("gguf:").removesuffix(".gguf"): name for name, model in MODELS.items()
-    }
-    print(grid.rows[0][:3], names)
-    return {}
+def losses(result: Result) -> dict[str, Estimate]:
+    """The average drop of each model, by the name of its row."""
+    grid, names = _grid(result, "overview"), {_model(name): row for row, name in MODELS.items()}
+    drop, model = _column(grid, "Average drop, points"), _column(grid, "Model")
+    return {names[_model(str(row[model]))]: _estimate(row[drop]) for row in grid.rows}
+
+
+def difference(result: Result, small: str, large: str) -> Estimate:
+    """How many points more the smaller model loses than the larger one."""
+    grid = _grid(result, "models-compared")
+    drop, pair = (
+        _column(grid, "Average drop, points"),
+        (_model(MODELS[small]), _model(MODELS[large])),
+    )
+    (row,) = [row for row in grid.rows if (_model(str(row[1])), _model(str(row[2]))) == pair]
+    return _estimate(row[drop])
+
+
+def answered(found: Estimate) -> str:
+    """The answer to the question by the rule that was fixed before."""
+    if found.low is None or found.high is None:
+        return "not decided: the difference has no interval"
+    if found.low > 0.0:
+        return "yes: the larger model falters less"
+    return "no: the larger model falters more" if found.high < 0.0 else "not decided"
+
+
+def _model(name: str) -> str:
+    return name.removesuffix(" (simulated)").removeprefix("gguf:").removesuffix(".gguf")
+
+
+def _grid(result: Result, name: str) -> Grid:
+    figure = result.figure(name)
+    assert isinstance(figure, Grid)
+    return figure
+
+
+def _column(grid: Grid, name: str) -> int:
+    return [column.name for column in grid.columns].index(name)
+
+
+def _estimate(value: object) -> Estimate:
+    assert isinstance(value, Estimate)
+    return value
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -112,20 +147,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     options.to.mkdir(parents=True, exist_ok=True)
     data = options.to / "questions.jsonl"
-    data.write_text(
-        "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in questions()), "utf-8"
-    )
+    rows = (json.dumps(row, ensure_ascii=False) for row in questions())
+    data.write_text("".join(f"{row}\n" for row in rows), "utf-8")
     kept = options.to / ARCHIVE
     if kept.exists() and not options.store.exists():
         with lzma.open(kept) as packed, options.store.open("wb") as store:
             shutil.copyfileobj(packed, store)
-    for scorer, limit in (
-        ("choice_likelihood", options.limit),
-        ("choice_letter", min(REPLIES, options.limit)),
-    ):
-        result = falter.run(settings(data, scorer, limit), store=options.store)
-        print(scorer, result.summary("overview", "models-compared", width=150))
-        differences(result)
+    drawn: list[ForestRow] = []
+    facts: dict[str, Any] = {"question": "Does a larger model falter less?", "numbers": {}}
+    for way, scorer, most in WAYS:
+        result = falter.run(settings(data, scorer, min(most, options.limit)), store=options.store)
+        result.report(options.to / f"{way.replace(' ', '-')}.html")
+        print(result.summary("overview", "models-compared", width=120))
+        named = {f"{model}, {way}": drop for model, drop in losses(result).items()}
+        named |= {
+            f"{small} less {large}, {way}": difference(result, small, large)
+            for small, large in ((SMALL, LARGE), ("SmolLM2 135M", LARGE))
+        }
+        drawn += [ForestRow(label=label, kind="member", estimate=e) for label, e in named.items()]
+        facts["numbers"] |= {label: shown(e, "points").text for label, e in named.items()}
+        facts[f"run {way}"] = result.study.id
+        if way == DECIDES:
+            facts["answer"] = answered(named[f"{SMALL} less {LARGE}, {way}"])
+    figure = Forest(
+        name="larger",
+        title="Points lost on average under twelve changes of the prompt, and differences",
+        measured="Points lost",
+        of="model",
+        rows=tuple(drawn),
+        unit="points",
+    )
+    (options.to / "larger.svg").write_text(f"{picture(figure)}\n", "utf-8")
+    text = json.dumps(facts, indent=2, ensure_ascii=False)
+    (options.to / "larger.json").write_text(f"{text}\n", "utf-8")
+    with lzma.open(kept, "wb", preset=9) as packed, options.store.open("rb") as store:
+        shutil.copyfileobj(store, packed)
+    print(f"Does a larger model falter less? {facts['answer']}")
     return 0
 
 
