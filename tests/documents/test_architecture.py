@@ -300,7 +300,7 @@ NAMED: dict[str, set[str]] = {
     # What the example file says.
     "engine/config.py": {"basics", "brittlebench", "choice_letter"},
     "protocols/*/parts.py": {"perturbations", "scorers", "tasks"},
-    "protocols/consistency/__init__.py": {"perturbations", "scorers", "tasks"},
+    "protocols/consistency/__init__.py": {"perturbations", "scorers"},
     "protocols/mend/remedies.py": {"perturbations", "tasks"},
     "protocols/brittlebench/accuracies.py": {"perturbations", "scorers"},
     # A task says by name how it is scored; `engine` turns that into an object.

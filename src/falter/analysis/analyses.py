@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from falter.analysis.across import across_of
 from falter.analysis.cache import Cosine
 from falter.analysis.drop_parts import (
     Evidence,
-    evidence_of_run,
     parts_of,
     second_reading,
     tables_with_evidence,
@@ -71,7 +70,7 @@ def analyse(
     )
     analysis = analyse_tables(tables, settings)
     if evidence is None:
-        evidence = evidence_of_run(store, run, scorers)
+        evidence = tables_with_evidence(store, run, scorers)[1]
     parts = [
         () if panel.counts.mostly_failed else parts_of(table, beside, settings)
         for panel, table, beside in zip(analysis.panels, tables, evidence, strict=True)
@@ -112,17 +111,8 @@ def analyse_tables(tables: Sequence[Table], settings: Settings) -> Analysis:
     """Analyse tables one by one and across them, without a store."""
     panels = tuple(panel_of(table, settings) for table in tables)
     known = [t for t, p in zip(tables, panels, strict=True) if not p.counts.mostly_failed]
-    return Analysis(
-        run=settings.run,
-        version=settings.version,
-        created_at=settings.created_at,
-        seed=settings.seed,
-        level=settings.level,
-        unparsed=settings.unparsed,
-        store=settings.store,
-        panels=panels,
-        across=across_of(known, settings),
-    )
+    known_settings = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    return Analysis(**known_settings, panels=panels, across=across_of(known, settings))
 
 
 def _require_complete(tables: Sequence[Table], stored: StoredRun, partial: bool) -> None:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from falter.analysis.table import CHANGED, SAME_PROMPT, SCORED, Table
 from falter.measures.keeps_and_reads import SAME, KeepsAndReads, keeps_and_reads
 from falter.scorers.calls import compares_with_clean
+from falter.stats.mean import known_mean
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +60,7 @@ def _kept(table: Table, n: int, *, real: bool = True) -> Floats:
         first, now = _before(table, table.output.astype(np.float64)), table.output[:, n]
         stays &= (after >= 1.0) | (first < 0) | (now < 0) | (first == now)
     kept = np.where(np.isnan(before) | np.isnan(after), np.nan, stays)
-    return _shares(np.where(_real(table, n), kept, np.nan) if real else kept)
+    return known_mean(np.where(_real(table, n), kept, np.nan) if real else kept)
 
 
 def _known(table: Table, n: int) -> NDArray[np.bool_]:
@@ -75,19 +76,11 @@ def _noticed(table: Table, n: int, *, compares: bool) -> Floats:
     value, real = table.scores()[:, n], _real(table, n)
     there = real & ~np.isnan(value)
     if compares:
-        return _shares(np.where(there, scored & (value < 0.5), np.nan))
+        return known_mean(np.where(there, scored & (value < 0.5), np.nan))
     right = np.where(there, value, np.nan)
     if table.output is None:
-        return _shares(np.where(_known(table, n)[:, None], right, np.nan))
+        return known_mean(np.where(_known(table, n)[:, None], right, np.nan))
     before = _before(table, table.output.astype(np.float64))
     there &= before >= 0
     other = np.where(there, scored & (table.output[:, n] != before), np.nan)
-    return _shares(np.where(_known(table, n)[:, None], right, other))
-
-
-def _shares(cells: Floats) -> Floats:
-    known = ~np.isnan(cells)
-    count = known.sum(axis=1)
-    total = np.where(known, cells, 0.0).sum(axis=1)
-    share: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return share
+    return known_mean(np.where(_known(table, n)[:, None], right, other))

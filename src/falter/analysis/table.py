@@ -15,6 +15,7 @@ from falter.analysis.cache import KnownScores
 from falter.records.interfaces import Case, PreparedScorer, Scorer
 from falter.records.types import BASELINE, Panel, Recipe, Response, Run, Score, Tier
 from falter.scorers.base import EMPTY_REASON, safe_score
+from falter.stats.mean import known_mean
 from falter.store.cells import CellRange
 from falter.store.store import PromptSize, Store, StoredCell
 
@@ -164,12 +165,7 @@ class Table:
 
     def matrix(self, *, strict: bool = True) -> Floats:
         """Items × recipes: the mean over realisations. Failed and missing cells are left out."""
-        value = self.scores(strict=strict)
-        scored = ~np.isnan(value)
-        count = scored.sum(axis=2)
-        total = np.where(scored, value, 0.0).sum(axis=2)
-        mean: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-        return mean
+        return known_mean(self.scores(strict=strict), axis=2)
 
     def changed(self) -> NDArray[np.bool_]:
         """Items × recipes: whether the recipe really changed the prompt (in any draw)."""

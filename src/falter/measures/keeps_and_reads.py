@@ -16,6 +16,7 @@ import numpy as np
 from falter.measures.drops import accuracy, accuracy_drop
 from falter.measures.estimates import Clusters, Floats
 from falter.records.types import Estimate
+from falter.stats.mean import known_mean
 
 KEEP_LINE, READ_LINE = 0.90, 0.80
 """Shares from which on a model keeps its answers, and reads its input."""
@@ -115,12 +116,7 @@ def _mean(columns: Sequence[Floats], items: int) -> Floats:
     """The mean of each item over what applies to it; NaN where nothing does."""
     if not columns:
         return np.full(items, np.nan)
-    table = np.stack(columns, axis=1)
-    known = ~np.isnan(table)
-    count = known.sum(axis=1)
-    total = np.where(known, table, 0.0).sum(axis=1)
-    mean: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return mean
+    return known_mean(np.stack(columns, axis=1))
 
 
 def _rate(shares: Floats, how: Mapping[str, Any]) -> Estimate:
