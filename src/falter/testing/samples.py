@@ -31,7 +31,7 @@ def _prompt(row: dict[str, Any]) -> Prompt:
     if "turns" in row:
         documents = tuple(Section(**section) for section in row.get("documents", ()))
         sections = chat_sections(row["turns"], row.get("tools", ()), documents)
-        return Prompt(sections=sections, target=row.get("target"), contrast=row.get("contrast"))
+        return Prompt(sections=sections, target=row.get("target"), contrast=row.get("wrong_answer"))
     shots = (
         Demonstration(sections=_sections(parts, row), answer=answer)
         for parts, answer in row.get("shots", ())
