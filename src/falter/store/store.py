@@ -105,6 +105,13 @@ class Store:
         self.claims = Claims(self.path)
         self._looked_up = 0
 
+    @classmethod
+    def existing(cls, path: Path, *, writes: bool = True) -> Self:
+        """The store in a file that is there."""
+        if not path.exists():
+            raise StoreError(f"The store {path} does not exist", hint="name it with --store")
+        return cls(path, writes=writes)
+
     def close(self) -> None:
         """Close the file. Safe to call twice."""
         self.claims.close()

@@ -6,12 +6,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import orjson
 
 from falter.records.codec import from_json, to_json
-from falter.records.errors import StoreError, UnknownName
+from falter.records.errors import StoreError, UnknownName, UsageError
 from falter.records.ids import digest, short
 from falter.store.encoding import blob
 from falter.store.store import Store, StoredRun
@@ -57,6 +58,12 @@ class StoredStudy:
             dict(self.settings),
             [[part.name, part.run] for part in self.parts],
         )
+
+
+def require_store(path: Path) -> None:
+    """Raise if there is no store to read runs from."""
+    if not path.exists():
+        raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
 
 
 def put_study(store: Store, study: StoredStudy) -> StoredStudy:
