@@ -11,10 +11,10 @@ from typing import Any
 
 import orjson
 
-from falter.records.codec import from_json, to_json
+from falter.records.codec import from_json
 from falter.records.errors import StoreError, UnknownName, UsageError
 from falter.records.ids import digest, short
-from falter.store.encoding import blob
+from falter.store.encoding import blob, pack
 from falter.store.store import Store, StoredRun
 
 
@@ -73,7 +73,7 @@ def put_study(store: Store, study: StoredStudy) -> StoredStudy:
         store.db.execute("DELETE FROM studies WHERE id = ?", (blob(study.id),))
         store.db.execute(
             "INSERT INTO studies (id, created_at, body) VALUES (?, ?, ?)",
-            (blob(study.id), study.created_at, orjson.dumps(to_json(study))),
+            (blob(study.id), study.created_at, pack(study)),
         )
     return study
 
