@@ -183,17 +183,7 @@ def basics(argument: str | None) -> Task:
         )
     name = "basics" if argument is None else "basics:core"
     core = set(files.bundled("basics_core.txt").read_text("utf-8").split())
-    items = _items(
-        "basics.jsonl",
-        lambda row: Item(
-            task=name,
-            key=row["key"],
-            fields={"question": row["question"]},
-            choices=tuple(row["choices"]),
-            target=row["answer"],
-            tags=(row["subject"],),
-        ),
-    )
+    items = _items("basics", {"question": "question"}, tag="subject", task=name)
     items = tuple(item for item in items if argument is None or item.key in core)
     like = DATA_SETS["mmlu_four"]
     return Task(name=name, items=items, templates=like.templates, alternatives=like.alternatives)
@@ -202,16 +192,7 @@ def basics(argument: str | None) -> Task:
 def sums(argument: str | None) -> Task:
     """Very easy sums, half of them bare and half one-step stories, with a number as the answer."""
     _no_argument("sums", argument)
-    items = _items(
-        "sums.jsonl",
-        lambda row: Item(
-            task="sums",
-            key=row["key"],
-            fields={"question": row["question"]},
-            target=str(row["answer"]),
-            tags=(row["kind"],),
-        ),
-    )
+    items = _items("sums", {"question": "question"}, tag="kind")
     return Task(
         name="sums",
         items=items,
@@ -224,19 +205,8 @@ def sums(argument: str | None) -> Task:
 def functions(argument: str | None) -> Task:
     """Tiny Python functions of one line each, judged by their tests in a sandbox."""
     _no_argument("functions", argument)
-    items = _items(
-        "functions.jsonl",
-        lambda row: Item(
-            task="functions",
-            key=row["entry_point"],
-            fields={
-                "prefix": row["prompt"],
-                "tests": row["test"],
-                "entry_point": row["entry_point"],
-            },
-            target=row["solution"],
-        ),
-    )
+    columns = {"prefix": "prompt", "tests": "test", "entry_point": "entry_point"}
+    items = _items("functions", columns, key="entry_point", target="solution")
     return Task(
         name="functions",
         items=items,
@@ -247,10 +217,21 @@ def functions(argument: str | None) -> Task:
     )
 
 
-def _items(file: str, item: Callable[[Mapping[str, Any]], Item]) -> tuple[Item, ...]:
-    return tuple(
-        item(json.loads(line)) for line in files.bundled(file).read_text("utf-8").splitlines()
-    )
+def _items(
+    name: str, fields: Mapping[str, str], *, key: str = "key", target: str = "answer",
+    tag: str = "", task: str = "",
+) -> tuple[Item, ...]:  # fmt: skip
+    """The items of a bundled file, whose columns are named; with choices the target is a place."""
+    rows = map(json.loads, files.bundled(f"{name}.jsonl").read_text("utf-8").splitlines())
+    return tuple([
+        Item(
+            task=task or name, key=row[key], fields={f: row[c] for f, c in fields.items()},
+            choices=tuple(row.get("choices", ())),
+            target=row[target] if "choices" in row else str(row[target]),
+            tags=(row[tag],) if tag else (),
+        )
+        for row in rows
+    ])  # fmt: skip
 
 
 def _no_argument(name: str, argument: str | None) -> None:
