@@ -313,7 +313,6 @@ NAMED: dict[str, set[str]] = {
     "analysis/figures/across.py": {"consistency"},
     "cli/doctor.py": {"hf", "inspect", "lm-eval", "vllm"},
     "cli/listing.py": {"smollm2"},
-    "cli/ratings.py": {"similarity"},
     "cli/[am]*.py": {"mend"},
     "cli/rewrites.py": {"exact"},
     "clients/connection.py": {"identity"},

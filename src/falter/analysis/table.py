@@ -16,8 +16,7 @@ from falter.records.interfaces import Case, PreparedScorer, Scorer
 from falter.records.types import BASELINE, Panel, Recipe, Response, Run, Score, Tier
 from falter.scorers.base import EMPTY_REASON, safe_score
 from falter.stats.mean import known_mean
-from falter.store.cells import CellRange
-from falter.store.store import PromptSize, Store, StoredCell
+from falter.store.store import CellRange, PromptSize, Store, StoredCell
 
 # Prompts that a server cut without a word: their tokens stop growing while they grow.
 
