@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from falter.engine.config import Experiment, ModelSpec
 from falter.records.errors import UsageError
 from falter.records.interfaces import Capabilities, Scorer
-from falter.records.types import Recipe
+from falter.records.types import Item, Recipe
 from falter.tasks.chats import Chat
 from falter.tasks.task import Task
 
@@ -82,6 +83,27 @@ def require_fit_chat(
     if needs and not able.tools:
         raise UsageError(
             f"{what} with tools, which '{spec.name}' does not take",
-            hint="ask a chat server: openai:NAME; or a function with the parameters messages and "
-            "tools: function:MODULE:NAME",
+            hint=_INSTEAD.get(
+                spec.name.partition(":")[0],
+                "ask a chat server: openai:NAME; or a function with the parameters messages and "
+                "tools: function:MODULE:NAME",
+            ),
         )
+    if needs and not able.replays and any(_calls_before(item) for item in task.items):
+        raise UsageError(
+            f"{what} with earlier calls, and '{spec.name}' is asked to think: the server takes "
+            "thoughts before a call only as it signed them itself",
+            hint="drop the option thinking_tokens",
+        )
+
+
+_INSTEAD = dict.fromkeys(
+    ("gguf", "smollm2"),
+    "llama.cpp's built-in chat templates write none: serve the file with llama-server --jinja, and "
+    "ask it by openai:NAME with its base_url",
+)
+"""Advice for the models of clients without tools."""
+
+
+def _calls_before(item: Item) -> bool:
+    return any("calls" in turn for turn in json.loads(item.fields["messages"]))
