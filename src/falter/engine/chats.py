@@ -83,11 +83,7 @@ def require_fit_chat(
     if needs and not able.tools:
         raise UsageError(
             f"{what} with tools, which '{spec.name}' does not take",
-            hint=_INSTEAD.get(
-                spec.name.partition(":")[0],
-                "ask a chat server: openai:NAME; or a function with the parameters messages and "
-                "tools: function:MODULE:NAME",
-            ),
+            hint=able.instead,
         )
     if needs and not able.replays and any(_calls_before(item) for item in task.items):
         raise UsageError(
@@ -95,14 +91,6 @@ def require_fit_chat(
             "thoughts before a call only as it signed them itself",
             hint="drop the option thinking_tokens",
         )
-
-
-_INSTEAD = dict.fromkeys(
-    ("gguf", "smollm2"),
-    "llama.cpp's built-in chat templates write none: serve the file with llama-server --jinja, and "
-    "ask it by openai:NAME with its base_url",
-)
-"""Advice for the models of clients without tools."""
 
 
 def _calls_before(item: Item) -> bool:
