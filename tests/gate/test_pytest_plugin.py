@@ -258,6 +258,6 @@ def test_conversations_need_neither_template_nor_target(pytester: pytest.Pyteste
             "*test_knows_old_names[[]tools[]]*",
             "*tool_names: the score falls by 100.0 points*",
             "*test_is_deaf[[]follow[]]*",
-            "*fail: controls followed: the share is 0.0 %*it must be above 80.0 %. 0 of 40 items hold in*",
+            "*fail: controls followed: the share is 0.0 %*above 80.0 %. 0 of 40 items hold in*",
         ]
     )

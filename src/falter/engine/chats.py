@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from falter.engine.config import Experiment, ModelSpec
-from falter.records.errors import UsageError
+from falter.records.errors import UnknownName, UsageError
 from falter.records.interfaces import Capabilities, Scorer
 from falter.records.types import Item, Recipe
 from falter.tasks.chats import Chat
@@ -79,6 +79,7 @@ def require_fit_chat(
             f"{what}, and the scorer '{scorer.name}' compares options",
             hint="use a scorer that reads replies: answer, label, numeric or tool_call",
         )
+    _require_arguments(experiment.ignore_arguments, task)
     needs = any("tools" in item.fields for item in task.items)
     if needs and not able.tools:
         raise UsageError(
@@ -91,6 +92,19 @@ def require_fit_chat(
             "thoughts before a call only as it signed them itself",
             hint="drop the option thinking_tokens",
         )
+
+
+def _require_arguments(names: Sequence[str], task: Task) -> None:
+    """Raise for an argument to be ignored that no tool takes."""
+    schemas = [
+        tool["parameters"]
+        for item in (task.items if names else ())
+        for tool in json.loads(item.fields.get("tools", "[]"))
+    ]
+    known = {name for s in schemas if isinstance(s, dict) for name in s.get("properties", ())}
+    for name in names:
+        if name not in known:
+            raise UnknownName(f"argument of the tools of '{task.name}'", name, sorted(known))
 
 
 def _calls_before(item: Item) -> bool:

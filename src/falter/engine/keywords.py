@@ -142,6 +142,7 @@ class ExperimentSettings(TypedDict, total=False):
     scorer: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
     labels: str | Sequence[str] | None
     same: Literal["auto", "call", "choice", "label", "number", "text"] | None
+    ignore_arguments: str | Sequence[str] | None
     keep_line: float | None
     read_line: float | None
     limit: int | None

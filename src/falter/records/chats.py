@@ -187,6 +187,8 @@ def tool_name(tool: str) -> str:
 
 # Sections: a turn of a conversation each, and a tool each
 
+CHAT_TAG = "chat:"
+"""The beginning of the tag that turns of one conversation have in common."""
 DOCUMENTS = "{documents}"
 """The placeholder for the documents of a row; no other brace in a turn is one."""
 Turn = Mapping[str, Any]
