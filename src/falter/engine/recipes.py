@@ -99,6 +99,11 @@ def _usual(experiment: Experiment) -> Sequence[str]:
     return tuple(dict.fromkeys((*tools, *RECIPE_SETS["chats"], *RECIPE_SETS["controls"])))
 
 
+def members_of(name: Any) -> tuple[str, ...]:
+    """The recipes of a set, by its name; none where it is the name of no set."""
+    return RECIPE_SETS.get(name, ()) if isinstance(name, str) else ()
+
+
 def _spelled_out(specs: Sequence[Sequence[StepSpec]]) -> Iterator[Sequence[StepSpec]]:
     """The recipes, with those of a set in the place of its name: `everyday`."""
     for spec in specs:
