@@ -1,4 +1,7 @@
-"""Small tasks written for this project, which come with falter: questions, sums, functions."""
+"""Small tasks written for this project, which come with falter.
+
+Questions, sums, functions, and conversations with tools and documents.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from typing import Any
 
 from falter.records.errors import TaskError
 from falter.records.types import Item
+from falter.tasks.chats import chat_items, chat_template
+from falter.tasks.rows import DataSpec
 from falter.tasks.task import Task, Template
 
 ONE_LETTER = "Reply with the letter of your choice and nothing else."
@@ -49,6 +54,7 @@ SUM = Template.parse(
         "output_format": "Reply with the number only.",
     }
 )
+CHAT_TASKS = ("rag:core", "tools:core")
 # What a model writes behind the function: the end of its fence, a call of it, a remark.
 AFTER_CODE = ("\n```\n", "\nprint(", "\nassert ", "\n# ")
 
@@ -115,6 +121,32 @@ def functions(argument: str | None) -> Task:
         scorer="unit_tests",
         stop=AFTER_CODE,
         max_tokens=96,
+    )
+
+
+def tools(argument: str | None) -> Task:
+    """`tools:core`: 60 conversations with tools; one call is right, two, none, or a further one."""
+    return _chats("tools", argument, "tool_call")
+
+
+def rag(argument: str | None) -> Task:
+    """`rag:core`: 40 questions about four to six documents, one or two of which answer most."""
+    return _chats("rag", argument, "answer")
+
+
+def _chats(kind: str, argument: str | None, scorer: str) -> Task:
+    if argument != "core":
+        given = f"'{argument}'" if argument else "none"
+        raise TaskError(
+            f"The task '{kind}' has the part 'core' alone, got {given}",
+            hint=f"use --task {kind}:core",
+        )
+    name = f"{kind}:{argument}"
+    spec = DataSpec(path=name, target="target", key="key", tags=("kind",))
+    rows = [json.loads(line) for line in _text(f"chats/{kind}_core.jsonl").splitlines()]
+    items, _ = chat_items(rows, spec, "messages", name, same=False)
+    return Task(
+        name=name, items=items, templates={"open": chat_template(None, spec)}, scorer=scorer
     )
 
 
