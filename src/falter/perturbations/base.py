@@ -306,6 +306,7 @@ def site_perturbation(
     name: str,
     *,
     sites: FindSites[Any],
+    closed: Callable[[Prompt, Section, Sequence[str]], Sequence[Span]] | None = None,
     default_rate: float = 1.0,
     edit_draws: bool = True,
     **described: Unpack[Description],
@@ -314,7 +315,8 @@ def site_perturbation(
 
     `sites(text, blocked, **own)` finds the places, outside the blocked spans; the decorated
     `edit(text, site, rng, **own)` returns `(start, end, new text)`, a list of several, or None to
-    skip the place. `own` are `parameters` (and `language` where there are `languages`). Edits of
+    skip the place. Where the blocked spans are others than those of all noise, `closed` returns
+    them. `own` are `parameters` (and `language` where there are `languages`). Edits of
     different places must not overlap, except for deletions. Where an edit leaves `rng` alone,
     `edit_draws=False` saves the seeding when every place is edited.
 
@@ -327,7 +329,7 @@ def site_perturbation(
 
     def register(edit: EditSite) -> SitePerturbation:
         perturbation = SitePerturbation(
-            name, summary_of(edit), edit, sites=sites, default_rate=default_rate,
+            name, summary_of(edit), edit, sites=sites, closed=closed, default_rate=default_rate,
             edit_draws=edit_draws, **described,
         )  # fmt: skip
         perturbations.register(name, perturbation)
@@ -427,11 +429,11 @@ def protected_spans(
     closed = blocked(section, patterns)
     if section.kind == "choices" or (prompt.target is None and not prompt.choices):
         return closed
-    copied = _answers_in(prompt, section.text)
+    copied = answers_in(prompt, section.text)
     return merged((*closed, *copied)) if copied else closed
 
 
-def _answers_in(prompt: Prompt, text: str) -> Sequence[Span]:
+def answers_in(prompt: Prompt, text: str) -> Sequence[Span]:
     """Where the target stands in a text, or an option: whoever copies it must find it whole."""
     if prompt.choices:
         return copied_words(text, prompt.choices, each_word=False)
