@@ -225,7 +225,7 @@ def _room(
 ) -> tuple[int, list[tuple[str, int]], Sequence[str]] | None:
     """The section that sentences may be put into, where, and which ones."""
     at = prose_at(prompt)
-    if at is None or about_the_text(prompt):
+    if at is None:
         return None
     places = _places(prompt, at, place)
     strange = _strange(prompt, file, language) if places else ()
@@ -242,7 +242,7 @@ def _can_distract(
     "distractor_context", version=2, title="sentences about something else", family="wording",
     group="distraction", scope=("input",), parameters=(_PLACE, _SENTENCES, _DISTRACTOR_FILE),
     invariants=("target", "choices", "numbers", "code", "negations", "lines"), languages=("en",),
-    eligible=_can_distract, asks_itself=True,
+    eligible=_can_distract, asks_itself=True, unless=about_the_text,
 )  # fmt: skip
 def distractor_context(
     prompt: Prompt, rng: Rng, place: str, sentences: int, file: str | None, language: str

@@ -265,7 +265,8 @@ def _dose(places: int, rate: float | None, count: int | None) -> int:
 class PromptPerturbation(Described):
     """Changes the prompt as a whole.
 
-    Of a conversation it changes the last turn of the user, unless it is for the `whole`.
+    Of a conversation it changes the last turn of the user, unless it is for the `whole`. Where
+    `unless` holds of the whole prompt, its system turn included, nothing is changed.
     """
 
     def __init__(
@@ -277,15 +278,19 @@ class PromptPerturbation(Described):
         eligible: Callable[..., bool] | None = None,
         asks_itself: bool = False,
         whole: bool = False,
+        unless: Callable[[Prompt], bool] | None = None,
         **described: Unpack[Description],
     ) -> None:
         super().__init__(name, summary, **described)
         self._change, self._asks_itself, self._whole = change, asks_itself, whole
+        self._unless = unless
         self._eligible = eligible or has_body
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
         full = checked_parameters(self, params)
         inner = prompt if self._whole else last_turn_of(prompt)
+        if self._unless is not None and self._unless(prompt):
+            return prompt
         if self._asks_itself or self._eligible(inner, **full):
             return with_last_turn(prompt, inner, self._change(inner, rng, **full))
         return prompt
@@ -293,7 +298,8 @@ class PromptPerturbation(Described):
     def applies(self, prompt: Prompt, **params: Any) -> bool:
         """Whether the prompt has what this changes."""
         inner = prompt if self._whole else last_turn_of(prompt)
-        return self._eligible(inner, **checked_parameters(self, params))
+        barred = self._unless is not None and self._unless(prompt)
+        return not barred and self._eligible(inner, **checked_parameters(self, params))
 
 
 def register_all(table: Iterable[Perturbation]) -> None:
@@ -344,6 +350,7 @@ def prompt_perturbation(
     eligible: Callable[..., bool] | None = None,
     asks_itself: bool = False,
     whole: bool = False,
+    unless: Callable[[Prompt], bool] | None = None,
     **described: Unpack[Description],
 ) -> Callable[[ChangePrompt], PromptPerturbation]:
     """Register `(prompt, rng, **parameters) -> prompt` as a perturbation.
@@ -353,7 +360,8 @@ def prompt_perturbation(
     all prompts, and gives back those that it cannot change. `reply_tokens`, for perturbations that
     need a written answer, is its length in tokens. `output_format` is the form that the answer
     should have. `reasons` says that the prompt asks for reasoning first, so that a reply is
-    read from its end. Of a conversation it gets the last turn of the user, or the `whole`.
+    read from its end. Of a conversation it gets the last turn of the user, or the `whole`; where
+    `unless(prompt)` is true of the whole prompt, nothing is changed.
     """
 
     def register(change: ChangePrompt) -> PromptPerturbation:
@@ -364,6 +372,7 @@ def prompt_perturbation(
             eligible=eligible,
             asks_itself=asks_itself,
             whole=whole,
+            unless=unless,
             **described,
         )
         perturbations.register(name, perturbation)
@@ -429,11 +438,11 @@ def protected_spans(
     closed = blocked(section, patterns)
     if section.kind == "choices" or (prompt.target is None and not prompt.choices):
         return closed
-    copied = answers_in(prompt, section.text)
+    copied = _answers_in(prompt, section.text)
     return merged((*closed, *copied)) if copied else closed
 
 
-def answers_in(prompt: Prompt, text: str) -> Sequence[Span]:
+def _answers_in(prompt: Prompt, text: str) -> Sequence[Span]:
     """Where the target stands in a text, or an option: whoever copies it must find it whole."""
     if prompt.choices:
         return copied_words(text, prompt.choices, each_word=False)

@@ -19,6 +19,7 @@ from falter.text.spans import Replacement, added, replace_spans
 
 _around = partial(
     prompt_perturbation, family="surroundings", group="surroundings", languages=("en",),
+    unless=about_the_text,
     invariants=("target", "choices", "numbers", "code", "negations"),
 )  # fmt: skip
 _SAID: tuple[SectionKind, ...] = ("input", "choices", "earlier", "reply", "result", "system")
@@ -58,7 +59,7 @@ def _mail(prompt: Prompt, part: str) -> tuple[int, dict[str, list[str]]]:
     A request has lines of its own, ends as a sentence, and lists no options.
     """
     at = prose_at(prompt)
-    if at is None or prompt.choices or about_the_text(prompt):
+    if at is None or prompt.choices:
         return 0, {}
     body = [s.text if s.kind != "system" else "" for s in prompt.sections]
     before, after = "".join(body[:at]), "".join(body[at + 1 :])

@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 
-from falter.perturbations.base import answers_in, choice, locked_spans, site_perturbation
+from falter.perturbations.base import choice, locked_spans, site_perturbation
+from falter.records.chats import target_texts
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section, Span
+from falter.text.names import copied_words
 from falter.text.protection import protect
 from falter.text.spans import Replacement, merged, overlaps
 
@@ -74,23 +76,26 @@ def _units(match: re.Match[str]) -> Forms:
     number, unit = match["value"], match["unit"]
     if unit in _SYMBOLS:
         return (f"{number} {_SYMBOLS[unit]}",)
-    return (f"{number} {_UNITS[unit]}{'' if number == '1' else 's'}",)
+    one = number == "1" or _BEFORE_NOUN.search(match.string, 0, match.start())
+    return (f"{number} {_UNITS[unit]}{'' if one else 's'}",)
 
 
+_BEFORE_NOUN = re.compile(r"\b(?:an?|the) \Z")
 _BEHIND_TIMES = r"(?:(?<=\bat )|(?<=\buntil )|(?<=\bfrom )|(?<=\bby )|(?<=\bbefore )|(?<=\bafter ))"
 _NUMBER = r"[1-9]\d{0,2}(?:,\d{3})*(?:\.\d+)?|\d+(?:\.\d+)?"
+_HALF = r"[ap](?:\.m\.(?= [a-z])|\.?m\b)"
 _COUNTED = "euros|dollars|pounds|people|inhabitants"
 _UNIT = "|".join(sorted((*_SYMBOLS, *_UNITS), key=len, reverse=True))
 _KINDS: tuple[tuple[str, str, Read], ...] = (
     ("date", rf"\b{_YEAR}-(?P<number>\d\d)-(?P<day>\d\d)\b", _dates),
-    ("date", rf"\b{_DAY} (?:of )?(?P<month>{_MONTH})\b(?:,? {_YEAR}\b)?", _dates),
+    ("date", rf"\b(?:the )?{_DAY} (?:of )?(?P<month>{_MONTH})\b(?:,? {_YEAR}\b)?", _dates),
     ("date", rf"\b(?P<month>{_MONTH}) {_DAY}\b(?:,? {_YEAR}\b)?", _dates),
-    ("time", r"\b(?P<hour>\d{1,2})(?::(?P<minute>\d\d))? ?(?P<half>[ap]\.?m\b\.?)", _times),
+    ("time", rf"\b(?P<hour>\d{{1,2}})(?::(?P<minute>\d\d))? ?(?P<half>{_HALF})", _times),
     ("time", rf"{_BEHIND_TIMES}(?P<hour>\d\d):(?P<minute>\d\d)(?P<half>)\b", _times),
     ("number", r"[$€£]?(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\b(?!,\d)", _numbers),
     ("number", r"[$€£][1-9]\d{3,8}\b(?![.,]\d)", _numbers),
-    ("number", rf"(?<![\w.,$€£])[1-9]\d{{3,8}}(?= (?:{_COUNTED})\b)", _numbers),
-    ("unit", rf"(?<![\w.,])(?P<value>{_NUMBER}) ?(?P<unit>{_UNIT})\b", _units),
+    ("number", rf"(?<![\w.,$€£])[1-9]\d{{3,8}} (?:{_COUNTED})\b", _numbers),
+    ("unit", rf"(?<![\w.,])(?P<value>{_NUMBER}) ?(?P<unit>{_UNIT})\b(?!/)", _units),
 )  # fmt: skip
 _PATTERNS = tuple((way, re.compile(pattern), read) for way, pattern, read in _KINDS)
 # Of two days with one month (*9 and 13 March*) neither can be written by itself.
@@ -99,7 +104,11 @@ _LIST_AFTER = re.compile(r",? ?(?:[-–&/]|and|or|to|until)? ?\d")
 
 
 def _closed(prompt: Prompt, section: Section, patterns: Sequence[str]) -> Sequence[Span]:
-    return merged((*locked_spans(section, patterns), *answers_in(prompt, section.text)))
+    """Protected text, and where the answer stands as it is to be copied."""
+    called = target_texts(prompt.target)
+    answers = (*prompt.choices, str(prompt.target or "")) if called is None else called
+    copied = copied_words(section.text, answers, each_word=False)
+    return merged((*locked_spans(section, patterns), *copied))
 
 
 def _sites(

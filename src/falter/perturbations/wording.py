@@ -171,14 +171,19 @@ _SENTENCE_ENDS = re.compile(r"[.?!][\"'”’)\]]?\Z")
 _RULES_OF_A_TASK = ("system", "instruction", "output_format", "cue")
 
 
-def _can_tone(prompt: Prompt, tone: str, language: str) -> bool:
-    return prose_at(prompt) is not None and not any(
+def _can_tone(prompt: Prompt, **params: str) -> bool:
+    return prose_at(prompt) is not None
+
+
+def _works_on_a_text(prompt: Prompt) -> bool:
+    return any(
         s.kind in _RULES_OF_A_TASK and _TEXT_AS_OBJECT.search(s.text) for s in prompt.sections
     )
 
 
 @_rules_of_prompts(
     "tone_rules", title="another tone around the question", parameters=(_TONE,), eligible=_can_tone,
+    unless=_works_on_a_text,
 )  # fmt: skip
 def tone_rules(prompt: Prompt, rng: Rng, tone: str, language: str) -> Prompt:
     """Puts polite, casual, formal, impatient or chatty words around the input, by rule.
@@ -212,7 +217,7 @@ _GREETING = choice(
 
 @_rules_of_prompts(
     "code_switch", title="a greeting in another language", parameters=(_GREETING,),
-    eligible=lambda prompt, greeting, language: _can_tone(prompt, greeting, language),
+    eligible=_can_tone, unless=_works_on_a_text,
 )  # fmt: skip
 def code_switch(prompt: Prompt, rng: Rng, greeting: str, language: str) -> Prompt:
     """Greets and thanks in another language around the input, which stays as it is."""
@@ -241,14 +246,12 @@ def chat_speak(text: str, site: Replacement, rng: Rng, language: str) -> Replace
     return site
 
 
-_EMOJI = ("🙂", "👋", "🙏", "✨", "💬", "📌", "☕", "🌿")
+_EMOJI = ("🙂", "👋", "🙏", "✨", "💬", "📌")
 
 
 @_rules_of_prompts(
-    "emoji", title="emoji behind sentences",
-    eligible=lambda prompt, language: (
-        _can_tone(prompt, "", language) and not about_the_text(prompt) and bool(_stops(prompt))
-    ),
+    "emoji", title="emoji behind sentences", eligible=lambda prompt, language: bool(_stops(prompt)),
+    unless=lambda prompt: about_the_text(prompt) or _works_on_a_text(prompt),
 )  # fmt: skip
 def emoji(prompt: Prompt, rng: Rng, language: str) -> Prompt:
     """Puts an emoji behind about every second sentence, at least one."""
