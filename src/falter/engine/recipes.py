@@ -97,9 +97,16 @@ def _usual(experiment: Experiment) -> Sequence[str]:
     own = data is not None and not data.path.startswith("hub:") and holds_chats(data.path)
     if not own and not (tasks and all(name in CHAT_TASKS for name in tasks)):
         return DEFAULT_RECIPES
-    some = any(row.get("tools") for row in rows_at(data.path)) if data else "tools:core" in tasks
-    tools = RECIPE_SETS["tools"] if some else ()
-    return tuple(dict.fromkeys((*tools, *RECIPE_SETS["chats"], *RECIPE_SETS["controls"])))
+    rows = rows_at(data.path) if data else [{name.partition(":")[0]: True for name in tasks}]
+    sets = {
+        "tools": any(row.get("tools") for row in rows),
+        "rag": any(row.get("rag") or row.get("documents") for row in rows),
+        "chats": True,
+        "controls": True,
+    }
+    return tuple(
+        dict.fromkeys(name for key, fits in sets.items() if fits for name in RECIPE_SETS[key])
+    )
 
 
 def _spelled_out(specs: Sequence[Sequence[StepSpec]]) -> Iterator[Sequence[StepSpec]]:

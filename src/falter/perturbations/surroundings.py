@@ -25,8 +25,12 @@ _around = partial(
 _SAID: tuple[SectionKind, ...] = ("input", "choices", "earlier", "reply", "result", "system")
 
 
+KINDS = ("chunks", "disclaimer", "exchanges", "header", "quoted", "signature")
+
+
 @cache
-def _pool(kind: str) -> Sequence[Any]:
+def pool(kind: str) -> Sequence[Any]:
+    """The pieces of a kind: texts, or a question with its answer."""
     pieces: Sequence[Any] = table("surroundings_en.json")[kind]
     return pieces
 
@@ -41,7 +45,7 @@ def _strange(kind: str, prompt: Prompt) -> list[Any]:
     said = stems("\n".join(s.text for s in prompt.sections if s.kind in _SAID)) - _common()
     return [
         piece
-        for piece in _pool(kind)
+        for piece in pool(kind)
         if said.isdisjoint(stems(text := piece if isinstance(piece, str) else "\n".join(piece)))
         and not tells(text, prompt)
     ]
@@ -107,12 +111,12 @@ def _can_talk(prompt: Prompt, turns: int, language: str) -> bool:
 )  # fmt: skip
 def earlier_turns(prompt: Prompt, rng: Rng, turns: int, language: str) -> Prompt:
     """Lets the user ask about something else first, and the assistant answer."""
-    pool, sections = _strange("exchanges", prompt), prompt.sections
+    talks, sections = _strange("exchanges", prompt), prompt.sections
     kinds: tuple[SectionKind, SectionKind] = ("earlier", "reply")
     talk = [
         replace(added(f"earlier_turns_{n}_{kind}", text, kind), opens=True)
-        for n in islice(rng.order(len(pool)), turns)
-        for kind, text in zip(kinds, pool[n], strict=True)
+        for n in islice(rng.order(len(talks)), turns)
+        for kind, text in zip(kinds, talks[n], strict=True)
     ]
     at = next(n for n, s in enumerate(sections) if s.kind not in ("system", "tool"))
     return prompt.with_sections((*sections[:at], *talk, *sections[at:]))
@@ -145,11 +149,11 @@ def _can_add(prompt: Prompt, count: int, place: str, language: str) -> bool:
 )  # fmt: skip
 def document_noise(prompt: Prompt, rng: Rng, count: int, place: str, language: str) -> Prompt:
     """Puts documents among the others that have nothing to do with the question."""
-    (own, gap), pool = _documents(prompt), _strange("chunks", prompt)
+    (own, gap), chunks = _documents(prompt), _strange("chunks", prompt)
     places = {"begin": own[:1], "end": [own[-1] + 1], "between": own[1:]}[place]
     new: dict[int, list[Section]] = {}
-    for n in islice(rng.order(len(pool)), count):
-        text = gap + pool[n] if place == "end" else pool[n] + gap
+    for n in islice(rng.order(len(chunks)), count):
+        text = gap + chunks[n] if place == "end" else chunks[n] + gap
         section = added(f"document_noise_{n}", text, "document")
         new.setdefault(rng.choice(places), []).append(section)
     out: list[Section] = []

@@ -116,7 +116,9 @@ def _sites(
 ) -> list[tuple[int, int, Forms]]:
     """Where a value stands, with its other forms: not inside code, a sum, an id or an address."""
     found = sorted(_found(text, way), key=lambda site: (site[0], -site[1]))
-    whole, out = protect(text), list[tuple[int, int, Forms]]()
+    # A full stop behind *pm* may end the sentence.
+    whole = [(a, a + len(text[a:b].rstrip("."))) for a, b in protect(text)]
+    out: list[tuple[int, int, Forms]] = []
     for start, end, forms in found:
         inside = any(a < end and start < b and (a < start or end < b) for a, b in whole)
         apart = not out or start >= out[-1][1]
