@@ -97,10 +97,10 @@ def _usual(experiment: Experiment) -> Sequence[str]:
     own = data is not None and not data.path.startswith("hub:") and holds_chats(data.path)
     if not own and not (tasks and all(name in CHAT_TASKS for name in tasks)):
         return DEFAULT_RECIPES
-    rows = rows_at(data.path) if data else [{name.partition(":")[0]: True for name in tasks}]
+    rows = rows_at(data.path) if data else [{CHAT_TASKS[name]: True} for name in tasks]
     sets = {
         "tools": any(row.get("tools") for row in rows),
-        "rag": any(row.get("rag") or row.get("documents") for row in rows),
+        "rag": any(row.get("documents") for row in rows),
         "chats": True,
         "controls": True,
     }

@@ -54,7 +54,8 @@ SUM = Template.parse(
         "output_format": "Reply with the number only.",
     }
 )
-CHAT_TASKS = ("rag:core", "tools:core")
+CHAT_TASKS = {"rag:core": "documents", "tools:core": "tools"}
+"""The bundled conversations, each with the column that its rows have beside the turns."""
 # What a model writes behind the function: the end of its fence, a call of it, a remark.
 AFTER_CODE = ("\n```\n", "\nprint(", "\nassert ", "\n# ")
 
