@@ -292,7 +292,8 @@ def test_no_file_holds_two_ideas() -> None:
 # Names
 
 SETTINGS = {
-    "answer", "demonstrations", "fields", "formats", "label", "responses", "temperature", "template", "tools",
+    "answer", "demonstrations", "fields", "formats", "label", "responses", "temperature",
+    "template", "tools",
 }  # fmt: skip
 """Names that are common words elsewhere: settings that perturbations change, a table, a field."""
 
@@ -339,6 +340,7 @@ NAMED: dict[str, set[str]] = {
     "scorers/judging.py": {"relevance"},
     "stats/resampling.py": {"identity"},
     "tasks/enterprise_data.py": {"enterprise"},
+    "testing/samples.py": {"emoji"},
     "text/relevance.py": {"rouge1"},
     "weights/downloads.py": {"smollm2"},
 }
