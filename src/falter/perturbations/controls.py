@@ -64,7 +64,8 @@ def contrast(prompt: Prompt, rng: Rng) -> Prompt:
         return prompt
     else:
         section = prompt.sections[at]
-        said = replace_spans(section, [(0, len(section.text), version["say"])])
+        gap = len(section.text) - len(section.text.lstrip())  # what parts it from the documents
+        said = replace_spans(section, [(gap, len(section.text), version["say"])])
         sections = (*prompt.sections[:at], said, *prompt.sections[at + 1 :])
     target = version.get("target")
     return replace(
