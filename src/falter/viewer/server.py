@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -148,7 +149,7 @@ class Viewer:
 
     async def _found(self, request: web.Request) -> web.Response:
         text = request.query.get("text", "")[:LONGEST_SOUGHT]
-        found = await asyncio.to_thread(self._source.found, self._panel(request), text)
+        found = await _aside(self._source.found, self._panel(request), text)
         response = web.Response(body=found.tobytes(), content_type="application/octet-stream")
         response.enable_compression()
         return response
@@ -158,7 +159,7 @@ class Viewer:
         study = int(request.match_info["study"])
         if study >= 1 + max(panel.study for panel in self._source.panels()):
             raise web.HTTPNotFound
-        found = await asyncio.to_thread(self._source.findings, study)
+        found = await _aside(self._source.findings, study)
         name = self._names.setdefault(study, secrets.token_urlsafe(24))
         if found is not None:
             self._reports[name] = found.page
@@ -267,6 +268,24 @@ def _events(arrivals: Sequence[Arrivals] | None) -> list[bytes]:
 
 async def _given(source: Source | Awaitable[Source]) -> Source:
     return await source if isinstance(source, Awaitable) else source
+
+
+async def _aside(work: Callable[..., Any], *given: object) -> Any:
+    """Call a function in a thread that the program does not wait for when it ends."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def call() -> None:
+        settle, value = done.set_result, None
+        try:
+            value = work(*given)
+        except Exception as error:
+            settle, value = done.set_exception, error
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(lambda: done.done() or settle(value))
+
+    threading.Thread(target=call, daemon=True).start()
+    return await done
 
 
 def _json(value: Any) -> web.Response:

@@ -1,13 +1,14 @@
 // The page: the map, the list of flips, the item that is open. All of its state is in the address.
 import { html, render, useEffect, useMemo, useRef, useState } from "./preact.js";
 import { CODES, KINDS, beside, ordered, picked, summary } from "./table.js";
-import { Data, KIND } from "./data.js";
+import { Data, KIND, live } from "./data.js";
 import { readPlace, span, token, writePlace } from "./place.js";
 import { Heat, Legend, outcomeClass } from "./heat.js";
 import { Item, openMark } from "./item.js";
 import { number, oneLine } from "./text.js";
 
 const ROW = 48; // pixels of a flip in the list
+const AT_ONCE = 50000; // cells whose drops are worked out without a word
 const TYPING = 250; // milliseconds until what was typed is looked for in the texts
 const TABLED = 50; // items of the map that the table has, besides its totals
 const SORTS = [
@@ -28,6 +29,7 @@ function App() {
   const [texts, setTexts] = useState({});
   const [notes, setNotes] = useState([]);
   const [marks, setMarks] = useState([]);
+  const [wanted, setWanted] = useState(false);
   const [findings, setFindings] = useState({ drops: {} });
   const [found, setFound] = useState({});
   const [help, setHelp] = useState(false);
@@ -106,9 +108,10 @@ function App() {
     return places;
   }, [order]);
   const study = record?.panels[at].study;
+  const large = record?.panels.reduce((sum, { items, columns }) => sum + items.length * columns.length, 0) > AT_ONCE;
   useEffect(() => {
-    if (record) data.findings(study).then(setFindings, () => {}); // a page without drops
-  }, [record, study]);
+    if (record && (wanted || !large)) data.findings(study).then(setFindings, () => {}); // a page without drops
+  }, [record, study, wanted]);
 
   const sought = place.text.trim().toLowerCase();
   const seeking = panel && sought && `${panel.number}:${sought}`;
@@ -259,7 +262,7 @@ function App() {
 
   const ready = texts.own && texts.key.startsWith(`${at}:${row}:`);
   return html`
-    <${Head} record=${record} at=${at} against=${against} report=${findings.page} said=${[["note", notes], ["mark", marks.filter((m) => m.run === run)]]} go=${go} onHelp=${() => setHelp(!help)} />
+    <${Head} record=${record} at=${at} against=${against} report=${findings.page} onReport=${live && large && !wanted && (() => setWanted(true))} said=${[["note", notes], ["mark", marks.filter((m) => m.run === run)]]} go=${go} onHelp=${() => setHelp(!help)} />
     ${help && html`<${Help} onClose=${() => setHelp(false)} />`}
     <main class=${open ? "open" : ""}>
       <section class="map" aria-label="Map of items and conditions">
@@ -329,7 +332,7 @@ function titleOf(info, panels) {
   return more.length ? `${name} (${more.join(", ")})` : name;
 }
 
-function Head({ record, at, against, report, said, go, onHelp }) {
+function Head({ record, at, against, report, onReport, said, go, onHelp }) {
   const options = record.panels.map((info, n) => [n, titleOf(info, record.panels)]);
   return html`<header class="head">
     <h1>falter <span class="muted">${oneLine(record.title, 60)}</span></h1>
@@ -340,6 +343,7 @@ function Head({ record, at, against, report, said, go, onHelp }) {
       options=${[["", "nothing"], ...options.filter(([n]) => n !== at)]}
       onChange=${(value) => go({ against: value, sort: value === "" ? "flips" : "differing" }, true)} />`}
     ${report && KIND !== "one" && html`<a href=${report} target="_blank" rel="noopener">Report</a>`}
+    ${onReport && html`<button onClick=${onReport}>Make the report</button>`}
     <span class="space"></span>
     ${said.map(
       ([kind, rows]) =>
@@ -365,7 +369,7 @@ function Bar({ panel, other, place, sort, drops, go, search }) {
   const tags = useMemo(() => [...new Set(panel.info.tags.flat())].sort().slice(0, 500), [panel]);
   return html`<div class="bar">
     <${Choice} label="Order" value=${sort} options=${other ? SORTS : SORTS.slice(0, 3)} onChange=${(value) => go({ sort: value })} />
-    <${Choice} label="Recipe" value=${place.recipe} options=${[["", "all"], ...recipes.map((r) => [r, drops[r] ? `${r}  ${drops[r]}` : r])]} onChange=${(value) => go({ recipe: value })} />
+    <${Choice} label="Recipe" value=${place.recipe} options=${[["", "all"], ...recipes.map((r) => [r, drops[r] ? `${r} ${drops[r]}` : r])]} onChange=${(value) => go({ recipe: value })} />
     ${tags.length > 0 &&
     html`<${Choice} label="Tag" value=${place.tag} options=${[["", "all"], ...tags.map((t) => [t, t])]} onChange=${(value) => go({ tag: value })} />`}
     <label class="choice"><span>Find</span>
@@ -389,6 +393,7 @@ function Under({ panel, order, version, cursor, drops, filter, go }) {
       </button>`}
     </p>
     <${Legend} counts=${counts} />
+    ${Object.keys(drops).length > 0 && html`<p class="aside">Above a recipe: its drop in points. The table has its interval.</p>`}
     <details class="tabled" open=${unfolded} onToggle=${(event) => setUnfolded(event.target.open)}>
       <summary>The map as a table</summary>
       ${unfolded && html`<${Totals} totals=${totals} columns=${panel.info.columns} drops=${drops} /><${Cells} panel=${panel} order=${order} filter=${filter} />`}
