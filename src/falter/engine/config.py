@@ -160,8 +160,8 @@ DATA = Data(
         shape=Columns(tuple), metavar="COLUMN", off="options"),
     fields=Setting("the column for a placeholder, if their names differ", "--field",
         shape=Placeholders(), metavar="NAME=COLUMN", off="{question: text}"),
-    key=Setting("the column with a unique key; without it a unique id, key, question_id or name, "
-        "else the content", "--key", metavar="COLUMN", off="id"),
+    key=Setting("column of unique keys; else id, key, question_id, name or content", "--key",
+        metavar="COLUMN", off="id"),
     drop_duplicates=Setting("keep the first of rows that are the same", "--drop-duplicates",
         off="true"),
     tags=Setting("columns to keep with an item; the first is its family"),
