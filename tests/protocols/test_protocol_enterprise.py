@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import falter
+import tex
 from enterprise_samples import Parts, answer, rating, scripted
 from every_estimate import every_estimate
 from falter.cli.app import invoke
@@ -186,6 +187,8 @@ def test_the_papers_worked_example(tmp_path: Path, patch: pytest.MonkeyPatch) ->
     for form in ("html", "md", "csv", "json", "tex"):
         result.report(tmp_path / f"report.{form}")
         assert (tmp_path / f"report.{form}").stat().st_size > 1000
+    if not tex.left_out:
+        tex.compiled((tmp_path / "report.tex").read_text("ascii"), tmp_path)
 
 
 MADE = re.compile(r"v(\d)q(\d)")
