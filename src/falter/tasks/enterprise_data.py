@@ -298,8 +298,10 @@ def _content_faults(row: Row) -> Iterator[str]:
             yield f"the fact '{fact}' stands in no document that answers"
     names = Counter(slot["name"] for slot in row["slots"])
     yield from (f"the slot '{name}' is there {n} times" for name, n in names.items() if n > 1)
+    texts = (row, *row.get("rewrites", {}).values())
+    queries = [text["query"] for text in texts if "query" in text]
     for slot in row["slots"]:
-        for query in (row["query"], *(r["query"] for r in row.get("rewrites", {}).values() if "query" in r)):
+        for query in queries:
             if fault := _slot_fault(slot, query):
                 yield f"slot '{slot['name']}': {fault}"
 
