@@ -31,12 +31,13 @@ def weights() -> Path:
     return path
 
 
+@pytest.mark.long
 def test_a_file_answers_as_the_embedded_model_does(weights: Path, tmp_path: Path) -> None:
     """The same weights by their path: equal accuracies, a record with the file's hash, no price."""
     elsewhere = tmp_path / "mine.gguf"
     elsewhere.symlink_to(weights)
     result = falter.run(
-        task="basics", models=["smollm2", f"gguf:{elsewhere}"], recipes=["identity"], limit=3,
+        task="basics", models=["smollm2", f"gguf:{elsewhere}"], recipes=["identity"], limit=2,
         store=tmp_path / "falter.db",
     )  # fmt: skip
     first, second = result.analysis.panels

@@ -441,7 +441,7 @@ def log_likelihood(parameters: np.ndarray, outcomes: np.ndarray) -> float:
 
 def test_the_logistic_contrasts_are_those_of_a_naive_likelihood() -> None:
     """Maximised by SciPy without a gradient; standard errors from second differences."""
-    plain, thought = random_arms(10, items=80, conditions=2)
+    plain, thought = random_arms(10, items=40, conditions=2)
     grid = figures(table(plain, thought))["mixed-effects"]
     outcomes = np.concatenate([plain, thought], axis=1)
     best = optimize.minimize(
@@ -525,6 +525,7 @@ def test_a_chain_of_thought_that_halves_the_drop_is_found_to() -> None:
     assert interaction.low > 0.0
 
 
+@pytest.mark.long
 def test_without_an_effect_it_is_found_as_rarely_as_promised() -> None:
     """150 studies of 120 items in which nothing differs between the arms but chance.
 

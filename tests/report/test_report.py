@@ -314,7 +314,7 @@ texts = st.lists(
 ).map(tuple)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts)
 def test_no_text_breaks_any_report(found: tuple[str, ...]) -> None:
     """Whatever labels, answers, prompts and reasons hold, every report stays what it is."""
@@ -575,8 +575,9 @@ def test_a_scale_holds_zero_and_every_drop(found: list[tuple[float, float, float
 
 
 @each_sample
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("colour", [True, False])
+@pytest.mark.parametrize(
+    ("width", "colour"), [*((width, False) for width in WIDTHS), (20, True), (80, True)]
+)
 def test_no_line_is_wider_than_the_terminal(
     sample: Callable[[], Analysis], width: int, colour: bool
 ) -> None:

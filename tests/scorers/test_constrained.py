@@ -148,10 +148,10 @@ def test_the_simulated_model_can_be_held(tmp_path: Path) -> None:
 
 def test_a_model_in_this_process_is_held_token_by_token(tmp_path: Path) -> None:
     """The embedded model writes a letter of the item and nothing else, in every answer."""
-    settings = {**SETTINGS, "models": ["smollm2"], "limit": 2}
+    settings = {**SETTINGS, "models": ["smollm2"], "limit": 1}
     result = falter.run({**settings, "scorer": "choice_constrained"}, store=tmp_path / "s.db")
     (panel,) = result.analysis.panels
-    assert panel.counts.scored == panel.counts.cells == 4
+    assert panel.counts.scored == panel.counts.cells == 2
     assert {row["extracted"] for row in result.scores()} <= set("ABCDE")
 
 
@@ -171,8 +171,13 @@ def of_tickets(column: str, limit: int | None = None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("form", ["json_schema", "structured_outputs", "guided_choice", "grammar"])
-@pytest.mark.parametrize(("column", "scorer"), [("queue", "label"), ("count", "numeric")])
+@pytest.mark.parametrize(
+    ("column", "scorer", "form"),
+    [
+        *(("queue", "label", form) for form in ("json_schema", "structured_outputs", "grammar")),
+        *(("count", "numeric", form) for form in ("json_schema", "guided_choice", "grammar")),
+    ],
+)
 def test_labels_and_numbers_are_held_too(
     column: str, scorer: str, form: str, tmp_path: Path
 ) -> None:
@@ -226,7 +231,7 @@ def test_any_other_reply_is_unparsed(reply: str, scorer: str, column: str, tmp_p
     assert result.analysis.panels[0].counts.unparsed == 3
 
 
-@pytest.mark.parametrize("model", ["smollm2", "simulated"])
+@pytest.mark.parametrize("model", [pytest.param("smollm2", marks=pytest.mark.long), "simulated"])
 @pytest.mark.parametrize(("column", "scorer"), [("queue", "label"), ("count", "numeric")])
 def test_models_in_this_process_write_labels_and_numbers(
     model: str, column: str, scorer: str, tmp_path: Path
