@@ -5,15 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-long test-heavy check lint types docs clean
+.PHONY: help demo test test-heavy check lint types docs clean
 
 help:
 	@echo "make demo   see a language model falter (fetches what it needs, then about a minute)"
 	@echo "make test   run the tests"
-	@echo "make test-long  the tests that take seconds each: real models again, simulated studies"
 	@echo "make test-heavy  the tests of clients and tasks that need large libraries (hf, lm-eval, inspect, ray)"
 	@echo "make docs   build the documentation as pages with search, in build/docs"
-	@echo "make check  lint, types, tests (the documents are tested too); .ci/run adds a build without sources, test-long and test-heavy"
+	@echo "make check  lint, types, tests (the documents are tested too); .ci/run adds a build without sources and test-heavy"
 
 demo: $(VENV)/.ready
 	$(BIN)/falter models pull smollm2
@@ -31,11 +30,6 @@ test: $(VENV)/.ready-dev
 	  export FALTER_NO_TEX=1; \
 	fi; \
 	$(BIN)/python -m pytest -n 2 --dist worksteal
-
-test-long: $(VENV)/.ready-dev
-	$(BIN)/falter models pull smollm2
-	$(BIN)/falter models pull minilm
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m long
 
 test-heavy: $(VENV)-heavy/.ready
 	$(VENV)-heavy/bin/falter models pull smollm2

@@ -65,23 +65,25 @@ def test_plan_run_report(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> No
     code, out, _ = falter_cli(capsys, "plan", *TASK, *MODELS)
     assert code == 0
     assert "together: 0 calls" in out
+    with reading_once(monkeypatch):
+        code, out, _ = falter_cli(capsys, "report")
+        assert "more figures" in out
+        code, out, _ = falter_cli(capsys, "report", "--figure", "pairs-order-1")
+        assert "Does the order matter" in out and "Accuracy and drops" not in out
+        code, out, _ = falter_cli(capsys, "report", "--csv")
+        rows = list(csv.DictReader(io.StringIO(out)))
+        assert {row["figure"] for row in rows} >= {"drops", "intensity", "pairs-1", "distribution"}
+        code, out, _ = falter_cli(capsys, "report", "--latex")
+        assert "\\documentclass" in out and out.rstrip().endswith("\\end{document}")
+        code, _, err = falter_cli(capsys, "report", "--figure", "drop")
+        assert code == 2 and "did you mean 'drops'" in err
+
     code, out, _ = falter_cli(capsys, "store", "studies")
     head, *lines = out.splitlines()
     assert "brittlebench, preset quick" in head
     assert [line.split()[1] for line in lines][-1] == "quality"
     run_id = lines[0].split()[0]
     with reading_once(monkeypatch):
-        code, out, _ = falter_cli(capsys, "report", run_id)
-        assert "more figures" in out
-        code, out, _ = falter_cli(capsys, "report", run_id, "--figure", "pairs-order-1")
-        assert "Does the order matter" in out and "Accuracy and drops" not in out
-        code, out, _ = falter_cli(capsys, "report", run_id, "--csv")
-        rows = list(csv.DictReader(io.StringIO(out)))
-        assert {row["figure"] for row in rows} >= {"drops", "intensity", "pairs-1", "distribution"}
-        code, out, _ = falter_cli(capsys, "report", run_id, "--latex")
-        assert "\\documentclass" in out and out.rstrip().endswith("\\end{document}")
-        code, _, err = falter_cli(capsys, "report", run_id, "--figure", "drop")
-        assert code == 2 and "did you mean 'drops'" in err
         code, out, _ = falter_cli(capsys, "report", run_id, "--json")
         assert [model["name"] for model in json.loads(out)["models"]] == [
             "simulated:a",
@@ -107,10 +109,10 @@ def test_a_run_after_a_study_is_the_newest(capsys: Capture) -> None:
     _, out, _ = falter_cli(capsys, "report")
     assert "simulated:a on basics" in out
     _, out, _ = falter_cli(capsys, "report", study)
-    assert out.startswith("consistency, preset bundled")
+    assert out.startswith("consistency, preset quick")
     assert falter_cli(capsys, "run", *protocol, "-m", "simulated:a")[0] == 0
     _, out, _ = falter_cli(capsys, "report")
-    assert out.startswith("consistency, preset bundled")
+    assert out.startswith("consistency, preset quick")
 
 
 def test_the_latex_of_a_run(capsys: Capture) -> None:

@@ -31,7 +31,6 @@ def weights() -> Path:
     return path
 
 
-@pytest.mark.long
 def test_a_file_answers_as_the_embedded_model_does(weights: Path, tmp_path: Path) -> None:
     """The same weights by their path: equal accuracies, a record with the file's hash, no price."""
     elsewhere = tmp_path / "mine.gguf"

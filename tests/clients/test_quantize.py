@@ -49,10 +49,7 @@ def quiet(_: str) -> None:
     """Say nothing."""
 
 
-@pytest.mark.parametrize(
-    "name",
-    [n if n == "q2_k" else pytest.param(n, marks=pytest.mark.long) for n in QUANTISATIONS],
-)
+@pytest.mark.parametrize("name", QUANTISATIONS)
 def test_the_tensors_are_what_the_table_says(name: str, cache: Path, tmp_path: Path) -> None:
     """The embedding stays Q8_0; the layers are of the listed types and no others."""
     path = quantised(name, tmp_path / "made.gguf", say=quiet)
@@ -76,7 +73,7 @@ def test_the_documented_table_is_that_of_the_program() -> None:
     assert rows == {name: made.layers for name, made in QUANTISATIONS.items()}
 
 
-@pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.long), 3])
+@pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_same_bytes_each_time_and_with_any_number_of_threads(
     q4_0: Path, tmp_path: Path, threads: int
 ) -> None:
@@ -110,11 +107,10 @@ def test_what_was_decoded_before_changes_no_score_of_a_quantised_model(q4_0: Pat
     engine.score(QUESTION + " Paris. And of Spain?\nAnswer:", CITIES)
     engine.generate(QUESTION, max_tokens=5, temperature=0, seed=1)
     warm = engine.score(QUESTION, CITIES)
-    alone = [engine.fork().score(QUESTION, [city])[0] for city in CITIES[:2]]
+    alone = [engine.fork().score(QUESTION, [city])[0] for city in CITIES]
     engine.close()
-    for a, b in zip(first, warm, strict=True):
+    for a, b, c in zip(first, warm, alone, strict=True):
         assert math.isclose(a.logprob, b.logprob, rel_tol=0, abs_tol=0 if X86 else 1e-2)
-    for a, c in zip(first, alone, strict=False):
         assert math.isclose(a.logprob, c.logprob, rel_tol=0, abs_tol=1e-6 if X86 else 1e-2)
 
 
@@ -136,7 +132,6 @@ def test_a_named_quantisation_is_made_on_first_use_and_found_on_the_second(
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.long
 def test_two_quantisations_are_two_models_of_one_run(cache: Path, tmp_path: Path) -> None:
     result = falter.run(
         task="basics", models=["smollm2", "smollm2:q4_0"], recipes=["identity"], limit=3,

@@ -188,9 +188,7 @@ def test_the_fourteen_are_in_the_tables(result: Result) -> None:
     assert len(drops) == FOURTEEN
     main = figure(result, "drops")
     assert [row[:2] for row in main.rows] == [
-        (f"simulated:{model}", how)
-        for model in ("one", "two")
-        for how in ("zero-shot", "3-shot")
+        (f"simulated:{model}", how) for model in ("one", "two") for how in ("zero-shot", "3-shot")
     ]
 
 

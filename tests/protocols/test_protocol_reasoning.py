@@ -525,7 +525,6 @@ def test_a_chain_of_thought_that_halves_the_drop_is_found_to() -> None:
     assert interaction.low > 0.0
 
 
-@pytest.mark.long
 def test_without_an_effect_it_is_found_as_rarely_as_promised() -> None:
     """150 studies of 120 items in which nothing differs between the arms but chance.
 

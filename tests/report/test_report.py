@@ -575,9 +575,8 @@ def test_a_scale_holds_zero_and_every_drop(found: list[tuple[float, float, float
 
 
 @each_sample
-@pytest.mark.parametrize(
-    ("width", "colour"), [*((width, False) for width in WIDTHS), (20, True), (80, True)]
-)
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("colour", [True, False])
 def test_no_line_is_wider_than_the_terminal(
     sample: Callable[[], Analysis], width: int, colour: bool
 ) -> None:

@@ -418,7 +418,6 @@ def test_a_rewriter_that_completes_is_led(data: Path, store: Path) -> None:
         assert (sent.context or sent.messages[-1][1]).endswith(end)
 
 
-@pytest.mark.long
 def test_the_embedded_model_rewrites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real model, real store, real runner: every text gets a status, and the run counts them."""
     monkeypatch.setattr("falter.engine.rewriting.STEP", 16)  # replies of at most 32 tokens

@@ -154,7 +154,6 @@ def test_basics_core_lacks_nothing(store: Path) -> None:
         assert (recipe.counts.changed, recipe.counts.no_rewrite) == (BUNDLED, 0)
 
 
-@pytest.mark.long
 def test_a_real_model_runs_with_it(tmp_path: Path, capsys: Capture) -> None:
     """The command of the documents, on ten items of which one has a rewrite."""
     code = invoke([

@@ -171,13 +171,8 @@ def of_tickets(column: str, limit: int | None = None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("column", "scorer", "form"),
-    [
-        *(("queue", "label", form) for form in ("json_schema", "structured_outputs", "grammar")),
-        *(("count", "numeric", form) for form in ("json_schema", "guided_choice", "grammar")),
-    ],
-)
+@pytest.mark.parametrize("form", ["json_schema", "structured_outputs", "guided_choice", "grammar"])
+@pytest.mark.parametrize(("column", "scorer"), [("queue", "label"), ("count", "numeric")])
 def test_labels_and_numbers_are_held_too(
     column: str, scorer: str, form: str, tmp_path: Path
 ) -> None:
@@ -231,7 +226,7 @@ def test_any_other_reply_is_unparsed(reply: str, scorer: str, column: str, tmp_p
     assert result.analysis.panels[0].counts.unparsed == 3
 
 
-@pytest.mark.parametrize("model", [pytest.param("smollm2", marks=pytest.mark.long), "simulated"])
+@pytest.mark.parametrize("model", ["smollm2", "simulated"])
 @pytest.mark.parametrize(("column", "scorer"), [("queue", "label"), ("count", "numeric")])
 def test_models_in_this_process_write_labels_and_numbers(
     model: str, column: str, scorer: str, tmp_path: Path
