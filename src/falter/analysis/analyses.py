@@ -22,6 +22,7 @@ from falter.analysis.results import MARGIN, Analysis, Settings
 from falter.analysis.sentences import sentence
 from falter.analysis.table import FAILED, MISSING, OUTCOMES, Table, run_tables
 from falter.measures.drops import paired_drops
+from falter.measures.keeps_and_reads import LINES
 from falter.records.errors import StoreError
 from falter.records.ids import short
 from falter.records.interfaces import ConstrainedScorer, Scorer
@@ -66,6 +67,10 @@ def analyse(
         reader=reader,
         store=store.path,
         # Runs of earlier versions could set a margin in points.
+        lines=(
+            run.experiment.get("keep_line", 100.0 * LINES[0]) / 100.0,
+            run.experiment.get("read_line", 100.0 * LINES[1]) / 100.0,
+        ),
         margin=run.experiment.get("decide", 100.0 * MARGIN) / 100.0,
     )
     analysis = analyse_tables(tables, settings)

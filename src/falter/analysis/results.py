@@ -14,7 +14,7 @@ from falter.measures.comparison import PairComparison
 from falter.measures.consistency import ItemStd, OutputConsistency
 from falter.measures.drop_decomposition import DropParts
 from falter.measures.flips import SCORE_TOLERANCE, Churn, FlipRate
-from falter.measures.keeps_and_reads import KeepsAndReads
+from falter.measures.keeps_and_reads import LINES, KeepsAndReads
 from falter.measures.missing import MissingBounds
 from falter.measures.rankings import RankingChanged
 from falter.measures.variance import PromptShare
@@ -442,7 +442,8 @@ class Settings:
     `margin` is the drop, as a fraction, inside which a recipe counts as equivalent; choose it
     before you look at the results. `replications` is the number of draws of every bootstrap.
     `everyday` gives the name of a recipe that people use, where one is known. `reader` names who
-    read the replies that the scorer inferred or could not read. `store` is that of `Analysis`.
+    read the replies that the scorer inferred or could not read. `lines` are those of
+    `KeepsAndReads`, `store` is that of `Analysis`.
     """
 
     run: str
@@ -456,6 +457,7 @@ class Settings:
     notes: tuple[str, ...] = ()
     everyday: Callable[[Recipe], str] = lambda recipe: ""
     reader: str = ""
+    lines: tuple[float, float] = LINES
     store: Path | None = None
 
     @property
