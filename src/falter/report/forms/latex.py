@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from falter.records import numbers as n
@@ -31,7 +31,7 @@ from falter.report.drawing.tables import shades_of
 from falter.report.escape import line
 from falter.report.marks import model_names, readable, warning
 from falter.report.style import data
-from falter.report.tables import grids
+from falter.report.tables import grids, split
 from falter.report.words import (
     about,
     colour,
@@ -137,26 +137,15 @@ def _parts(grid: Grid) -> list[list[int]]:
     The parts have about the same width, so that no single column is left over.
     """
     room = _WIDTH - sum(min(_LABEL, _width(grid, at)) + 2 for at in range(grid.labels))
-    sizes = {at: min(_LABEL, _width(grid, at)) + 2 for at in range(grid.labels, len(grid.columns))}
-    parts = _cut(sizes, room)
+    places = range(grid.labels, len(grid.columns))
+    sizes = [min(_LABEL, _width(grid, at)) + 2 for at in places]
+    parts = split(sizes, room)
     for less in range(room - 1, 0, -1):
-        narrower = _cut(sizes, less)
+        narrower = split(sizes, less)
         if len(narrower) > len(parts):
             break
         parts = narrower
-    return parts
-
-
-def _cut(sizes: Mapping[int, int], room: int) -> list[list[int]]:
-    out: list[list[int]] = [[]]
-    used = 0
-    for at, size in sizes.items():
-        if out[-1] and used + size > room:
-            out.append([])
-            used = 0
-        out[-1].append(at)
-        used += size
-    return out
+    return [[places[at] for at in part] for part in parts]
 
 
 def _width(grid: Grid, at: int) -> int:

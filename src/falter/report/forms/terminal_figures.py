@@ -28,7 +28,7 @@ from falter.report.drawing.axis import Scale, axis_of, ends
 from falter.report.drawing.stacks import length, reach, size
 from falter.report.escape import line
 from falter.report.forms.printing import GAP, PrintedColumn, Printer, Row, fitting, flow, padded
-from falter.report.tables import doses, grids
+from falter.report.tables import doses, grids, split
 from falter.report.words import colour, excludes_zero, heading
 
 INDENT = "  "
@@ -192,20 +192,8 @@ def grid_rows(grid: Grid, width: int, out: Printer) -> list[list[Row]]:
     laid = [
         _laid(at, grid, out, width - room - GAP) for at in range(grid.labels, len(grid.columns))
     ]
-    return [_grid_table(top, labels, room, part) for part in _parts(laid, width - room)]
-
-
-def _parts(columns: Sequence[_Laid], width: int) -> list[list[_Laid]]:
-    """The columns split into parts that fit, with at least one column each."""
-    out: list[list[_Laid]] = [[]]
-    at = 0
-    for column in columns:
-        if out[-1] and at + column.width + GAP > width:
-            out.append([])
-            at = 0
-        out[-1].append(column)
-        at += column.width + GAP
-    return out
+    parts = split([column.width + GAP for column in laid], width - room)
+    return [_grid_table(top, labels, room, [laid[at] for at in part]) for part in parts]
 
 
 def _laid(at: int, grid: Grid, out: Printer, most: int) -> _Laid:
