@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from statistics import median
@@ -217,13 +217,12 @@ def scored_cells(
     run: Run,
     scorers: Mapping[str, Scorer],
     *,
-    items: Collection[str] | None = None,
     within: CellRange | None = None,
     sections: bool = False,
     cut: Mapping[tuple[int, str], int] | None = None,
     cells: Iterator[StoredCell] | None = None,
 ) -> Iterator[tuple[StoredCell, Score | None]]:
-    """Every planned cell with its score, in plan order; of all items, or of some.
+    """Every planned cell with its score, in plan order; of all items, or of those `within`.
 
     Prompts have their sections where a scorer needs them, or if `sections` says so. An answer to a
     prompt that the server cut without a word is failed, not wrong; `cut` are these, where they are
@@ -233,7 +232,7 @@ def scored_cells(
     sections = sections or any(scorer.needs_prompt for scorer in by_panel)
     cut = cuts_of_run(store, run) if cut is None else cut
     if cells is None:
-        cells = store.cells(run, items=items, within=within, sections=sections)
+        cells = store.cells(run, within=within, sections=sections)
     for cell, score in judged_cells(cells, run, by_panel):
         limit = cut.get((cell.panel, cell.key)) if cut else None
         if limit is not None:

@@ -22,8 +22,7 @@ from falter.report.drawing.curves import curves_chart
 from falter.report.drawing.examples import example_pairs
 from falter.report.drawing.forest import forest_chart
 from falter.report.drawing.pictures import picture, write_pictures
-from falter.report.drawing.stacks import bar_table, breakdown_table
-from falter.report.drawing.strips import strip_table
+from falter.report.drawing.stacks import bar_table, breakdown_table, strip_table
 from falter.report.drawing.tables import grid_table, head_numbers, heat_table
 from falter.report.escape import Html
 
