@@ -27,7 +27,6 @@ from falter.rewrites.bank import (
     bank_lines,
     bundled_bank,
     bundled_rewrites,
-    hand_written,
     read_bank,
 )
 from falter.rewrites.reply_reading import read_reply
@@ -227,11 +226,9 @@ def test_the_order_is_file_bundled_store(tmp_path: Path, store: Path) -> None:
     made = made_by("paraphrase_free")
     first, second = [r for r in bundled_rewrites() if r.perturbation == made.name][:2]
     third = made.wanted("Who is it?", 0)
-    own = [
-        hand_written(made.wanted(r.source, 0), f"From the file: {r.text}", "ann") for r in [first]
-    ]
+    own = [made.wanted(r.source, 0).rewrite("ann", f"From the file: {r.text}") for r in [first]]
     stored = [
-        hand_written(wanted, f"Stored: {wanted.text}", "ann")
+        wanted.rewrite("ann", f"Stored: {wanted.text}")
         for wanted in (*(made.wanted(r.source, 0) for r in (first, second)), third)
     ]
     path = tmp_path / "own.jsonl"
@@ -253,7 +250,7 @@ def test_a_models_unfinished_rewrites_are_not_filled_in_silently(store: Path) ->
         if item.fields["question"] not in sources
     )  # fmt: skip
     with Store(store) as opened:
-        put_rewrites(opened, [hand_written(made.wanted(other, 0), f"So: {other}", "openai:x")])
+        put_rewrites(opened, [made.wanted(other, 0).rewrite("openai:x", f"So: {other}")])
         needs = resolve(basics("paraphrase_free"), bank_for(basics("typos"), opened)).rewrites
     assert needs is not None
     assert (len(needs.missing), needs.left_out) == (ITEMS - BUNDLED - 1, [])

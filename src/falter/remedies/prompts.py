@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from falter.records.errors import InvalidValue
 from falter.records.registry import Registry
