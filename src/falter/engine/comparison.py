@@ -191,7 +191,14 @@ def _compared_files(
     if all(cells.task.names == (stem,) for cells, stem in zip(sides, stems, strict=True)):
         sides = [_on_one_task(cells) for cells in sides]
     tables = [
-        TableToCompare(source_name=str(path), called=name, prompt=prompt, table=table)
+        TableToCompare(
+            source_name=str(path),
+            called=name,
+            task=table.panel.task,
+            prompt=prompt,
+            panel=table.panel,
+            table=table,
+        )
         for path, name, cells in zip(paths, called, sides, strict=True)
         for prompt, table in _tables(cells, baseline, alone=len(files) == 1, path=path)
     ]

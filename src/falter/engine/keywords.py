@@ -115,6 +115,8 @@ class GateSettings(TypedDict, total=False):
     max_drop: float | Mapping[str, float] | None
     max_regression: float | None
     min_score: float | None
+    keep: float | None
+    follow: float | None
     max_unread: float | None
     level: float | None
     fail_level: float | None
@@ -150,6 +152,9 @@ class ExperimentSettings(Columns, Reach, Writing, total=False):
     scorer: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
     labels: str | Sequence[str] | None
     same: Literal["auto", "call", "choice", "label", "number", "text"] | None
+    ignore_arguments: str | Sequence[str] | None
+    keep_line: float | None
+    read_line: float | None
     limit: int | None
     demonstrations: int | None
     perturb_demonstrations: bool | None

@@ -19,6 +19,7 @@ from falter.perturbations.base import (
     with_section,
 )
 from falter.perturbations.vocabulary import lines, user_lines
+from falter.records.chats import target_texts
 from falter.records.interfaces import Parameter
 from falter.records.lazy_regex import named_regex
 from falter.records.rng import Rng
@@ -119,7 +120,8 @@ _WHOLE = 4  # words of a sentence; fewer may be the number of a list
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
-def _about_the_text(prompt: Prompt) -> bool:
+def about_the_text(prompt: Prompt) -> bool:
+    """Return True if a text is worked on, so that more text would have another answer."""
     kinds = ("system", "instruction", "output_format", "input", "cue")
     for section in prompt.sections:
         text = section.text
@@ -135,14 +137,14 @@ def _about_the_text(prompt: Prompt) -> bool:
 def _pool(file: str | None, language: str) -> tuple[tuple[str, frozenset[str]], ...]:
     """The sentences without a number or a negation, each with its stems."""
     return tuple(
-        (sentence, _stems(sentence))
+        (sentence, stems(sentence))
         for sentence in _lines("distractor_context", file, language)
         if not meaning_flags("", sentence, language)
         and kept_words(language).isdisjoint(sentence.lower().split())
     )
 
 
-def _stems(text: str) -> frozenset[str]:
+def stems(text: str) -> frozenset[str]:
     """The first five letters of each longer word: *farmer* and *farming* are near enough."""
     return frozenset(word[:5] for word in _WORD.findall(text.lower()))
 
@@ -154,14 +156,15 @@ def tells(sentence: str, prompt: Prompt) -> bool:
 
 def _answers(prompt: Prompt) -> tuple[str, ...]:
     target = prompt.target if isinstance(prompt.target, str) else ""
-    return (*prompt.choices, target)
+    called = target_texts(target)
+    return (*prompt.choices, target) if called is None else tuple(called)
 
 
 def _strange(prompt: Prompt, file: str | None, language: str) -> Sequence[str]:
     """The sentences that share no longer word with the prompt and hold no answer of it."""
     answers = _answers(prompt)
     texts = [s.text for s in prompt.sections if s.kind in ("input", "document", "choices")]
-    said = _stems("\n".join((*texts, *answers)))
+    said = stems("\n".join((*texts, *answers)))
     left = [sentence for sentence, stems in _pool(file, language) if stems.isdisjoint(said)]
     if copied_words("\n".join(left), answers, each_word=True):
         left = [sentence for sentence in left if not tells(sentence, prompt)]
@@ -205,7 +208,7 @@ def _room(
 ) -> tuple[int, list[tuple[str, int]], Sequence[str]] | None:
     """The section that sentences may be put into, where, and which ones."""
     at = prose_at(prompt)
-    if at is None or _about_the_text(prompt):
+    if at is None:
         return None
     places = _places(prompt, at, place)
     strange = _strange(prompt, file, language) if places else ()
@@ -222,7 +225,7 @@ def _can_distract(
     "distractor_context", version=2, title="sentences about something else", family="wording",
     group="distraction", scope=("input",), parameters=(_PLACE, _SENTENCES, _DISTRACTOR_FILE),
     invariants=("target", "choices", "numbers", "code", "negations", "lines"), languages=("en",),
-    eligible=_can_distract, asks_itself=True,
+    eligible=_can_distract, asks_itself=True, unless=about_the_text,
 )  # fmt: skip
 def distractor_context(
     prompt: Prompt, rng: Rng, place: str, sentences: int, file: str | None, language: str

@@ -136,6 +136,7 @@ class OfSites(Description):
     """What a perturbation of places says of itself besides."""
 
     sites: FindSites[Any]
+    closed: NotRequired[Callable[[Prompt, Section, Sequence[str]], Sequence[Span]] | None]
     default_rate: NotRequired[float]
     edit_draws: NotRequired[bool]
 
@@ -146,6 +147,7 @@ class OfPrompts(Description, total=False):
     eligible: Callable[..., bool]
     asks_itself: bool
     whole: bool
+    unless: Callable[[Prompt], bool] | None
 
 
 def summary_of(function: Callable[..., Any]) -> str:
@@ -282,7 +284,8 @@ def _dose(places: int, rate: float | None, count: int | None) -> int:
 class PromptPerturbation(Described):
     """Changes the prompt as a whole.
 
-    Of a conversation it changes the last turn of the user, unless it is for the `whole`.
+    Of a conversation it changes the last turn of the user, unless it is for the `whole`. Where
+    `unless` holds of the whole prompt, its system turn included, nothing is changed.
     """
 
     def __init__(
@@ -294,15 +297,19 @@ class PromptPerturbation(Described):
         eligible: Callable[..., bool] | None = None,
         asks_itself: bool = False,
         whole: bool = False,
+        unless: Callable[[Prompt], bool] | None = None,
         **described: Unpack[Description],
     ) -> None:
         super().__init__(name, summary, **described)
         self._change, self._asks_itself, self._whole = change, asks_itself, whole
+        self._unless = unless
         self._eligible = eligible or has_body
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
         full = checked_parameters(self, params)
         inner = prompt if self._whole else last_turn_of(prompt)
+        if self._unless is not None and self._unless(prompt):
+            return prompt
         if self._asks_itself or self._eligible(inner, **full):
             return with_last_turn(prompt, inner, self._change(inner, rng, **full))
         return prompt
@@ -310,7 +317,8 @@ class PromptPerturbation(Described):
     def applies(self, prompt: Prompt, **params: Any) -> bool:
         """Whether the prompt has what this changes."""
         inner = prompt if self._whole else last_turn_of(prompt)
-        return self._eligible(inner, **checked_parameters(self, params))
+        barred = self._unless is not None and self._unless(prompt)
+        return not barred and self._eligible(inner, **checked_parameters(self, params))
 
 
 def register_all(table: Iterable[Perturbation]) -> None:
@@ -326,7 +334,8 @@ def site_perturbation(
 
     `sites(text, blocked, **own)` finds the places, outside the blocked spans; the decorated
     `edit(text, site, rng, **own)` returns `(start, end, new text)`, a list of several, or None to
-    skip the place. `own` are `parameters` (and `language` where there are `languages`). Edits of
+    skip the place. Where the blocked spans are others than those of all noise, `closed` returns
+    them. `own` are `parameters` (and `language` where there are `languages`). Edits of
     different places must not overlap, except for deletions. Where an edit leaves `rng` alone,
     `edit_draws=False` saves the seeding when every place is edited.
 
@@ -350,7 +359,8 @@ def prompt_perturbation(
     all prompts, and gives back those that it cannot change. `reply_tokens`, for perturbations that
     need a written answer, is its length in tokens. `output_format` is the form that the answer
     should have. `reasons` says that the prompt asks for reasoning first, so that a reply is
-    read from its end. Of a conversation it gets the last turn of the user, or the `whole`.
+    read from its end. Of a conversation it gets the last turn of the user, or the `whole`; where
+    `unless(prompt)` is true of the whole prompt, nothing is changed.
     """
 
     return partial(_register, PromptPerturbation, name, described)

@@ -15,6 +15,8 @@ from falter.perturbations import (  # noqa: F401  (they register)
     letters,
     spacing,
     spelling,
+    surroundings,
+    value_formats,
     wording,
 )
 from falter.perturbations.base import choice

@@ -19,9 +19,10 @@ from falter.records.errors import FalterError, MissingExtra, TaskError
 from falter.records.types import Item
 from falter.tasks import data_files as files
 from falter.tasks import data_rows as read
+from falter.tasks.chats import chat_items, chat_template
 from falter.tasks.data_files import Located
 from falter.tasks.enterprise_data import read_yaml
-from falter.tasks.rows import Row, read_hub, read_rows
+from falter.tasks.rows import DataSpec, Row, read_hub, read_rows
 from falter.tasks.sizes import described_rows
 from falter.tasks.task import Task, Template
 
@@ -159,6 +160,8 @@ def _data_set(name: str, row: dict[str, Any]) -> DataSet:
     return DataSet(name=name, **row)
 
 
+CHAT_TASKS = {"rag:core": "documents", "tools:core": "tools"}
+"""The bundled conversations, each with the column that its rows have beside the turns."""
 _TABLE = read_yaml(files.bundled("data_sets.yaml").read_text("utf-8"))
 TEMPLATES = {name: _template(words) for name, words in _TABLE["templates"].items()}
 DATA_SETS = {name: _data_set(name, {**row}) for name, row in _TABLE["data_sets"].items()}
@@ -214,6 +217,35 @@ def functions(argument: str | None) -> Task:
         scorer="unit_tests",
         stop=AFTER_CODE,
         max_tokens=96,
+    )
+
+
+def tools(argument: str | None) -> Task:
+    """`tools:core`: 60 conversations with tools; one call is right, two, none, or a further one."""
+    return _chats("tools", argument, "tool_call")
+
+
+def rag(argument: str | None) -> Task:
+    """`rag:core`: 40 questions about four to six documents, one or two of which answer most."""
+    return _chats("rag", argument, "answer")
+
+
+def _chats(kind: str, argument: str | None, scorer: str) -> Task:
+    if argument != "core":
+        given = f"'{argument}'" if argument else "none"
+        raise TaskError(
+            f"The task '{kind}' has the part 'core' alone, got {given}",
+            hint=f"use --task {kind}:core",
+        )
+    name = f"{kind}:{argument}"
+    spec = DataSpec(path=name, target="target", key="key", tags=("kind",))
+    rows = [
+        json.loads(line)
+        for line in files.bundled(f"chats/{kind}_core.jsonl").read_text("utf-8").splitlines()
+    ]
+    items, _ = chat_items(rows, spec, "messages", name, same=False)
+    return Task(
+        name=name, items=items, templates={"open": chat_template(None, spec)}, scorer=scorer
     )
 
 
