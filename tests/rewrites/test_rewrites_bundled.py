@@ -54,7 +54,7 @@ def of_enterprise() -> list[Rewrite]:
     """The paraphrases and tones of the enterprise items."""
     loaded = [tasks.get(name)(domain) for name in ENTERPRISE for domain in ("it", "hr")]
     texts = [pair for task in loaded for pair in rewrites_of(replace(task, translations=None))]
-    return [hand_written(wanted, new, HAND_WRITTEN) for wanted, new in texts]
+    return [wanted.rewrite(HAND_WRITTEN, new) for wanted, new in texts]
 
 
 def made_by(name: str) -> RewritePerturbation:
