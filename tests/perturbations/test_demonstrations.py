@@ -20,7 +20,7 @@ from falter.records.errors import InvalidValue, PreflightError, UsageError
 from falter.records.render import messages, plain
 from falter.records.types import Demonstration, Program, Prompt, Recipe, Section, Variant
 from falter.report.page import html
-from falter.rewrites.bank import MemoryBank, bundled_rewrites
+from falter.rewrites.bank import MemoryBank, bundled_rewrites, hand_written
 from falter.store.store import Store
 from falter.tasks import tasks
 from falter.testing.samples import SAMPLES
@@ -279,7 +279,7 @@ def test_rewrites_of_examples_are_wanted_too(tmp_path: Path) -> None:
         needs = planned.rewrites
         assert needs is not None
         assert demonstration_changes(planned) == []  # nobody knows yet
-        made = [w.rewrite("ann", f"Put otherwise: {w.text}") for w in needs.wanted]
+        made = [hand_written(w, f"Put otherwise: {w.text}", "ann") for w in needs.wanted]
     resolved = resolve(experiment, MemoryBank(made))
     assert resolved.rewrites is not None
     resolved.rewrites.require()

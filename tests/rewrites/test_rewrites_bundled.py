@@ -28,6 +28,7 @@ from falter.rewrites.bank import (
     bank_lines,
     bundled_bank,
     bundled_rewrites,
+    hand_written,
     read_bank,
 )
 from falter.rewrites.reply_reading import read_reply
@@ -54,7 +55,7 @@ def of_enterprise() -> list[Rewrite]:
     """The paraphrases and tones of the enterprise items."""
     loaded = [tasks.get(name)(domain) for name in ENTERPRISE for domain in ("it", "hr")]
     texts = [pair for task in loaded for pair in rewrites_of(replace(task, translations=None))]
-    return [wanted.rewrite(HAND_WRITTEN, new) for wanted, new in texts]
+    return [hand_written(wanted, new, HAND_WRITTEN) for wanted, new in texts]
 
 
 def made_by(name: str) -> RewritePerturbation:
@@ -252,9 +253,11 @@ def test_the_order_is_file_bundled_store(tmp_path: Path, store: Path) -> None:
     made = made_by("paraphrase_free")
     first, second = [r for r in bundled_rewrites() if r.perturbation == made.name][:2]
     third = made.wanted("Who is it?", 0)
-    own = [made.wanted(r.source, 0).rewrite("ann", f"From the file: {r.text}") for r in [first]]
+    own = [
+        hand_written(made.wanted(r.source, 0), f"From the file: {r.text}", "ann") for r in [first]
+    ]
     stored = [
-        wanted.rewrite("ann", f"Stored: {wanted.text}")
+        hand_written(wanted, f"Stored: {wanted.text}", "ann")
         for wanted in (*(made.wanted(r.source, 0) for r in (first, second)), third)
     ]
     path = tmp_path / "own.jsonl"
@@ -276,7 +279,7 @@ def test_a_models_unfinished_rewrites_are_not_filled_in_silently(store: Path) ->
         if item.fields["question"] not in sources
     )  # fmt: skip
     with Store(store) as opened:
-        put_rewrites(opened, [made.wanted(other, 0).rewrite("openai:x", f"So: {other}")])
+        put_rewrites(opened, [hand_written(made.wanted(other, 0), f"So: {other}", "openai:x")])
         needs = resolve(basics("paraphrase_free"), bank_for(basics("typos"), opened)).rewrites
     assert needs is not None
     assert (len(needs.missing), needs.left_out) == (ITEMS - BUNDLED - 1, [])

@@ -50,6 +50,11 @@ class Banks:
         return next((rewrite for rewrite in rewrites if rewrite is not None), None)
 
 
+def hand_written(wanted: Wanted, text: str, author: str) -> Rewrite:
+    """A rewrite that somebody wrote by hand."""
+    return wanted.rewrite(author, text)
+
+
 # Files
 
 
@@ -115,7 +120,7 @@ def _bundled(row: Mapping[str, str]) -> Rewrite:
     perturbation = perturbations.get(row["perturbation"])
     if not isinstance(perturbation, RewritePerturbation):
         raise PluginError(f"Rewrites are bundled for '{perturbation.name}', which takes none")
-    return perturbation.wanted(row["source"], 0).rewrite(row["author"], row["text"])
+    return hand_written(perturbation.wanted(row["source"], 0), row["text"], row["author"])
 
 
 def bundled_bank() -> MemoryBank:
