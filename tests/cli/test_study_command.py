@@ -101,7 +101,8 @@ def test_plan_run_report(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_run_after_a_study_is_the_newest(capsys: Capture) -> None:
     """`falter report` shows what was done last; the study is found by its id."""
-    assert falter_cli(capsys, "run", *TASK, "-m", "simulated:a")[0] == 0
+    protocol = ("--protocol", "consistency", "--task", "basics:core", "--limit", "3")
+    assert falter_cli(capsys, "run", *protocol, "-m", "simulated:a")[0] == 0
     _, out, _ = falter_cli(capsys, "store", "studies")
     study = out.split()[0]
     plain = ("run", "--task", "basics", "-m", "simulated:a", "-r", "typos", "--limit", "9")
@@ -109,10 +110,10 @@ def test_a_run_after_a_study_is_the_newest(capsys: Capture) -> None:
     _, out, _ = falter_cli(capsys, "report")
     assert "simulated:a on basics" in out
     _, out, _ = falter_cli(capsys, "report", study)
-    assert out.startswith("brittlebench, preset quick")
-    assert falter_cli(capsys, "run", *TASK, "-m", "simulated:a")[0] == 0
+    assert out.startswith("consistency, preset quick")
+    assert falter_cli(capsys, "run", *protocol, "-m", "simulated:a")[0] == 0
     _, out, _ = falter_cli(capsys, "report")
-    assert out.startswith("brittlebench, preset quick")
+    assert out.startswith("consistency, preset quick")
 
 
 @needs_tex

@@ -1461,7 +1461,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(JSON, st.booleans())
 def test_any_json_is_read_or_refused(data: Any, wrap: bool) -> None:
     """No answer, however odd, raises anything but what the client turns to failures."""

@@ -9,9 +9,8 @@ import orjson
 from falter.records.chats import reply_text
 from falter.records.codec import from_json
 from falter.records.types import Item, Response, Run
-from falter.store.cells import CellRange
 from falter.store.encoding import name_of, read_prompt
-from falter.store.store import Store
+from falter.store.store import CellRange, Store
 
 
 def cell_ranges(store: Store, run: Run) -> list[CellRange]:

@@ -30,7 +30,6 @@ from falter.records.ids import short
 from falter.records.interfaces import Case, Scorer
 from falter.records.types import BASELINE, Panel, Prompt, Run, Score
 from falter.scorers.base import second_reader
-from falter.store.cells import CellRange
 from falter.store.changes import (
     cell_ranges,
     cells_with,
@@ -40,7 +39,7 @@ from falter.store.changes import (
     stored_items,
     unanswered,
 )
-from falter.store.store import Store, StoredCell
+from falter.store.store import CellRange, Store, StoredCell
 from falter.store.studies import StoredPart, StoredStudy
 from falter.viewer.panels import (
     Bytes,
