@@ -303,7 +303,7 @@ NAMED: dict[str, set[str]] = {
     # What the example file says.
     "engine/config.py": {"basics", "brittlebench", "choice_letter"},
     "protocols/*/parts.py": {"perturbations", "scorers", "tasks"},
-    "protocols/consistency/__init__.py": {"perturbations", "scorers", "tasks"},
+    "protocols/consistency/__init__.py": {"perturbations", "scorers"},
     "protocols/mend/remedies.py": {"perturbations", "tasks"},
     "protocols/brittlebench/accuracies.py": {"perturbations", "scorers"},
     # A task says by name how it is scored; `engine` turns that into an object.
@@ -316,7 +316,6 @@ NAMED: dict[str, set[str]] = {
     "analysis/figures/across.py": {"consistency"},
     "cli/doctor.py": {"hf", "inspect", "lm-eval", "vllm"},
     "cli/listing.py": {"smollm2"},
-    "cli/ratings.py": {"similarity"},
     "cli/[am]*.py": {"mend"},
     "cli/rewrites.py": {"exact"},
     "clients/connection.py": {"identity"},

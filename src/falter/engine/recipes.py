@@ -16,7 +16,7 @@ from falter.perturbations.recipes import DEFAULT_RECIPES, NOISE_FLOOR, RECIPE_SE
 from falter.records.errors import InvalidValue, UsageError
 from falter.records.interfaces import Perturbation
 from falter.records.types import BASELINE, Recipe, Step
-from falter.tasks.bundled import CHAT_TASKS
+from falter.tasks.data_sets import CHAT_TASKS
 from falter.tasks.rows import holds_chats, read_template_file, rows_at
 
 # Grids: every combination of the levels of some factors, the first of each being the baseline.
@@ -107,6 +107,11 @@ def _usual(experiment: Experiment) -> Sequence[str]:
     return tuple(
         dict.fromkeys(name for key, fits in sets.items() if fits for name in RECIPE_SETS[key])
     )
+
+
+def members_of(name: Any) -> tuple[str, ...]:
+    """The recipes of a set, by its name; none where it is the name of no set."""
+    return RECIPE_SETS.get(name, ()) if isinstance(name, str) else ()
 
 
 def _spelled_out(specs: Sequence[Sequence[StepSpec]]) -> Iterator[Sequence[StepSpec]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import floor
-from typing import Any, TypedDict, TypeVar, Unpack, get_args
+from typing import Any, NotRequired, TypedDict, TypeVar, Unpack, get_args
 
 from falter.records.chats import is_chat, is_json, last_turn, target_texts
 from falter.records.errors import InvalidValue, UnknownName
@@ -22,6 +22,7 @@ from falter.text.spans import Replacement, merged, replace_spans
 perturbations: Registry[Perturbation] = Registry("perturbation", "falter.perturbations")
 
 S = TypeVar("S")
+P = TypeVar("P", bound=Perturbation)
 FindSites = Callable[..., Sequence[S]]
 EditSite = Callable[..., Replacement | list[Replacement] | None]
 ChangePrompt = Callable[..., Prompt]
@@ -129,6 +130,24 @@ class Description(TypedDict, total=False):
     output_format: str | None
     reasons: bool
     effect: Effect
+
+
+class OfSites(Description):
+    """What a perturbation of places says of itself besides."""
+
+    sites: FindSites[Any]
+    closed: NotRequired[Callable[[Prompt, Section, Sequence[str]], Sequence[Span]] | None]
+    default_rate: NotRequired[float]
+    edit_draws: NotRequired[bool]
+
+
+class OfPrompts(Description, total=False):
+    """What a perturbation of whole prompts says of itself besides."""
+
+    eligible: Callable[..., bool]
+    asks_itself: bool
+    whole: bool
+    unless: Callable[[Prompt], bool] | None
 
 
 def summary_of(function: Callable[..., Any]) -> str:
@@ -309,13 +328,7 @@ def register_all(table: Iterable[Perturbation]) -> None:
 
 
 def site_perturbation(
-    name: str,
-    *,
-    sites: FindSites[Any],
-    closed: Callable[[Prompt, Section, Sequence[str]], Sequence[Span]] | None = None,
-    default_rate: float = 1.0,
-    edit_draws: bool = True,
-    **described: Unpack[Description],
+    name: str, **described: Unpack[OfSites]
 ) -> Callable[[EditSite], SitePerturbation]:
     """Register a function that edits one place as a perturbation.
 
@@ -333,25 +346,11 @@ def site_perturbation(
             return start, end, text[start:end].upper()
     """
 
-    def register(edit: EditSite) -> SitePerturbation:
-        perturbation = SitePerturbation(
-            name, summary_of(edit), edit, sites=sites, closed=closed, default_rate=default_rate,
-            edit_draws=edit_draws, **described,
-        )  # fmt: skip
-        perturbations.register(name, perturbation)
-        return perturbation
-
-    return register
+    return partial(_register, SitePerturbation, name, described)
 
 
 def prompt_perturbation(
-    name: str,
-    *,
-    eligible: Callable[..., bool] | None = None,
-    asks_itself: bool = False,
-    whole: bool = False,
-    unless: Callable[[Prompt], bool] | None = None,
-    **described: Unpack[Description],
+    name: str, **described: Unpack[OfPrompts]
 ) -> Callable[[ChangePrompt], PromptPerturbation]:
     """Register `(prompt, rng, **parameters) -> prompt` as a perturbation.
 
@@ -364,21 +363,15 @@ def prompt_perturbation(
     `unless(prompt)` is true of the whole prompt, nothing is changed.
     """
 
-    def register(change: ChangePrompt) -> PromptPerturbation:
-        perturbation = PromptPerturbation(
-            name,
-            summary_of(change),
-            change,
-            eligible=eligible,
-            asks_itself=asks_itself,
-            whole=whole,
-            unless=unless,
-            **described,
-        )
-        perturbations.register(name, perturbation)
-        return perturbation
+    return partial(_register, PromptPerturbation, name, described)
 
-    return register
+
+def _register(
+    make: Callable[..., P], name: str, described: Mapping[str, Any], function: Callable[..., Any]
+) -> P:
+    perturbation = make(name, summary_of(function), function, **described)
+    perturbations.register(name, perturbation)
+    return perturbation
 
 
 # Conversations: what changes a whole prompt changes the last turn of the user

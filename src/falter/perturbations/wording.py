@@ -23,12 +23,15 @@ from falter.perturbations.base import (
 from falter.perturbations.letters import lowered_words
 from falter.perturbations.spacing import loose_marks
 from falter.perturbations.vocabulary import table
+from falter.records.lazy_regex import named_regex
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section, Span
 from falter.text.meaning import letter_symbols, passive_auxiliaries
 from falter.text.names import mentioned_words, names
 from falter.text.spans import Replacement, merged, overlaps, replace_spans
 from falter.text.words import sentences
+
+_named = partial(named_regex, "perturbations")
 
 _WORDING: Description = {
     "version": 2, "family": "wording", "group": "everyday wording", "scope": ("input",),
@@ -162,11 +165,7 @@ def _phrases() -> dict[str, dict[str, list[str]]]:
 
 
 # Words around a text that is itself worked on would be worked on, too.
-_TEXT_AS_OBJECT = re.compile(
-    r"\b(?:translat\w*|summari\w*|paraphras\w*|rephras\w*|rewrit\w*|reword\w*|proofread\w*|shorten\w*"
-    r"|sentiment|politeness|formality|tone|(?:correct|continue|complete|finish) (?:the|this))\b",
-    re.IGNORECASE,
-)
+_TEXT_AS_OBJECT = _named("text_as_object")
 _SENTENCE_ENDS = re.compile(r"[.?!][\"'”’)\]]?\Z")
 _RULES_OF_A_TASK = ("system", "instruction", "output_format", "cue")
 
@@ -277,9 +276,7 @@ def _stops(prompt: Prompt) -> list[int]:
 _FILLERS = ("um", "uh", "er", "you know")
 _SOUNDS = _FILLERS[:-1]
 # Elsewhere *you know* may read as a question or a claim: *did you know*, *what you know*.
-_ASIDE = re.compile(
-    r"(?<=\b(?:of|in|on|at|by) )(?=(?:the|an?|my|your|his|her|its|our|their|this|these|those)\b)"
-)
+_ASIDE = _named("aside")
 _GAP = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
 _EVERY = 9  # words between two fillers, on average
 _APART = 12  # characters between two fillers, at least

@@ -6,9 +6,8 @@ import orjson
 
 from falter.records.codec import from_json
 from falter.records.types import Item, Run
-from falter.store.cells import CellRange
 from falter.store.encoding import name_of
-from falter.store.store import Store
+from falter.store.store import CellRange, Store
 
 
 def cell_ranges(store: Store, run: Run) -> list[CellRange]:

@@ -20,7 +20,6 @@ from falter.records.ids import short
 from falter.records.interfaces import Case, Scorer
 from falter.records.types import BASELINE, Item, Panel, Prompt, Run, Score
 from falter.scorers.base import second_reader
-from falter.store.cells import CellRange
 from falter.store.changes import (
     cell_ranges,
     changes,
@@ -29,7 +28,7 @@ from falter.store.changes import (
     stored_items,
     unanswered,
 )
-from falter.store.store import Store, StoredCell
+from falter.store.store import CellRange, Store, StoredCell
 from falter.store.studies import StoredStudy
 from falter.viewer.panels import Bytes, ViewPanel, cell_codes, table_columns, view_panel
 
