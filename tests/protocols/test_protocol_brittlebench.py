@@ -29,9 +29,11 @@ from falter.records.errors import FalterError, UnknownName, UsageError
 from falter.records.figures import Bars, Curves, Grid, HeatMap, Statement, Strips, estimates
 from falter.records.render import messages
 from falter.records.types import Estimate, Recipe, Request
+from falter.report.forms.latex import as_latex
 from falter.store.maintenance import verify
 from falter.store.store import Store
 from falter.store.studies import find_study, studies
+from tex import compiled, needs_tex
 
 MODELS = [
     {"name": "simulated:one", "options": {"mean": 0.9, "seed": 1}},
@@ -400,3 +402,8 @@ def test_a_task_without_rewrites_goes_without_the_paraphrases(tmp_path: Path) ->
     assert not any(f.name == "group-paraphrasing" for f in result.figures)
     with pytest.raises(FalterError, match="8 of 8 rewrites for paraphrase_lexical"):
         falter.run({**mine, "rewriter": "simulated:writer"}, store=tmp_path / "g.db")
+
+
+@needs_tex
+def test_the_latex_of_all_figures_compiles(result: Result, tmp_path: Path) -> None:
+    compiled(as_latex(result.study), tmp_path)
