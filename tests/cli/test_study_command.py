@@ -14,6 +14,7 @@ import pytest
 
 from falter.cli.app import invoke
 from falter.engine import results
+from tex import compiled, needs_tex
 
 Capture = pytest.CaptureFixture[str]
 TASK = ("--protocol", "brittlebench", "--task", "basics:core", "--limit", "6")
@@ -115,11 +116,13 @@ def test_a_run_after_a_study_is_the_newest(capsys: Capture) -> None:
     assert out.startswith("consistency, preset quick")
 
 
-def test_the_latex_of_a_run(capsys: Capture) -> None:
+@needs_tex
+def test_the_latex_of_a_run_compiles(capsys: Capture, tmp_path: Path) -> None:
     plain = ("run", "--task", "basics", "-m", "simulated", "-r", "typos", "--limit", "9")
     assert falter_cli(capsys, *plain)[0] == 0
     code, out, _ = falter_cli(capsys, "report", "--latex")
-    assert code == 0 and "\\documentclass" in out and "typos" in out
+    assert code == 0 and "typos" in out
+    compiled(out, tmp_path)
 
 
 def test_rewrites_are_prepared_for_a_protocol(capsys: Capture) -> None:

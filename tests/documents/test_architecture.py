@@ -301,7 +301,10 @@ def test_no_file_holds_two_ideas() -> None:
 
 # Names
 
-SETTINGS = {"answer", "demonstrations", "fields", "label", "responses", "temperature", "template"}
+SETTINGS = {
+    "answer", "demonstrations", "fields", "formats", "label", "responses", "temperature",
+    "template", "tools",
+}  # fmt: skip
 """Names that are common words elsewhere: settings that perturbations change, a table, a field."""
 
 NAMED: dict[str, set[str]] = {
@@ -310,7 +313,7 @@ NAMED: dict[str, set[str]] = {
     # What the example file says.
     "engine/config.py": {"basics", "brittlebench", "choice_letter"},
     "protocols/*/parts.py": {"perturbations", "scorers", "tasks"},
-    "protocols/consistency/__init__.py": {"perturbations", "scorers", "tasks"},
+    "protocols/consistency/__init__.py": {"perturbations", "scorers"},
     "protocols/mend/remedies.py": {"perturbations", "tasks"},
     "protocols/brittlebench/accuracies.py": {"perturbations", "scorers"},
     # A task says by name how it is scored; `engine` turns that into an object.
@@ -323,11 +326,11 @@ NAMED: dict[str, set[str]] = {
     "analysis/figures/across.py": {"consistency"},
     "cli/doctor.py": {"hf", "inspect", "lm-eval", "vllm"},
     "cli/listing.py": {"smollm2"},
-    "cli/ratings.py": {"similarity"},
     "cli/[am]*.py": {"mend"},
     "cli/rewrites.py": {"exact"},
     "clients/connection.py": {"identity"},
     "engine/ratings.py": {"similarity"},
+    "engine/recipes.py": {"rag"},
     "measures/__init__.py": {"consistency", "enterprise", "relevance"},
     "measures/enterprise.py": {"similarity"},
     "perturbations/paraphrase.py": {"rouge1"},
@@ -346,6 +349,7 @@ NAMED: dict[str, set[str]] = {
     "scorers/judging.py": {"relevance"},
     "stats/resampling.py": {"identity"},
     "tasks/enterprise_data.py": {"enterprise"},
+    "testing/samples.py": {"emoji"},
     "text/relevance.py": {"rouge1"},
     "weights/downloads.py": {"smollm2"},
 }

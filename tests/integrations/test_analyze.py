@@ -149,13 +149,14 @@ def test_two_models_are_compared_over_the_same_items() -> None:
     panels = {(p.model, p.panel.task): p for p in whole.panels}
     assert len(whole.across.pairs) == 2 * 6
     for pair in whole.across.pairs:
-        first, second = (panels[name, pair.task] for name in (pair.first, pair.second))
+        task = pair.drop.group["task"]
+        first, second = (panels[name, task] for name in (pair.first, pair.second))
         for own, of in ((pair.drop, "micro"), (pair.accuracy, "baseline")):
             difference = getattr(first, of).value - getattr(second, of).value
             assert own.value == pytest.approx(difference)
             assert own.low is not None and own.high is not None
             assert own.low <= difference <= own.high
-        assert pair.p_drop is not None
+        assert pair.adjusted["drop"] is not None
     many = simulated(models=7, tasks=1, conditions=2, items=20).across
     assert many is not None and many.pairs == ()
 

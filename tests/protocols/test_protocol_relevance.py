@@ -38,6 +38,7 @@ from falter.records.types import (
     Rewrite,
     Variant,
 )
+from falter.report.forms.latex import as_latex
 from falter.rewrites.bank import hand_written
 from falter.scorers import scorers
 from falter.scorers.summary_rating import ENTAILMENT, RATINGS, option_chances
@@ -46,6 +47,7 @@ from falter.store.store import Store
 from falter.tasks import tasks
 from falter.tasks.sizes import described_rows, sized_by_description, sizes
 from falter.testing import Scripted
+from tex import compiled, needs_tex
 
 ARTICLES, LENGTH, LOST = 32, 6, 0.4
 TEMPLATE = "Summarise this article in one sentence.\n\n{article}\n\nSummary:"
@@ -499,3 +501,8 @@ def test_a_test_part_is_drawn_by_the_hash_of_the_text(tmp_path: Path) -> None:
     assert len(whole) == 30 and len(part) == 10
     assert [item.key for item in part] == [i.key for i in whole if i in part]
     assert part[::-1] == replace(task, test_items=10)._test_part(whole[::-1], None)
+
+
+@needs_tex
+def test_the_latex_of_all_figures_compiles(whole: falter.Result, tmp_path: Path) -> None:
+    compiled(as_latex(whole.study), tmp_path)

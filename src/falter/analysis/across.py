@@ -15,7 +15,6 @@ from falter.analysis.notes import RANKED_MODELS, notes_of
 from falter.analysis.results import (
     Across,
     Consistency,
-    ModelPair,
     RankRange,
     RecipeRanking,
     Settings,
@@ -25,7 +24,7 @@ from falter.analysis.results import (
 from falter.analysis.table import FAILED, MISSING, SCORED, UNREADABLE, Table
 from falter.measures.averages import mean_score
 from falter.measures.brittleness import PooledBrittleness, brittleness_by_model, brittleness_by_task
-from falter.measures.comparison import Answers, compare_family
+from falter.measures.comparison import Answers, PairComparison, compare_family
 from falter.measures.consistency import item_std, output_consistency
 from falter.measures.drops import differential_failure
 from falter.measures.rankings import rank_agreement, rank_sets, ranking_changed, ranking_survival
@@ -205,7 +204,7 @@ def across_of(tables: Sequence[Table], settings: Settings) -> Across:
     )
 
 
-def _pairs(by_task: Sequence[Stack], settings: Settings) -> Iterator[ModelPair]:
+def _pairs(by_task: Sequence[Stack], settings: Settings) -> Iterator[PairComparison]:
     """Every pair of a task's models, over the items and recipes that they share."""
     for stack in by_task:
         columns = [n for n, recipe in enumerate(stack.recipes) if recipe.perturbs]
@@ -225,17 +224,7 @@ def _pairs(by_task: Sequence[Stack], settings: Settings) -> Iterator[ModelPair]:
             **settings.bootstrap,
         ):
             about = {"task": stack.task, "model": f"{pair.first} − {pair.second}"}
-            numbers = {
-                name: replace(getattr(pair, name), group=about)
-                for name in ("accuracy", "drop", "prompt_share", "flip_rate")
-            }
-            yield ModelPair(
-                task=stack.task,
-                first=pair.first,
-                second=pair.second,
-                **numbers,
-                p_drop=pair.adjusted["drop"],
-            )
+            yield map_estimates(pair, partial(replace, group=about))
 
 
 class _Comparison:
@@ -304,8 +293,7 @@ class _Comparison:
         cells = self.first_run()
         if cells.shape[1] < 2:
             return []
-        spread = item_std(cells, **self.options)
-        outputs: dict[str, Any] = dict.fromkeys(("output", "valid", "right", "wrong"))
+        same = None
         if self.table.output is not None:
             binary = bool(np.isin(cells[~np.isnan(cells)], (0.0, 1.0)).all())
             same = output_consistency(
@@ -314,26 +302,13 @@ class _Comparison:
                 missing=np.isin(self.table.outcome[:, self.conditions, 0], (FAILED, MISSING)),
                 **self.options,
             )
-            outputs = {
-                "output": self._signed(same.strict),
-                "valid": self._signed(same.valid),
-                "right": None if same.correct is None else self._signed(same.correct),
-                "wrong": None if same.wrong is None else self._signed(same.wrong),
-            }
-        return [
-            Consistency(
-                **self.about,
-                conditions=cells.shape[1],
-                **outputs,
-                spread=self._signed(spread.mean),
-                all_right=self._signed(spread.all_correct),
-                all_wrong=self._signed(spread.all_wrong),
-                steady=self._signed(spread.steady),
-            )
-        ]
-
-    def _signed(self, estimate: Estimate) -> Estimate:
-        return replace(estimate, group=self.about)
+        found = Consistency(
+            **self.about,
+            conditions=cells.shape[1],
+            same=same,
+            scores=item_std(cells, **self.options),
+        )
+        return [map_estimates(found, partial(replace, group=self.about))]
 
 
 def _pooled(by_task: Sequence[Stack], settings: Settings) -> dict[str, Any]:

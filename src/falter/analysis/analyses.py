@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from falter.analysis.across import across_of
 from falter.analysis.cache import Cosine
 from falter.analysis.drop_parts import (
     Evidence,
-    evidence_of_run,
     parts_of,
     second_reading,
     tables_with_evidence,
@@ -23,6 +22,7 @@ from falter.analysis.results import MARGIN, Analysis, Settings
 from falter.analysis.sentences import sentence
 from falter.analysis.table import FAILED, MISSING, OUTCOMES, Table, run_tables
 from falter.measures.drops import paired_drops
+from falter.measures.keeps_and_reads import LINES
 from falter.records.errors import StoreError
 from falter.records.ids import short
 from falter.records.interfaces import ConstrainedScorer, Scorer
@@ -67,11 +67,15 @@ def analyse(
         reader=reader,
         store=store.path,
         # Runs of earlier versions could set a margin in points.
+        lines=(
+            run.experiment.get("keep_line", 100.0 * LINES[0]) / 100.0,
+            run.experiment.get("read_line", 100.0 * LINES[1]) / 100.0,
+        ),
         margin=run.experiment.get("decide", 100.0 * MARGIN) / 100.0,
     )
     analysis = analyse_tables(tables, settings)
     if evidence is None:
-        evidence = evidence_of_run(store, run, scorers)
+        evidence = tables_with_evidence(store, run, scorers)[1]
     parts = [
         () if panel.counts.mostly_failed else parts_of(table, beside, settings)
         for panel, table, beside in zip(analysis.panels, tables, evidence, strict=True)
@@ -112,17 +116,8 @@ def analyse_tables(tables: Sequence[Table], settings: Settings) -> Analysis:
     """Analyse tables one by one and across them, without a store."""
     panels = tuple(panel_of(table, settings) for table in tables)
     known = [t for t, p in zip(tables, panels, strict=True) if not p.counts.mostly_failed]
-    return Analysis(
-        run=settings.run,
-        version=settings.version,
-        created_at=settings.created_at,
-        seed=settings.seed,
-        level=settings.level,
-        unparsed=settings.unparsed,
-        store=settings.store,
-        panels=panels,
-        across=across_of(known, settings),
-    )
+    known_settings = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    return Analysis(**known_settings, panels=panels, across=across_of(known, settings))
 
 
 def _require_complete(tables: Sequence[Table], stored: StoredRun, partial: bool) -> None:

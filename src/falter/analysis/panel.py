@@ -200,7 +200,7 @@ class _Panel:
             stated=otherwise(family, self._stated(), fewer=True),
             read=otherwise(family, self._read(), fewer=self.settings.strict),
             quantile=self._quantile(recipes),
-            keeping=keeping_of(table, self.level),
+            keeping=keeping_of(table, self.level, self.settings.lines),
         )
         return map_estimates(result, _withheld) if self.counts.mostly_failed else result
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
+from falter.stats.clusters import too_few_clusters
 from falter.stats.intervals import Interval
 from falter.stats.mean import ItemMean
 
@@ -118,6 +119,16 @@ def of_rate(measure: str, what: str, mean: ItemMean) -> Estimate:
     ).counting(mean)
     found = basis.of_mean(measure, mean, p_value=mean.p_value)
     return replace(found, informative=mean.informative)
+
+
+def with_clusters(estimate: Estimate, clusters: int, *, fewest: int | None = None) -> Estimate:
+    """Return the estimate with its number of clusters; `fewest` of a part may be too few."""
+    estimate = replace(estimate, clusters=clusters)
+    few = too_few_clusters(clusters if fewest is None else fewest)
+    if estimate.status != "ok" or few is None:
+        return estimate
+    none: dict[str, Any] = dict.fromkeys(("low", "high", "p_value"))
+    return replace(estimate, status="too_few_clusters", method=f"none: {few}", **none)
 
 
 def vectors(names: str, *values: ArrayLike) -> list[Floats]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, get_args
 
@@ -86,15 +86,6 @@ class Grid(_Named):
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value, ...], ...]
     labels: int = 1
-
-
-def grid(items: Iterable[T], *columns: tuple[Column, Callable[[T], Value]], **about: Any) -> Grid:
-    """A row for each item: every column comes with the function that gives its cell."""
-    return Grid(
-        columns=tuple(column for column, _ in columns),
-        rows=tuple(tuple(cell(item) for _, cell in columns) for item in items),
-        **about,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,6 +288,13 @@ class Example:
     baseline: Side
     perturbed: Side
     everyday: str = ""
+
+    @property
+    def sides(self) -> tuple[tuple[str, Side, str], ...]:
+        """`asked` and `changed`, each with its answer and its prompt."""
+        before = "".join(segment.before for segment in self.segments)
+        after = "".join(segment.after for segment in self.segments)
+        return ("asked", self.baseline, before), ("changed", self.perturbed, after)
 
     @property
     def turned(self) -> Literal["lost", "gained", "same"]:

@@ -90,7 +90,9 @@ class Capabilities:
     it can hold a model to a few replies, `reasons` whether the model was asked to think first.
     With `keeps_prefixes` each lane remembers what it read last: prompts that begin alike are then
     sent one after the other. `batches` says whether its provider answers many written requests
-    together, later and for less. `tools` says whether it takes tools, calls and their results.
+    together, later and for less. `tools` says whether it takes tools, calls and their results, and
+    `replays` whether calls that it did not make itself may stand in earlier turns; `instead` is
+    advice for who has tools where there are none.
     """
 
     generates: bool
@@ -103,6 +105,11 @@ class Capabilities:
     keeps_prefixes: bool = False
     batches: bool = False
     tools: bool = False
+    replays: bool = True
+    instead: str = (
+        "ask a chat server: openai:NAME; or a function with the parameters messages and tools: "
+        "function:MODULE:NAME"
+    )
 
 
 class Client(Protocol):

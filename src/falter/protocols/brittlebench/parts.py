@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
-from falter.protocols.protocol import Need, Part, TaskKind, UserSettings
+from falter.protocols.protocol import Need, Part, TaskKind, UserSettings, presets_of
+from falter.protocols.tables import figures_of
 from falter.records.errors import UsageError
 
 WORDS = (
@@ -29,8 +30,6 @@ OPTIONS = (
     "elimination",
 )
 REASONED = ("typos", "drop_stop_words", "space_sequences")
-DOSES = (1, 3, 5, 10, 15, 20)
-"""Those of the paper's public code."""
 COMPARED = ("zero-shot", "maths", "code")
 THOUGHT = "chain_of_thought"
 
@@ -54,35 +53,8 @@ class Preset:
     limits: Mapping[str, int]
 
 
-_EXAMS = ("mmlu", "truthfulqa", "arc_easy", "arc_challenge", "mathqa", "logiqa", "gpqa")
-
-PRESETS: Mapping[str, Preset] = {
-    "quick": Preset(
-        choices=("basics:core",),
-        maths=("sums",),
-        code=("functions",),
-        reasoning=(("sums", "numeric"),),
-        demonstrations=3,
-        pairs=("typos", "drop_stop_words", "pad_quotes", "pad_newlines"),
-        pads=(1, 4, 16),
-        typos=(1, 2, 4),
-        limits={
-            "zero-shot": 32, "few-shot": 12, "options": 10, "maths": 12, "code": 6,
-            "intensity": 20, "pairs": 20, "reasoning": 6,
-        },
-    ),
-    "paper": Preset(
-        choices=_EXAMS,
-        maths=("gsm8k",),
-        code=("humaneval",),
-        reasoning=tuple((name, "choices") for name in _EXAMS),
-        demonstrations=5,
-        pairs=(*WORDS, *AUGMENTATION, *PADDING),
-        pads=DOSES,
-        typos=DOSES,
-        limits={},
-    ),
-}  # fmt: skip
+PRESETS = presets_of("brittlebench", Preset)
+declared = figures_of("brittlebench")
 
 
 def parts_of(settings: UserSettings) -> Iterator[Part]:
@@ -232,40 +204,16 @@ def _reasoning(preset: Preset, settings: UserSettings) -> Iterator[Part]:
             )
 
 
-# Notes: from the paper, or our choice where it is silent
-
-
-_PAPER = (
-    "From the paper: the fourteen perturbations and their four groups, the tasks, zero-shot and "
-    "few-shot, options scored by log-likelihood, temperature 0, plug-in variance components "
-    "summed over tasks and then divided, counts of typos and padding for the curves, MMLU for the "
-    "pairs, typos, dropped stop words and runs of spaces for the chain of thought.",
-    "Our choice where the paper does not say: {shots} demonstrations, drawn with the seed and the "
-    "same for every item; doses {typos} for typos and {pads} for padding (the paper preset's are "
-    "those of its public code); the strength of each perturbation as on its documentation page; "
-    "pairs of {pairs} perturbations; options shown "
-    "under letters for the options table, and answered with a letter for the chain of thought.",
-    "Unlike the paper: drops are over the items that a perturbation really changed; answers that "
-    "cannot be read are counted in both arms instead of left out of both; every number has an "
-    "interval; the ranking table shows what chance alone gives.",
-)
-
-
 def notes_of(preset: str) -> tuple[str, ...]:
     """In sentences, for the plan and the report."""
     p = PRESETS[preset]
-    numbers = {
-        "shots": p.demonstrations,
-        "typos": ", ".join(map(str, p.typos)),
-        "pads": ", ".join(map(str, p.pads)),
-        "pairs": len(p.pairs),
-    }
-    notes = [text.format(**numbers) for text in _PAPER]
-    if preset == "quick":
-        notes.insert(
-            0,
-            f"Preset quick: the same {len(FOURTEEN)} perturbations and every table, on a few items "
-            "of falter's own small tasks. Intervals are wide; the preset paper has the paper's "
-            "benchmarks.",
-        )
-    return tuple(notes)
+    notes: tuple[str, ...] = declared(
+        "notes",
+        quick=preset == "quick",
+        fourteen=len(FOURTEEN),
+        shots=p.demonstrations,
+        typos=", ".join(map(str, p.typos)),
+        pads=", ".join(map(str, p.pads)),
+        pairs=len(p.pairs),
+    )["text"]
+    return notes

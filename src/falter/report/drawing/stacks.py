@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from falter.records import numbers as n
 from falter.records.figures import Bar, Bars, Breakdown, BreakdownRow, Unit
@@ -39,7 +39,10 @@ def bar_table(figure: Bars) -> Html:
     axis = axis_of([sum(map(size, bar.parts)) for bar in figure.bars], figure.unit, zero=True)
     rows = [_row(bar, figure, axis) for bar in figure.bars]
     table = tag("table", _bar_head(figure, axis), tag("tbody", *rows), class_="chart stacks")
-    return Html(_bar_legend(figure) + table + _note(figure))
+    colours = map(_bar_colour, figure.parts, range(len(figure.parts)))
+    return Html(
+        tag("ul", *_swatches(figure.parts, colours), class_="legend") + table + _note(figure)
+    )
 
 
 def _note(figure: Bars) -> Html:
@@ -50,14 +53,6 @@ def _note(figure: Bars) -> Html:
     if any(part is not None and (part.value or 0.0) < 0 for part in parts):
         sentences.append("A part with an estimate below zero is not drawn.")
     return tag("p", " ".join(sentences), class_="small muted") if sentences else Html("")
-
-
-def _bar_legend(figure: Bars) -> Html:
-    keys = [
-        tag("li", tag("span", class_=f"swatch {_bar_colour(name, at)}"), label(name, 80))
-        for at, name in enumerate(figure.parts)
-    ]
-    return tag("ul", *keys, class_="legend")
 
 
 def _bar_colour(name: str, at: int) -> str:
@@ -103,17 +98,9 @@ def _bar_picture(bar: Bar, figure: Bars, axis: Axis) -> Html:
         length = size(part)
         if part is None or not length:
             continue
-        shapes.append(
-            tag(
-                "rect",
-                tag("title", f"{descriptions[-1]}\n{provenance(part)}"),
-                x=_x(axis, start),
-                width=as_share((1 - 2 * _EDGE) * (axis.at(start + length) - axis.at(start))),
-                y="18%",
-                height="64%",
-                class_=_bar_colour(name, place),
-            )
-        )
+        about = f"{descriptions[-1]}\n{provenance(part)}"
+        box = {"y": "18%", "height": "64%", "class_": _bar_colour(name, place)}
+        shapes.append(_rect(axis, start, start + length, about, **box))
         start += length
     about = f"{bar.label[:120]}: {', '.join(descriptions) or 'no number'}"
     return tag("svg", *shapes, role="img", aria_label=about)
@@ -135,6 +122,20 @@ def _grid(axis: Axis) -> list[Html]:
         for tick in axis.ticks
         for x in [_x(axis, tick)]
     ]
+
+
+def _swatches(names: Iterable[str], colours: Iterable[str]) -> list[Html]:
+    """The keys of a legend: a colour and a name each."""
+    return [
+        tag("li", tag("span", class_=f"swatch {colour}"), label(name, 80))
+        for name, colour in zip(names, colours, strict=True)
+    ]
+
+
+def _rect(axis: Axis, start: float, end: float, about: str, **box: str) -> Html:
+    """A part of a stack, with a tooltip."""
+    width = as_share((1 - 2 * _EDGE) * (axis.at(end) - axis.at(start)))
+    return tag("rect", tag("title", about), x=_x(axis, start), width=width, **box)
 
 
 def place_on(axis: Axis, value: float) -> float:
@@ -198,10 +199,7 @@ def breakdown_table(figure: Breakdown) -> Html:
 
 
 def _breakdown_legend(figure: Breakdown) -> Html:
-    keys = [
-        tag("li", tag("span", class_=f"swatch {_breakdown_colour(at)}"), label(name, 80))
-        for at, name in enumerate(figure.parts)
-    ]
+    keys = _swatches(figure.parts, map(_breakdown_colour, range(len(figure.parts))))
     line = tag("line", x1=13, x2=13, y1=0, y2=16, class_="whole")
     whole = tag("span", tag("svg", line, aria_hidden="true"), class_="stacks")
     return tag("ul", *keys, tag("li", whole, label(figure.whole, 80)), class_="legend")
@@ -259,17 +257,8 @@ def _breakdown_picture(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Html
     for place, start, end in placed_parts(row):
         part, name = row.parts[place], figure.parts[place]
         about = f"{name[:80]} {n.shown(part, figure.unit).text}\n{provenance(part)}"
-        shapes.append(
-            tag(
-                "rect",
-                tag("title", about),
-                x=_x(axis, start),
-                width=as_share((1 - 2 * _EDGE) * (axis.at(end) - axis.at(start))),
-                y="22%",
-                height="56%",
-                class_=_breakdown_colour(place),
-            )
-        )
+        box = {"y": "22%", "height": "56%", "class_": _breakdown_colour(place)}
+        shapes.append(_rect(axis, start, end, about, **box))
     if row.whole.value is not None:
         x = _x(axis, length(row.whole))
         shapes.append(tag("line", x1=x, x2=x, y1="8%", y2="92%", class_="whole"))

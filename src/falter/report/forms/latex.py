@@ -29,6 +29,7 @@ from falter.records.types import Estimate
 from falter.report.drawing.tables import shades_of
 from falter.report.escape import line
 from falter.report.marks import model_names, readable, warning
+from falter.report.style import data
 from falter.report.tables import grids
 from falter.report.words import (
     about,
@@ -324,35 +325,6 @@ def _key(figure: HeatMap) -> str:
     return rf"{{\footnotesize {low} {boxes} {high}{bold}}}"
 
 
-_TOP = r"""% Compiles by itself: pdflatex FILE.tex
-\documentclass[10pt,a4paper]{article}
-\usepackage[table]{xcolor}
-\usepackage{colortbl}
-\usepackage{booktabs}
-\usepackage{graphicx}
-\setlength{\textwidth}{17.4cm}\setlength{\oddsidemargin}{-0.74cm}
-\setlength{\textheight}{25cm}\setlength{\topmargin}{-1.6cm}
-\setlength{\parindent}{0pt}\setlength{\parskip}{5pt plus 1pt}
-\setlength{\emergencystretch}{3em}\raggedbottom
-\definecolor{worse}{HTML}{B3261E}\definecolor{better}{HTML}{22754A}
-\definecolor{heatz}{HTML}{F1F3F5}
-\definecolor{heatn1}{HTML}{E6EAEE}\definecolor{heatn2}{HTML}{CDD5DD}
-\definecolor{heatn3}{HTML}{AAB6C2}\definecolor{heatn4}{HTML}{8291A0}
-\definecolor{heatn5}{HTML}{55636F}\definecolor{heatn6}{HTML}{333F4A}
-\definecolor{kd}{HTML}{6B5B4B}\definecolor{alarm}{HTML}{FFF3D6}
-\newcolumntype{L}[1]{>{\raggedright\arraybackslash\hspace{0pt}}p{#1}}
-\newcommand{\faltercell}[2]{\raisebox{-0.45\height}{\shortstack{\strut #1\\{\tiny #2}}}%
-\rule[-9pt]{0pt}{22pt}}
-\newcommand{\falterneed}[1]{\par\begingroup\dimen0=\pagegoal\advance\dimen0-\pagetotal
-\ifdim\pagetotal>0pt\relax\ifdim\dimen0<#1\relax\newpage\fi\fi\endgroup}
-\newsavebox{\falterbox}
-\newenvironment{falterfit}{\par\medskip\begin{lrbox}{\falterbox}\footnotesize}{\end{lrbox}%
-\ifdim\wd\falterbox>\linewidth\resizebox{\linewidth}{!}{\usebox{\falterbox}}%
-\else\usebox{\falterbox}\fi\par\medskip}
-\begin{document}
-"""
-
-
 def as_latex(study: Study) -> str:
     """Return every figure as booktabs tables, heat maps in colour. Charts are written as SVG."""
     models = ", ".join(latex(model, 120) for model in model_names(study)) or "none"
@@ -372,7 +344,7 @@ def as_latex(study: Study) -> str:
         number = f"{place}. " if study.protocol and place else ""
         parts += _figure(figure, number, place > 1)
     parts += _foot(study)
-    return _TOP + "\n\n".join(filter(None, parts)) + "\n\\end{document}\n"
+    return data("preamble.tex") + "\n\n".join(filter(None, parts)) + "\n\\end{document}\n"
 
 
 def _alarm(text: str) -> str:
@@ -420,13 +392,9 @@ def _lines(figure: Breakdown) -> Iterator[str]:
 def _examples(figure: Examples) -> Iterator[str]:
     for example in figure.examples:
         lines = [rf"\textbf{{{latex(example.recipe)}}} on item {latex(example.item)}"]
-        for title, side, which in (
-            ("As asked", example.baseline, "before"),
-            ("As changed", example.perturbed, "after"),
-        ):
-            prompt = "".join(getattr(segment, which) for segment in example.segments)
+        for name, side, prompt in example.sides:
             lines.append(
-                rf"{title}: {latex(prompt, 600)} \emph{{{latex(side.word, 60)}}}: "
+                rf"As {name}: {latex(prompt, 600)} \emph{{{latex(side.word, 60)}}}: "
                 rf"{latex(side.answer, 300)}"
             )
         yield r"\par ".join(lines)

@@ -101,11 +101,7 @@ def _headline(figure: Headline, out: Printer) -> None:
     """A line a number."""
     out.prose(line(" ".join(figure.text), 1_000), "dim")
     for number in figure.numbers:
-        value = n.NONE
-        if number.estimate is not None:
-            unit = " %" if number.unit == "percent" else ""
-            value = n.shown(number.estimate, number.unit).with_unit(unit)
-        value = value.replace(" ", "\xa0")  # stays on one line
+        value = n.headline(number).replace(" ", "\xa0")  # stays on one line
         out.prose(f"{line(number.label, 60)} {value} {line(number.about, 200)}")
     out.prose(dashes(figure), "dim")
 
