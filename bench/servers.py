@@ -261,15 +261,15 @@ async def ask_with_tools(port: int) -> None:
 
     for dialect, path in {"openai": "/v1", "responses": "/v1", "anthropic": ""}.items():
         settings = {
-            "data": {"rows": rows(6), "target": "target"},
+            "data": {"rows": rows(3), "target": "target"},
             "models": {
                 "name": f"{dialect}:m",
                 "base_url": f"http://127.0.0.1:{port}{path}",
                 "concurrency": 2,
                 "timeout": 300,
             },
-            "recipes": ["tool_names", "negated", "contrast"],
-            "sampling": {"max_tokens": 96},
+            "recipes": ["tool_names", "negated"],
+            "sampling": {"max_tokens": 64},
         }
         with tempfile.TemporaryDirectory() as folder:
             try:
