@@ -175,7 +175,7 @@ DATA = Data(
         shape=Columns(tuple), metavar="COLUMN", off="options"),
     fields=Setting("the column for a placeholder, if their names differ", "--field",
         shape=Placeholders(), metavar="NAME=COLUMN", off="{question: text}"),
-    key=Setting("the column with a unique key; without it the content is the key", "--key",
+    key=Setting("column of unique keys; else id, key, question_id, name or content", "--key",
         metavar="COLUMN", off="id"),
     drop_duplicates=Setting("keep the first of rows that are the same", "--drop-duplicates",
         off="true"),

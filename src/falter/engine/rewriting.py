@@ -17,6 +17,7 @@ from falter.engine.execution import Watch
 from falter.engine.recipes import recipes_of
 from falter.engine.resolving import resolve
 from falter.engine.task_loading import load_tasks
+from falter.engine.task_rewrites import TaskRewrites
 from falter.engine.variants import open_sets
 from falter.perturbations import perturbations
 from falter.perturbations.language import wanted_translation
@@ -104,8 +105,7 @@ def bank_for(experiment: Experiment, store: Store | None) -> RewriteBank:
 def _written_by_hand(experiment: Experiment, store: Store | None) -> list[RewriteBank]:
     """Return the texts that people wrote or edited, in the store and bundled."""
     banks: list[RewriteBank] = [] if store is None else [StoreBank(store, HAND_WRITTEN)]
-    banks.append(bundled_bank())
-    return [*banks, *([TaskTranslations(experiment)] if needs_translations(experiment) else [])]
+    return [*banks, bundled_bank(), TaskRewrites(experiment)]
 
 
 @contextlib.contextmanager
