@@ -349,7 +349,6 @@ NAMED: dict[str, set[str]] = {
     "scorers/judging.py": {"relevance"},
     "stats/resampling.py": {"identity"},
     "tasks/enterprise_data.py": {"enterprise"},
-    "testing/samples.py": {"emoji"},
     "text/relevance.py": {"rouge1"},
     "weights/downloads.py": {"smollm2"},
 }

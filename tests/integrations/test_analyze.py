@@ -401,7 +401,7 @@ texts = st.lists(
 ).map(tuple)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts)
 def test_no_name_across_panels_breaks_any_report(found: tuple[str, ...]) -> None:
     dirty = poisoned_across(found)

@@ -143,6 +143,9 @@ def test_odd_requests_are_refused_and_say_nothing_in_the_terminal(
             own = {TOKEN_HEADER: viewer.token}
             for where in ("/api/cells/" + "9" * 5000, "/api/item/0/" + "9" * 5000):
                 assert (await asked(viewer, where, **own))[0] == 404
+            odd = "/api/found/0?text=%ff%00%ed%a0%80%22" + "x" * 5000
+            assert (await asked(viewer, odd, **own))[0] == 200
+            assert (await asked(viewer, "/api/findings/" + "9" * 5000, **own))[0] == 404
             for sent in (b"GET / HTTP/9\r\n\r\n", b"\x16\x03\x01\x02\r\n\r\n", b"GET\r\n\r\n"):
                 reader, writer = await asyncio.open_connection("127.0.0.1", viewer.port)
                 writer.write(sent)

@@ -90,7 +90,8 @@ class Capabilities:
     sent one after the other. `batches` says whether its provider answers many written requests
     together, later and for less. `tools` says whether it takes tools, calls and their results, and
     `replays` whether calls that it did not make itself may stand in earlier turns; `instead` is
-    advice for who has tools where there are none.
+    advice for who has tools where there are none. With `system_in_front` system turns stand before
+    all others, wherever a conversation has them.
     """
 
     generates: bool
@@ -104,6 +105,7 @@ class Capabilities:
     batches: bool = False
     tools: bool = False
     replays: bool = True
+    system_in_front: bool = False
     instead: str = (
         "ask a chat server: openai:NAME; or a function with the parameters messages and tools: "
         "function:MODULE:NAME"

@@ -22,7 +22,6 @@ from falter.analysis.table import (
     scored_cells,
 )
 from falter.engine.extraction import possible_answers, reads_prose, stored_scorers
-from falter.engine.results import report_text, stored_result
 from falter.records import numbers, render
 from falter.records.chats import reply_text
 from falter.records.errors import FalterError
@@ -306,6 +305,9 @@ class StoredSource:
 
     def findings(self, study: int) -> Findings | None:
         """The report of a study and its drops; None where it is not finished."""
+        # Reports need many modules, and the address is printed before one is made.
+        from falter.engine.results import report_text, stored_result
+
         try:
             with Store(self._path, writes=False) as store:
                 result = stored_result(store, self._studies[study], self._path)
