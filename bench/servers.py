@@ -31,7 +31,7 @@ import aiohttp
 from aiohttp import web
 
 import falter
-from falter.analysis.keeping_words import keeping_sentence
+from falter.analysis.figures.answer import keeping_sentence
 from falter.cli.listing import weights_here
 from falter.records.errors import FalterError
 
