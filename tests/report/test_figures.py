@@ -371,7 +371,7 @@ texts = st.lists(
 ).map(tuple)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts)
 def test_no_text_breaks_any_form(found: tuple[str, ...]) -> None:
     """Whatever names and words hold, every form stays what it is."""

@@ -41,7 +41,6 @@ from falter.rewrites.bank import (
     MemoryBank,
     Needs,
     bundled_bank,
-    hand_written,
     ledger_for,
     model_made,
     needs_from,
@@ -416,7 +415,7 @@ class TaskTranslations:
             for text, translation in texts.items()
         }
         return MemoryBank(
-            hand_written(wanted_translation(text, language), translation, HAND_WRITTEN)
+            wanted_translation(text, language).rewrite(HAND_WRITTEN, translation)
             for (text, language), translation in pairs.items()
         )
 

@@ -120,7 +120,7 @@ def _sites(
     whole = [(a, a + len(text[a:b].rstrip("."))) for a, b in protect(text)]
     out: list[tuple[int, int, Forms]] = []
     for start, end, forms in found:
-        inside = any(a < end and start < b and (a < start or end < b) for a, b in whole)
+        inside = overlaps(whole, start, start) or overlaps(whole, end, end)
         apart = not out or start >= out[-1][1]
         if forms and apart and not inside and not overlaps(blocked, start, end):
             out.append((start, end, forms))
