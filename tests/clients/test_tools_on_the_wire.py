@@ -359,6 +359,17 @@ def test_what_geminis_older_schema_cannot_hold_is_a_failure_and_not_cut() -> Non
     assert server.posted
 
 
+@pytest.mark.parametrize(("client", "told"), [("anthropic:m", True), ("openai:m", False)])
+def test_a_system_turn_in_the_middle_moves_to_the_front_where_there_is_no_other_place(
+    client: str, told: bool
+) -> None:
+    late = [HISTORY[0], HISTORY[1], {"role": "system", "content": "Be brief."}, OPENED]
+    settings = {"data": {"rows": [{"messages": late, "tools": TOOLS}]}, "same": "call"}
+    planned = falter.plan({**settings, "models": client, "recipes": ["persona"]})
+    said = "1 conversations have a later system turn, moved to the front for anthropic"
+    assert any(said in note for note in planned.notes) == told
+
+
 def test_an_absent_content_that_a_server_refuses_is_sent_as_an_empty_text() -> None:
     def served(asked: Asked) -> Reply:
         if asked.method == "GET":

@@ -18,6 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 import falter
 from falter.cli.app import LateCommand, cli
 
@@ -42,6 +44,13 @@ def house() -> ModuleType:
 def source() -> dict[str, Any]:
     """Every module as `bench/house.py` reads it."""
     return dict(house().read(ROOT))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten() -> Iterator[None]:
+    """The parsed code base is not kept for the tests of other files."""
+    yield
+    source.cache_clear()
 
 
 @cache
@@ -69,7 +78,8 @@ def parsed(path: Path) -> tuple[frozenset[str], tuple[tuple[str, int], ...]]:
     """A module is read once: its `imports`, and its strings with their lines."""
     names: set[str] = set()
     strings: list[tuple[str, int]] = []
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    parts = list(path.relative_to(SOURCE.parent).with_suffix("").parts)
+    for node in source()[".".join(parts[:-1] if parts[-1] == "__init__" else parts)].nodes:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

@@ -27,6 +27,7 @@ from falter.measures.brittleness import PooledBrittleness, brittleness_by_model,
 from falter.measures.comparison import Answers, PairComparison, compare_family
 from falter.measures.consistency import item_std, output_consistency
 from falter.measures.drops import differential_failure
+from falter.measures.estimates import of_result
 from falter.measures.rankings import rank_agreement, rank_sets, ranking_changed, ranking_survival
 from falter.records.types import Estimate
 from falter.stats.agreement import kendall_w
@@ -146,17 +147,13 @@ def _accuracies(stack: Stack) -> Floats:
 def _concordance(stack: Stack) -> Estimate:
     """Kendall's W: how far the task's conditions rank the models alike, 0 not at all, 1 fully."""
     result = kendall_w(_accuracies(stack))
-    return Estimate(
-        measure="kendall_w",
-        value=result.value,
-        status=result.status,
+    return of_result(
+        "kendall_w",
+        result,
         group={"task": stack.task},
         estimand="concordance of these conditions' rankings of these models, these items",
-        p_value=result.p_value,
         method=f"none: exact for these rankings; p: Friedman, {result.freedom} degrees of freedom",
         items=len(stack.values),
-        conditions=result.conditions,
-        excluded=result.excluded,
     )
 
 
@@ -256,19 +253,13 @@ class _Comparison:
         # Below this the chi-squared distribution is no longer close enough to that of Q.
         if test.status == "ok" and test.informative * test.conditions < FEWEST_INFORMATIVE:
             test = cochran_q(cells, method="permutation", seed=self.settings.seed)
-        q = Estimate(
-            measure="cochran_q",
-            value=test.value,
-            status=test.status,
+        q = of_result(
+            "cochran_q",
+            test,
             group=self.about,
-            estimand=test.estimand,
             level=self.settings.level,
-            p_value=test.p_value,
             method=f"none: a test; p: {test.method}, {test.freedom} degrees of freedom, "
             f"{test.informative} informative items",
-            items=test.items,
-            conditions=test.conditions,
-            excluded=test.excluded,
         )
         return [q]
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from falter.analysis.results import AskedRecipe, NotAsked, Settings
 from falter.analysis.table import Table
+from falter.measures.estimates import of_result
 from falter.records.types import Estimate
 from falter.stats.layout import planned_half_widths
 from falter.stats.subsample import SampleEstimate, masked_brittleness, masked_drop
@@ -36,7 +37,7 @@ def not_asked(table: Table, settings: Settings, sign: Callable[..., Estimate]) -
     fewest = int(per_item.min(initial=len(table.columns)))
 
     def estimate(measure: str, sample: SampleEstimate, conditions: int, **group: str) -> Estimate:
-        return sign(_estimate(measure, sample, conditions, settings.level), **group)
+        return sign(of_result(measure, sample, conditions=conditions), **group)
 
     def recipe(place: int, column: int) -> AskedRecipe:
         label, count = table.recipes[column].label, int(asked[:, column].sum())
@@ -66,20 +67,4 @@ def not_asked(table: Table, settings: Settings, sign: Callable[..., Estimate]) -
             per_item=max(1, fewest),
             level=settings.level,
         ),
-    )
-
-
-def _estimate(measure: str, sample: SampleEstimate, conditions: int, level: float) -> Estimate:
-    return Estimate(
-        measure=measure,
-        value=sample.value,
-        status=sample.status,
-        estimand=sample.estimand,
-        low=sample.interval.low,
-        high=sample.interval.high,
-        level=level,
-        method=sample.interval.method,
-        items=sample.items,
-        conditions=conditions,
-        excluded=sample.excluded,
     )

@@ -68,6 +68,7 @@ class Anthropic(HttpClient):
             scores=False,
             batches=True,
             tools=True,
+            system_in_front=True,
             # The server wants the thoughts before a call, signed by itself; a file has none.
             replays=not (self._options["thinking_tokens"] or asks_for_reasoning(self._options)),
         )

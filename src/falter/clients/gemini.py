@@ -73,7 +73,12 @@ class Gemini(HttpClient):
         )
         self._url = self.transport.url(f"models/{settings.name}:generateContent")
         self.capabilities = Capabilities(
-            generates=True, scores=False, constrains=True, batches=True, tools=True
+            generates=True,
+            scores=False,
+            constrains=True,
+            batches=True,
+            tools=True,
+            system_in_front=True,
         )
         self.batches = GeminiBatches(self.transport, self._body, read_candidates)
         self.batches.model = settings.name

@@ -191,7 +191,8 @@ class Transport:
         """The response to a request: its answer, or the reason why there is none.
 
         `build` makes the body, and `read` the answer from the JSON that came, as for `ask`. A body
-        that is a mapping goes out in the server's `dialect`; one in bytes has it already.
+        that is a mapping goes out in the server's `dialect`; one in bytes has it already. A server
+        without such an endpoint is found out before it has answered anything: `PreflightError`.
         """
         dialect = self.dialect
         while True:
@@ -207,6 +208,12 @@ class Transport:
             except RequestRefused as refusal:
                 if refusal.code in FILTERED:
                     return refused_key(request.key, "content_filter")
+                if refusal.status in WRONG_PLACE and not dialect.settled:
+                    raise PreflightError(
+                        f"{self.base_url} does not answer this client: {refusal.message}",
+                        hint="check the base URL, the model's name and the client: 'falter list "
+                        "clients' has all clients",
+                    ) from refusal
                 # Another request may have learnt it while this one was under way.
                 if version == dialect.version and not self._learns(request, refusal):
                     return failed(request, refusal.message)

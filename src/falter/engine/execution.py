@@ -46,7 +46,6 @@ GC_THRESHOLD = 50_000
 def reduced_gc() -> Iterator[None]:
     """Keep the garbage collector from walking all items again and again."""
     usual = gc.get_threshold()
-    gc.collect()
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD, *usual[1:])
     try:

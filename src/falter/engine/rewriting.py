@@ -17,6 +17,7 @@ from falter.engine.execution import Watch
 from falter.engine.recipes import recipes_of
 from falter.engine.resolving import resolve
 from falter.engine.task_loading import load_tasks
+from falter.engine.task_rewrites import TaskRewrites
 from falter.engine.variants import open_sets
 from falter.perturbations import perturbations
 from falter.perturbations.language import wanted_translation
@@ -40,7 +41,6 @@ from falter.rewrites.bank import (
     MemoryBank,
     Needs,
     bundled_bank,
-    hand_written,
     ledger_for,
     model_made,
     needs_from,
@@ -104,8 +104,7 @@ def bank_for(experiment: Experiment, store: Store | None) -> RewriteBank:
 def _written_by_hand(experiment: Experiment, store: Store | None) -> list[RewriteBank]:
     """Return the texts that people wrote or edited, in the store and bundled."""
     banks: list[RewriteBank] = [] if store is None else [StoreBank(store, HAND_WRITTEN)]
-    banks.append(bundled_bank())
-    return [*banks, *([TaskTranslations(experiment)] if needs_translations(experiment) else [])]
+    return [*banks, bundled_bank(), TaskRewrites(experiment)]
 
 
 @contextlib.contextmanager
@@ -416,7 +415,7 @@ class TaskTranslations:
             for text, translation in texts.items()
         }
         return MemoryBank(
-            hand_written(wanted_translation(text, language), translation, HAND_WRITTEN)
+            wanted_translation(text, language).rewrite(HAND_WRITTEN, translation)
             for (text, language), translation in pairs.items()
         )
 

@@ -121,6 +121,21 @@ def of_rate(measure: str, what: str, mean: ItemMean) -> Estimate:
     return replace(found, informative=mean.informative)
 
 
+_SAID = (
+    "value", "status", "estimand", "low", "high", "p_value", "items", "conditions", "excluded",
+    "clusters", "design_effect",
+)  # fmt: skip
+
+
+def of_result(measure: str, result: Any, **more: Any) -> Estimate:
+    """Return what a test or a mean found as an estimate; `more` is said beside it, or instead."""
+    found = {name: getattr(result, name) for name in _SAID if hasattr(result, name)}
+    interval = getattr(result, "interval", None)
+    if interval is not None:
+        found |= {name: getattr(interval, name) for name in ("low", "high", "level", "method")}
+    return Estimate(measure=measure, **{**found, **more})
+
+
 def with_clusters(estimate: Estimate, clusters: int, *, fewest: int | None = None) -> Estimate:
     """Return the estimate with its number of clusters; `fewest` of a part may be too few."""
     estimate = replace(estimate, clusters=clusters)

@@ -168,9 +168,9 @@ class Protocol(ABC):
         return ()
 
 
-def presets_of(protocol: str, kind: type[T]) -> dict[str, T]:
-    """The presets of a protocol, as the `presets.yaml` in its folder declares them."""
-    file = resources.files("falter.protocols").joinpath(protocol, "presets.yaml")
+def presets_of(protocol: str, kind: type[T], name: str = "presets.yaml") -> dict[str, T]:
+    """The presets of a protocol, or its parts, as a file in its folder declares them."""
+    file = resources.files("falter.protocols").joinpath(protocol, name)
     presets: Mapping[str, Any] = read_yaml(file.read_text("utf-8"))
     return {name: from_json(kind, preset) for name, preset in presets.items()}
 

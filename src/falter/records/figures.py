@@ -323,11 +323,6 @@ T = TypeVar("T")
 _NOT_WORDS = frozenset({"kind", "unit", "scale", "verdict", "signature", "change"})
 
 
-def estimates(figure: Figure) -> Iterator[Estimate]:
-    """Every estimate that a figure shows, in reading order."""
-    return _estimates(figure)
-
-
 def figures_named(figures: Sequence[Figure], name: str) -> tuple[Figure, ...]:
     """The figure of this name; else one for each model and task: `drops-1`, `drops-2`."""
     exact = tuple(figure for figure in figures if figure.name == name)
@@ -336,15 +331,16 @@ def figures_named(figures: Sequence[Figure], name: str) -> tuple[Figure, ...]:
     )
 
 
-def _estimates(value: Any) -> Iterator[Estimate]:
+def estimates(value: Any) -> Iterator[Estimate]:
+    """Every estimate that a figure shows, in reading order."""
     if isinstance(value, Estimate):
         yield value
     elif isinstance(value, tuple):
         for part in value:
-            yield from _estimates(part)
+            yield from estimates(part)
     elif is_dataclass(value):
         for field in fields(value):
-            yield from _estimates(getattr(value, field.name))
+            yield from estimates(getattr(value, field.name))
 
 
 def renamed(figure: T, rename: Callable[[str], str]) -> T:

@@ -46,6 +46,19 @@ def doses(figure: Curves) -> tuple[float, ...]:
     return tuple(sorted({x for curve in figure.curves for x, _ in curve.points}))
 
 
+def split(sizes: Sequence[int], room: int) -> list[list[int]]:
+    """The places of columns in parts that fit the room, with at least one column each."""
+    parts: list[list[int]] = [[]]
+    used = 0
+    for at, size in enumerate(sizes):
+        if parts[-1] and used + size > room:
+            parts.append([])
+            used = 0
+        parts[-1].append(at)
+        used += size
+    return parts
+
+
 def quartiles(values: Iterable[float]) -> tuple[float, float, float] | None:
     """Lower quartile, median and upper quartile, by linear interpolation."""
     ranked = sorted(v for v in values if math.isfinite(v))

@@ -50,31 +50,9 @@ class Banks:
         return next((rewrite for rewrite in rewrites if rewrite is not None), None)
 
 
-def rewrite_of(
-    wanted: Wanted,
-    author: str,
-    text: str | None,
-    status: RewriteStatus = "ok",
-    reason: str | None = None,
-) -> Rewrite:
-    """The record of an author's rewrite of a text that a perturbation wants rewritten."""
-    return Rewrite(
-        key=wanted.key,
-        perturbation=wanted.perturbation.bank,
-        version=wanted.perturbation.wording,
-        params=wanted.asked,
-        source=wanted.text,
-        draw=wanted.draw,
-        author=author,
-        status=status,
-        text=text,
-        reason=reason,
-    )
-
-
 def hand_written(wanted: Wanted, text: str, author: str) -> Rewrite:
     """A rewrite that somebody wrote by hand."""
-    return rewrite_of(wanted, author, text)
+    return wanted.rewrite(author, text)
 
 
 # Files
@@ -284,4 +262,4 @@ def _leave_out(ledger: Ledger, texts: Iterable[Wanted]) -> None:
         if authors == {HAND_WRITTEN}:
             for wanted in group:
                 if wanted.key not in ledger.found:
-                    ledger.leave_out(wanted, HAND_WRITTEN, "no rewrite of it is bundled")
+                    ledger.leave_out(wanted, HAND_WRITTEN)

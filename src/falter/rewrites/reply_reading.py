@@ -14,7 +14,6 @@ from typing import NamedTuple
 from falter.perturbations.rewriting import Wanted
 from falter.records.lazy_regex import late_regex, named_regex
 from falter.records.types import Response, Rewrite, RewriteStatus
-from falter.rewrites.bank import rewrite_of
 from falter.text.code import fenced_blocks
 
 _named = partial(named_regex, "rewrites")
@@ -34,7 +33,7 @@ class Reading(NamedTuple):
 def read_rewrite(wanted: Wanted, response: Response, author: str) -> Rewrite:
     """The record of an author's rewrite of a text."""
     reading = read_reply(wanted, response)
-    return rewrite_of(wanted, author, reading.text, reading.status, reading.reason)
+    return wanted.rewrite(author, reading.text, reading.status, reading.reason)
 
 
 def read_reply(wanted: Wanted, response: Response) -> Reading:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import orjson
 
+from falter.records.chats import reply_text
 from falter.records.codec import from_json
-from falter.records.types import Item, Run
-from falter.store.encoding import name_of
+from falter.records.types import Item, Response, Run
+from falter.store.encoding import name_of, read_prompt
 from falter.store.store import CellRange, Store
 
 
@@ -22,6 +25,39 @@ def cell_ranges(store: Store, run: Run) -> list[CellRange]:
             CellRange(panel=panel, item=name_of(item), first=first, last=last)
             for panel, item, first, last in store.db.execute(query, (store.number(run.id),))
         ]
+
+
+def cells_with(
+    store: Store, run: Run, panel: int, text: str
+) -> Iterator[tuple[str, str, int, int]]:
+    """Item, recipe, draw and repeat of the cells whose prompt or reply has a text in small letters.
+
+    The stored JSON is looked through first: only what may hold the text is parsed.
+    """
+    query = """
+        SELECT i.id, p.id, c.draw, c.repeat, v.prompt, r.body
+        FROM cells c JOIN items i ON i.number = c.item JOIN recipes p ON p.number = c.recipe
+        JOIN variants v ON v.item = c.item AND v.recipe = c.recipe AND v.draw = c.draw
+            AND v.id = c.variant
+        LEFT JOIN responses r ON r.key = c.key WHERE c.run = ? AND c.panel = ?
+    """
+    raw = orjson.dumps(text)[1:-1].decode().lower()
+
+    def asked(body: bytes) -> str:
+        return "".join(section.text for section in read_prompt(body, whole=True)[0].sections)
+
+    def replied(body: bytes) -> str:
+        response = from_json(Response, orjson.loads(body))
+        return "\n".join((reply_text(response), response.reasoning or ""))
+
+    with store.reading():
+        for item, recipe, draw, repeat, prompt, body in store.db.execute(
+            query, (store.number(run.id), panel)
+        ):
+            for stored, read in ((prompt, asked), (body, replied)):
+                if stored and raw in stored.decode().lower() and text in read(stored).lower():
+                    yield name_of(item), name_of(recipe), draw, repeat
+                    break
 
 
 def stored_items(store: Store, run: Run) -> dict[str, Item]:

@@ -141,6 +141,7 @@ def chat_items(
             "'choices' cannot be listed in a conversation",
             hint="leave --choices out, and name the labels: --labels A,B",
         )
+    given, spec = spec.key, replace(spec, key=rows_as_items.key_column(rows, spec))
     items: list[Item] = []
     answered = 0
     for number, row in enumerate(rows, 1):
@@ -149,7 +150,7 @@ def chat_items(
         items += [item for item, _ in made]
     if spec.drop_duplicates:
         items = rows_as_items.first_of_each(items)
-    rows_as_items.require_unique(items, spec)
+    rows_as_items.require_unique(items, spec, given)
     _require_one_kind(items, spec.path)
     told = "is not sent" if same and spec.target is None else "is the right answer and is not sent"
     remarks = [f"the last turn of {answered:,} conversations is the assistant's: it {told}"]

@@ -14,6 +14,8 @@ from falter.records.types import Item
 from falter.tasks.rows import DataSpec, Row, TargetAs
 from falter.tasks.task import LABELS, Template
 
+KEY_COLUMNS = ("id", "key", "question_id", "name")
+
 
 def items_from_rows(
     rows: Sequence[Row],
@@ -27,6 +29,7 @@ def items_from_rows(
     One row that does not fit is an error.
     """
     fields = fields or template.fields
+    given, spec = spec.key, replace(spec, key=key_column(rows, spec))
     columns = list(dict.fromkeys(name for row in rows for name in row))
     for placeholder, column in spec.fields.items():
         _require_column(column, columns, f"field '{placeholder}'", spec.path)
@@ -43,8 +46,19 @@ def items_from_rows(
     items = [_item(row, number, names, spec, fields, task) for number, row in enumerate(rows, 1)]
     if spec.drop_duplicates:
         items = first_of_each(items)
-    require_unique(items, spec)
+    require_unique(items, spec, given)
     return tuple(items)
+
+
+def key_column(rows: Sequence[Row], spec: DataSpec) -> str | None:
+    """The column that names the items: the given one, else the first usual one without repeats."""
+    if spec.key is not None:
+        return spec.key
+    for column in (name for name in KEY_COLUMNS if name not in (spec.target, *spec.choices)):
+        values = {str(row[column]) for row in rows if type(row.get(column)) in (str, int)}
+        if len(values) == len(rows) and all(v.strip() and encodable(v) for v in values):
+            return column
+    return None
 
 
 def _require_column(column: str, columns: Sequence[str], role: str, path: str) -> None:
@@ -223,16 +237,21 @@ def first_of_each(items: Sequence[Item]) -> list[Item]:
     """The items without later ones that are the same in all that they hold, but for their key."""
     first: dict[str, Item] = {}
     for item in items:
-        first.setdefault(digest("same", item.fields, item.choices, item.target), item)
+        first.setdefault(_contents(item), item)
     return list(first.values())
 
 
-def require_unique(items: Sequence[Item], spec: DataSpec) -> None:
+def _contents(item: Item) -> str:
+    return digest("same", item.fields, item.choices, item.target)
+
+
+def require_unique(items: Sequence[Item], spec: DataSpec, given: str | None) -> None:
+    """Raise for two items of one key or, where none was `given`, for two that ask the same."""
     rows: dict[str, int] = {}
     for number, item in enumerate(items, 1):
-        first = rows.setdefault(item.key, number)
+        first = rows.setdefault(item.key if given or not spec.key else _contents(item), number)
         if first != number:
-            what = f"the key '{item.key}'" if spec.key else "the same fields and target"
+            what = f"the key '{item.key}'" if given else "the same fields and target"
             raise DuplicateName(
                 f"{spec.path}: rows {first} and {number} have {what}",
                 hint="items must differ: --drop-duplicates keeps the first of rows that are the "

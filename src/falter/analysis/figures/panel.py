@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import Literal
+from typing import Any, Literal
 
 from falter.analysis.declared import Cell, Declared
 from falter.analysis.figures.answer import answer_of_panel
@@ -19,6 +19,7 @@ from falter.records.figures import (
     VERDICT_WORDS,
     Bar,
     Bars,
+    Column,
     Examples,
     Figure,
     Forest,
@@ -109,50 +110,23 @@ def _keeping(panel: PanelResult) -> tuple[Grid, ...]:
 
 def _headline(panel: PanelResult) -> Headline:
     """The numbers to remember, and how they were made."""
-    count = len(panel.recipes)
-    graded = panel.threshold > SCORE_TOLERANCE
-    turn = f", by more than {panel.threshold:.3g}" if graded else ""
-    like_these = [
-        HeadNumber(label="Other recipes like these", estimate=panel.like_these, unit="points",
-                   about="points: the same number, for recipes that were not run")
-    ]  # fmt: skip
-    interval = (panel.like_these.low, panel.like_these.high)
-    says_nothing = interval in ((None, None), (-1.0, 1.0))
-    if says_nothing or n.shown(panel.like_these, "points") == n.shown(panel.micro, "points"):
-        like_these = []
-    numbers = [HeadNumber(label="Baseline accuracy", estimate=panel.baseline, unit="percent",
-                          about="as asked")]  # fmt: skip
-    if panel.subjects is not None:
-        subjects = panel.subjects.group.get("families", "all")
-        numbers.append(
-            HeadNumber(label="Mean over subjects", estimate=panel.subjects, unit="percent",
-                       about=f"each of {subjects} counts the same")
-        )  # fmt: skip
-    numbers += [
-        HeadNumber(label="Average drop", estimate=panel.micro, unit="points",
-                   about=f"points, over {'these' if count != 1 else 'the one'} "
-                   f"recipe{'s' if count != 1 else ''}"),
-        *like_these,
-        *([HeadNumber(label="Nine of ten prompts", estimate=panel.quantile, unit="points",
-                      about="points at most, if the recipes are a sample of prompts")]
-          if panel.quantile else []),
-        HeadNumber(label="Prompt share", estimate=panel.prompt_share.share, unit="percent",
-                   about=f"of the variance between answers comes from the "
-                   f"{panel.prompt_share.label}, the rest from the item"),
-        HeadNumber(label="Flip rate", estimate=panel.flip_rate,
-                   unit="percent", about=f"of answers turn when the prompt changes{turn}"),
-        HeadNumber(label="Noise floor", estimate=panel.noise_floor, unit="percent",
-                   about="of items change when asked again" if panel.noise_floor
-                   else "not measured: nothing was asked twice"),
-    ]  # fmt: skip
-    numbers = [
-        replace(number, about=f"{number.about}; {WIDE}")
-        if number.estimate is not None
-        and number.estimate.informative is not None
-        and number.estimate.informative < FEW_INFORMATIVE
-        else number
-        for number in numbers
-    ]
+    like_these, graded = panel.like_these, panel.threshold > SCORE_TOLERANCE
+    says_nothing = (like_these.low, like_these.high) in ((None, None), (-1.0, 1.0))
+    table = declared.grid(
+        "headline",
+        [panel],
+        by_subject=panel.subjects is not None,
+        subjects=panel.subjects.group.get("families", "all") if panel.subjects else "",
+        these="the one recipe" if len(panel.recipes) == 1 else "these recipes",
+        others=not says_nothing and n.shown(like_these, "points") != n.shown(panel.micro, "points"),
+        quantile=panel.quantile is not None,
+        share=panel.prompt_share.label,
+        turn=f", by more than {panel.threshold:.3g}" if graded else "",
+        noise="of items change when asked again"
+        if panel.noise_floor
+        else "not measured: nothing was asked twice",
+    )
+    numbers = map(_head_number, table.columns, table.rows[0])
     served = ", ".join(panel.served_by[:5])
     more = len(panel.served_by) - 5
     facts = [
@@ -168,6 +142,14 @@ def _headline(panel: PanelResult) -> Headline:
         numbers=tuple(numbers),
         signature=panel.signature,
     )
+
+
+def _head_number(column: Column, value: Any) -> HeadNumber:
+    estimate: Estimate | None = value
+    informative = None if estimate is None else estimate.informative
+    wide = informative is not None and informative < FEW_INFORMATIVE
+    about = f"{column.about}; {WIDE}" if wide else column.about
+    return HeadNumber(label=column.name, estimate=estimate, unit=column.unit, about=about)
 
 
 def _size(drop: Estimate) -> float:

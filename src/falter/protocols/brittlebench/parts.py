@@ -18,17 +18,6 @@ AUGMENTATION = ("persona", "emotion")
 PADDING = ("pad_quotes", "pad_spaces", "pad_newlines")
 PARAPHRASES = ("paraphrase_lexical", "paraphrase_syntactic", "paraphrase_free")
 FOURTEEN = (*WORDS, *AUGMENTATION, *PADDING, *PARAPHRASES)
-MATHS = ("symmetric_addition", "symmetric_multiplication", "latexify")
-CODE = ("camel_case", "to_class", "remove_type_hints")
-OPTIONS = (
-    "shuffle_choice_texts",
-    "shuffle_choice_order",
-    "relabel_choices",
-    "ignore_above:answer=incorrect",
-    "ignore_above:answer=correct",
-    "elimination_control",
-    "elimination",
-)
 REASONED = ("typos", "drop_stop_words", "space_sequences")
 COMPARED = ("zero-shot", "maths", "code")
 THOUGHT = "chain_of_thought"
@@ -54,19 +43,49 @@ class Preset:
 
 
 PRESETS = presets_of("brittlebench", Preset)
+PARTS: Mapping[str, dict[str, Any]] = presets_of("brittlebench", dict, "parts.yaml")
 declared = figures_of("brittlebench")
 
 
 def parts_of(settings: UserSettings) -> Iterator[Part]:
     """The parts in the order in which they run."""
     preset = PRESETS[settings.preset]
-    yield from _main(preset, settings)
-    yield _options(preset, settings)
-    yield _written(preset, "maths", "Maths perturbations", "numeric", preset.maths, MATHS)
-    yield _written(preset, "code", "Code perturbations", "code", preset.code, CODE)
-    yield _intensity(preset, settings)
-    yield _pairs(preset, settings)
+    chosen = settings.demonstrations
+    shots = preset.demonstrations if chosen is None else chosen
+    if not shots:
+        raise UsageError(
+            "The protocol asks with and without demonstrations, so their number cannot be 0",
+            hint="leave --demonstrations out, or set it to 1 or more",
+        )
+    recipes = _recipes(preset)
+    letters = "choice_letter_likelihood" if settings.scores else "choice_letter"
+    scorers = {**dict.fromkeys(recipes, settings.scorer), "options": letters}
+    for name, about in PARTS.items():
+        yield _part(
+            preset,
+            name,
+            about["title"].format(shots=shots),
+            getattr(preset, about["tasks"]),
+            about.get("recipes") or recipes[name],
+            takes=tuple(about.get("takes", ("choices",))),
+            needs=tuple(about.get("needs", ())),
+            most_tasks=about.get("most_tasks"),
+            scorer=scorers.get(name),
+            demonstrations=shots if name == "few-shot" else None,
+        )
     yield from _reasoning(preset, settings)
+
+
+def _recipes(preset: Preset) -> dict[str, list[str]]:
+    """The recipes of the parts that do not list theirs."""
+    doses = [("typos", preset.typos), *((pad, preset.pads) for pad in PADDING)]
+    pairs = ["+".join(pair) for pair in permutations(preset.pairs, 2)]
+    return {
+        "zero-shot": [*FOURTEEN, "identity"],
+        "few-shot": [*FOURTEEN, "identity"],
+        "intensity": [f"{name}:count={dose}" for name, counts in doses for dose in counts],
+        "pairs": [*preset.pairs, *pairs],
+    }
 
 
 def _part(
@@ -96,78 +115,6 @@ def _part(
         needs=needs,
         most_tasks=most_tasks,
         compares=name in COMPARED,
-    )
-
-
-def _written(
-    preset: Preset,
-    name: str,
-    title: str,
-    kind: TaskKind,
-    tasks: Sequence[str],
-    recipes: Sequence[str],
-) -> Part:
-    """A part whose answer a model has to write: a number, a program."""
-    recipes = [*recipes, "identity"]
-    return _part(preset, name, title, tasks, recipes, takes=(kind,), needs=("text",))
-
-
-def _main(preset: Preset, settings: UserSettings) -> Iterator[Part]:
-    """The fourteen, without and with demonstrations."""
-    shots = (
-        settings.demonstrations if settings.demonstrations is not None else preset.demonstrations
-    )
-    if not shots:
-        raise UsageError(
-            "The protocol asks with and without demonstrations, so their number cannot be 0",
-            hint="leave --demonstrations out, or set it to 1 or more",
-        )
-    title = "The fourteen perturbations"
-    for name, how, demonstrations in (
-        ("zero-shot", "zero-shot", None),
-        ("few-shot", f"{shots}-shot", shots),
-    ):
-        yield _part(
-            preset,
-            name,
-            f"{title}, {how}",
-            preset.choices,
-            [*FOURTEEN, "identity"],
-            scorer=settings.scorer,
-            demonstrations=demonstrations,
-        )
-
-
-def _options(preset: Preset, settings: UserSettings) -> Part:
-    """Options listed under letters, because that is where their order can matter."""
-    return _part(
-        preset,
-        "options",
-        "Options and distraction",
-        preset.choices,
-        [*OPTIONS, "identity"],
-        needs=("listed options",),
-        scorer="choice_letter_likelihood" if settings.scores else "choice_letter",
-    )
-
-
-def _intensity(preset: Preset, settings: UserSettings) -> Part:
-    doses = [("typos", preset.typos), *((pad, preset.pads) for pad in PADDING)]
-    recipes = [f"{name}:count={dose}" for name, counts in doses for dose in counts]
-    title = "More and more of the same"
-    return _part(preset, "intensity", title, preset.choices, recipes, scorer=settings.scorer)
-
-
-def _pairs(preset: Preset, settings: UserSettings) -> Part:
-    """Two perturbations after each other, in either order, on the first task."""
-    return _part(
-        preset,
-        "pairs",
-        "One perturbation after another",
-        preset.choices,
-        [*preset.pairs, *("+".join(pair) for pair in permutations(preset.pairs, 2))],
-        most_tasks=1,
-        scorer=settings.scorer,
     )
 
 

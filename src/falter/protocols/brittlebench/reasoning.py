@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from falter.analysis.table import UNREADABLE
 from falter.measures.averages import micro_average
 from falter.measures.drops import accuracy, accuracy_drop, differential_failure, relative_change
+from falter.measures.estimates import of_result
 from falter.protocols.brittlebench.arms import (
     SCORED,
     Arms,
@@ -179,19 +180,14 @@ class _Study:
             clusters=clusters,
             level=self.level,
         )
-        difference = Estimate(
-            measure="difference_in_drops",
-            value=result.value,
-            status=result.status,
+        difference = of_result(
+            "difference_in_drops",
+            result,
             estimand="drop without the treatment - drop with it, items like these",
-            low=result.interval.low,
-            high=result.interval.high,
-            level=self.level,
-            p_value=result.p_value,
             method=f"{result.interval.method}; p: t",
-            items=result.items,
             conditions=2 * len(arms.names),
-            excluded=result.excluded,
+            clusters=None,
+            design_effect=None,
         )
         return without, with_it, self.sign(difference, **about)
 

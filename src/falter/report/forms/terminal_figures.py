@@ -28,7 +28,7 @@ from falter.report.drawing.axis import Scale, axis_of, ends
 from falter.report.drawing.stacks import length, reach, size
 from falter.report.escape import line
 from falter.report.forms.printing import GAP, PrintedColumn, Printer, Row, fitting, flow, padded
-from falter.report.tables import doses, grids
+from falter.report.tables import doses, grids, split
 from falter.report.words import colour, excludes_zero, heading
 
 INDENT = "  "
@@ -129,19 +129,26 @@ def _forest_table(
     natural = min(MOST, PrintedColumn(head=head, cells=labels).width)
     fitting_columns, room = fitting(columns, width, min(LEAST, natural))
     room = max(1, min(room, natural))
-    top: Row = [(padded(head, room, left=True), "dim")]
-    top += [(" " * GAP + padded(c.head, c.width, left=c.left), "dim") for c in fitting_columns]
-    rows = [top]
+    rows = _lines([head], room, "dim", [(_cell(c.head, c), "dim") for c in fitting_columns])
     for number, (text, (style, accent)) in enumerate(zip(labels, styles, strict=True)):
         bare = text.removeprefix(INDENT)
-        first, *rest = flow(bare, room, text[: len(text) - len(bare)])
-        row: Row = [(padded(first, room, left=True), style)]
-        for at, column in enumerate(fitting_columns):
-            cell = padded(column.cells[number], column.width, left=column.left)
-            row.append((" " * GAP + cell, accent if at == 0 else style))
-        rows.append(row)
-        rows += [[(part, style)] for part in rest]
+        cells = [
+            (_cell(column.cells[number], column), style if at else accent)
+            for at, column in enumerate(fitting_columns)
+        ]
+        label = flow(bare, room, text[: len(text) - len(bare)])
+        rows += _lines(label, room, style, cells)
     return rows
+
+
+def _cell(text: str, column: PrintedColumn | _Laid) -> str:
+    return " " * GAP + padded(text, column.width, left=column.left)
+
+
+def _lines(label: Sequence[str], room: int, style: str, cells: Row) -> list[Row]:
+    """A row beside the first line of its label, then the other lines of the label."""
+    first, *rest = label
+    return [[(padded(first, room, left=True), style), *cells], *([(part, style)] for part in rest)]
 
 
 # A table in a terminal: in several parts if it is too wide, headings on several lines.
@@ -185,20 +192,8 @@ def grid_rows(grid: Grid, width: int, out: Printer) -> list[list[Row]]:
     laid = [
         _laid(at, grid, out, width - room - GAP) for at in range(grid.labels, len(grid.columns))
     ]
-    return [_grid_table(top, labels, room, part) for part in _parts(laid, width - room)]
-
-
-def _parts(columns: Sequence[_Laid], width: int) -> list[list[_Laid]]:
-    """The columns split into parts that fit, with at least one column each."""
-    out: list[list[_Laid]] = [[]]
-    at = 0
-    for column in columns:
-        if out[-1] and at + column.width + GAP > width:
-            out.append([])
-            at = 0
-        out[-1].append(column)
-        at += column.width + GAP
-    return out
+    parts = split([column.width + GAP for column in laid], width - room)
+    return [_grid_table(top, labels, room, [laid[at] for at in part]) for part in parts]
 
 
 def _laid(at: int, grid: Grid, out: Printer, most: int) -> _Laid:
@@ -218,28 +213,21 @@ _CELL_COLOURS = {"worse": "bold red", "better": "bold green", "": ""}
 
 
 def _grid_table(top: str, labels: Sequence[str], room: int, part: Sequence[_Laid]) -> list[Row]:
-    rows: list[Row] = []
-    rows += [[(" " * room + text, "dim")] for text in _overs(part)]
-    height = max((len(column.head) for column in part), default=1)
+    rows: list[Row] = [[(" " * room + text, "dim")] for text in _overs(part)]
     names = flow(top, room)
-    height = max(height, len(names))
-    for at in range(height):
-        first = names[at - height + len(names)] if at >= height - len(names) else ""
-        row: Row = [(padded(first, room, left=True), "dim")]
-        for column in part:
-            text = column.head[at - height + len(column.head)] if at >= height - len(
-                column.head) else ""  # fmt: skip
-            row.append((" " * GAP + padded(text, column.width, left=column.left), "dim"))
-        rows.append(row)
+    height = max(len(names), *(len(column.head) for column in part))
+    heads = [_at_bottom(column.head, height) for column in part]
+    for at, name in enumerate(_at_bottom(names, height)):
+        cells = [(_cell(head[at], c), "dim") for head, c in zip(heads, part, strict=True)]
+        rows += _lines([name], room, "dim", cells)
     for number, label in enumerate(labels):
-        first, *rest = flow(label, room)
-        row = [(padded(first, room, left=True), "")]
-        for column in part:
-            cell = padded(column.cells[number], column.width, left=column.left)
-            row.append((" " * GAP + cell, column.styles[number]))
-        rows.append(row)
-        rows += [[(more, "")] for more in rest]
+        cells = [(_cell(column.cells[number], column), column.styles[number]) for column in part]
+        rows += _lines(flow(label, room), room, "", cells)
     return rows
+
+
+def _at_bottom(lines: Sequence[str], height: int) -> list[str]:
+    return [""] * (height - len(lines)) + list(lines)
 
 
 def _overs(part: Sequence[_Laid]) -> list[str]:
@@ -250,7 +238,7 @@ def _overs(part: Sequence[_Laid]) -> list[str]:
         flow(over, width) if over else [] for (over, _), width in zip(groups, widths, strict=True)
     ]
     height = max(map(len, heads), default=0)
-    heads = [[""] * (height - len(head)) + head for head in heads]
+    heads = [_at_bottom(head, height) for head in heads]
     return [
         "".join(
             " " * GAP + padded(head[at], width, left=True)
@@ -326,42 +314,42 @@ def _spark(at: float) -> str:
 
 def _bars(figure: Bars, out: Printer) -> Grid:
     """Each bar drawn in characters, the share, and the sizes of its parts."""
-    draw = out.plain(_BLOCKS) == _BLOCKS and len(figure.parts) <= len(_BLOCKS)
     most = max((sum(map(size, bar.parts)) for bar in figure.bars), default=0.0) or 1.0
-    names = [
-        f"{_BLOCKS[at]}\xa0{name}" if draw else name for at, name in enumerate(figure.parts)
-    ]  # fmt: skip
-    columns = [Column(name=""), *([Column(name=figure.across)] if draw else [])]
-    columns += [Column(name=figure.share, unit="percent")]
-    columns += [Column(name=name, unit=figure.unit) for name in names]
-    rows: list[tuple[Value, ...]] = []
+    rows = []
     for bar in figure.bars:
-        cells = "".join(
-            _BLOCKS[at] * round(_BAR * size(part) / most) for at, part in enumerate(bar.parts)
-        ) if draw else ""  # fmt: skip
+        lengths = [(block, size(part)) for block, part in zip(_BLOCKS, bar.parts, strict=False)]
+        picture = "".join(block * round(_BAR * length / most) for block, length in lengths)
         sizes = [None if p is None else n.shown(p, figure.unit).text for p in bar.parts]
-        rows.append((bar.label, *([cells] if draw else []), bar.share, *sizes))
-    return _grid(figure, columns, rows)
+        rows.append((bar.label, picture, bar.share, *sizes))
+    whole = Column(name=figure.share, unit="percent")
+    return _stacks(figure, (Column(name=figure.across), whole), rows, out)
 
 
 def _breakdown(figure: Breakdown, out: Printer) -> Grid:
     """Each row drawn in characters around zero, the whole, and its parts."""
-    draw = out.plain(_BLOCKS) == _BLOCKS and len(figure.parts) <= len(_BLOCKS)
     reaches = [reach(row) for row in figure.rows]
     below = max((low for low, _ in reaches), default=0.0)
     above = max((high for _, high in reaches), default=0.0)
     scale = _BAR / ((below + above) or 1.0)
-    names = [
-        f"{_BLOCKS[at]}\xa0{name}" if draw else name for at, name in enumerate(figure.parts)
-    ]  # fmt: skip
-    columns = [Column(name=""), *([Column(name="parts")] if draw else [])]
-    columns += [Column(name=figure.whole, unit=figure.unit)]
-    columns += [Column(name=name, unit=figure.unit) for name in names]
-    rows: list[tuple[Value, ...]] = []
-    for row in figure.rows:
-        cells = [_signed_blocks(row, scale, round(scale * below))] if draw else []
-        rows.append((row.label, *cells, row.whole, *row.parts))
-    return _grid(figure, columns, rows)
+    left = round(scale * below)
+    rows = [(r.label, _signed_blocks(r, scale, left), r.whole, *r.parts) for r in figure.rows]
+    whole = Column(name=figure.whole, unit=figure.unit)
+    return _stacks(figure, (Column(name="parts"), whole), rows, out)
+
+
+def _stacks(
+    figure: Bars | Breakdown,
+    columns: Sequence[Column],
+    rows: Sequence[tuple[Value, ...]],
+    out: Printer,
+) -> Grid:
+    """Label, picture, whole and parts; without the picture where it cannot be drawn."""
+    draw = out.plain(_BLOCKS) == _BLOCKS and len(figure.parts) <= len(_BLOCKS)
+    names = [f"{_BLOCKS[at]}\xa0{name}" if draw else name for at, name in enumerate(figure.parts)]
+    parts = [Column(name=name, unit=figure.unit) for name in names]
+    if not draw:
+        columns, rows = columns[1:], [(label, *cells) for label, _, *cells in rows]
+    return _grid(figure, [Column(name=""), *columns, *parts], rows)
 
 
 def _signed_blocks(row: BreakdownRow, scale: float, left: int) -> str:
