@@ -44,7 +44,8 @@ def moved_system_turns(resolved: Resolved) -> list[str]:
         moved = sum(map(_has_late_system, chats)) if model.id in in_front else 0
         if moved:
             said = (
-                f"{moved:,} conversations have a later system turn: {model.label} gets it in front"
+                f"{moved:,} of {len(chats):,} conversations have a later system turn, which "
+                f"{model.label} gets in front"
             )
             remarks[said] = None
     return list(remarks)
