@@ -82,16 +82,25 @@ def _characters(panel: PanelPlan) -> int:
 
 
 def rewriting_rows(
-    rewriter: ModelSpec | None, needs: Sequence[Needs], price_list: str | None
+    rewriter: ModelSpec | None,
+    needs: Sequence[tuple[Needs, Mapping[str, float]]],
+    price_list: str | None,
 ) -> Iterator[dict[str, Any]]:
-    """A row for the rewriter, if texts are missing that 'falter rewrites prepare' will ask for."""
-    missing = {text.key: text for need in needs for text in need.missing}
+    """A row for the rewriter, if texts are missing that 'falter rewrites prepare' will ask for.
+
+    With the needs of a part: how many items each item of a task stands for.
+    """
+    missing = {text.key: text for need, _ in needs for text in need.missing}
+    times: dict[str, float] = {}
+    for need, of_all in needs:
+        for key in missing.keys() & need.tasks.keys():
+            times[key] = max(times.get(key, 0.0), of_all.get(need.tasks[key], 1.0))
     if rewriter is None or not missing:
         return
     client = connect_writer(rewriter)
     target = writing_target(client, rewriter)
     requests = [rewriting_request(text, target) for text in missing.values()]
-    cost = estimate_cost(requests, target, set)
+    cost = estimate_cost(requests, target, set).times(sum(times.values()) / len(missing))
     asked = asked_of(cost, client, target, price_list, batch=False)
     yield {"part": "rewrites", "role": "rewriter", **asked}
 

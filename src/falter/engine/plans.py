@@ -412,7 +412,12 @@ def _planned(
                 rows[-1]["replies"] = example_replies(panel, resolved.scorers[panel.panel.scorer])
             place = part.name, panel.panel.task
             cells[place] = cells.get(place, 0) + round(of_all * planned.cost.cells)
-    needs = [resolved.rewrites for _, resolved in study.parts if resolved.rewrites is not None]
+    wanted = [
+        (resolved.rewrites, _of_tasks(resolved, described))
+        for _, resolved in study.parts
+        if resolved.rewrites is not None
+    ]
+    needs = [need for need, _ in wanted]
     return {
         "protocol": protocol.name or None,
         "preset": study.spec.preset or None,
@@ -420,7 +425,7 @@ def _planned(
         "panels": rows,
         "others": [
             *judging_rows(study, cells, price_list),
-            *rewriting_rows(study.spec.experiment.rewriter, needs, price_list),
+            *rewriting_rows(study.spec.experiment.rewriter, wanted, price_list),
             *reading_rows(study, price_list),
         ],
         "missing_rewrites": sum(len(need.missing) for need in needs),
@@ -433,6 +438,13 @@ def _planned(
             for change in demonstration_changes(resolved)
         ],
         "notes": [*study.notes, *protocol.notes(study.spec.preset)],
+    }
+
+
+def _of_tasks(resolved: Resolved, described: Described) -> dict[str, float]:
+    return {
+        task_of(resolved.run, panel.panel.task): _of_all(panel, resolved, described)
+        for panel in resolved.panels
     }
 
 
