@@ -71,7 +71,7 @@ def _panels(ways: Sequence[WayOfAsking], of: str) -> list[Figure]:
                 )
     if not bars:
         return []
-    return [Bars(bars=tuple(bars), **declared("brittleness", of=of))]
+    return [Bars(bars=tuple(bars), folded=of == "task", **declared("brittleness", of=of))]
 
 
 def spread_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
