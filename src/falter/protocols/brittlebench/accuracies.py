@@ -52,7 +52,8 @@ def variance_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
     for of in ("model", "task"):
         if f"brittleness-{of}s" not in names:
             figures += _panels(ways, of)
-    return tuple(sorted(figures, key=lambda figure: figure.name))
+    figures.sort(key=lambda figure: figure.name)
+    return tuple(replace(figure, folded=figure.name == "brittleness-tasks") for figure in figures)
 
 
 def _panels(ways: Sequence[WayOfAsking], of: str) -> list[Figure]:
@@ -71,7 +72,7 @@ def _panels(ways: Sequence[WayOfAsking], of: str) -> list[Figure]:
                 )
     if not bars:
         return []
-    return [Bars(bars=tuple(bars), folded=of == "task", **declared("brittleness", of=of))]
+    return [Bars(bars=tuple(bars), **declared("brittleness", of=of))]
 
 
 def spread_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
