@@ -102,9 +102,7 @@ class FileRows:
             _check_row(row, path, number)
             yield row
         if not number:
-            raise TaskError(
-                f"The data file {path} has no rows", hint="give a file with at least one"
-            )
+            raise TaskError(f"The data file {path} has no rows", hint="give one with a row")
 
 
 def read_rows(path: str | Path) -> list[Row]:
@@ -190,8 +188,6 @@ def _is_plain_name(name: str) -> bool:
 
 def _fault(value: Any, depth: int) -> str | None:
     """What a value is, if it is nothing that an item can hold."""
-    if value.__class__ is list and _PLAIN.issuperset(map(type, value)) and depth <= _DEEPEST:
-        return None
     if value is None or isinstance(value, (str, bool, int)):
         return None
     if isinstance(value, float):
@@ -203,6 +199,8 @@ def _fault(value: Any, depth: int) -> str | None:
             return "a mapping with names that are no texts"
         return next((f for v in value.values() if (f := _fault(v, depth + 1))), None)
     if isinstance(value, list):
+        if _PLAIN.issuperset(map(type, value)):
+            return None
         return next((f for v in value if (f := _fault(v, depth + 1))), None)
     return f"a {type(value).__name__}"
 
@@ -447,7 +445,6 @@ def read_template_file(path: str | Path) -> str:
 # Rows in memory: a list of mappings, or a data frame
 
 
-"""What begins the name of rows that are no file."""
 ABOUT = "the rows in memory"
 _OFFERED: dict[str, list[Row]] = {}
 _NOTHING = frozenset({"NAType", "NaTType"})  # what pandas writes for a missing value
