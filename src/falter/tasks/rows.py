@@ -39,8 +39,7 @@ MEMORY = "memory:"
 TargetAs = Literal["auto", "index", "label", "text"]
 row_sources: Registry[Callable[[str, str], list[Row]]] = Registry("source of rows", "falter.rows")
 """What gives the rows of a data set elsewhere, by the name of the set and of its split."""
-_DEEPEST = 50
-_MOST_BYTES = 2 * 2**30
+_DEEPEST, _MOST_BYTES = 50, 2 * 2**30
 _LONGEST_CELL = _LONGEST_LINE = 16 * 2**20
 _LINES = re.compile(r"[\t\r\n]")
 _FILLED = re.compile(r"[^\n]+")
@@ -102,7 +101,8 @@ class FileRows:
             _check_row(row, path, number)
             yield row
         if not number:
-            raise TaskError(f"The data file {path} has no rows", hint="give one with a row")
+            hint = "give a file with at least one"
+            raise TaskError(f"The data file {path} has no rows", hint=hint)
 
 
 def read_rows(path: str | Path) -> list[Row]:
@@ -206,7 +206,7 @@ def _fault(value: Any, depth: int) -> str | None:
 
 
 def read_hub(name: str, split: str) -> list[Row]:
-    """The rows of a data set on the Hugging Face hub: `owner/name` or `owner/name/config`."""
+    """The rows of a data set on the hub: `owner/name` or `owner/name/config`."""
     return row_sources.get("hub")(name, split)
 
 
@@ -443,7 +443,6 @@ def read_template_file(path: str | Path) -> str:
 
 
 # Rows in memory: a list of mappings, or a data frame
-
 
 ABOUT = "the rows in memory"
 _OFFERED: dict[str, list[Row]] = {}
