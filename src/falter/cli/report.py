@@ -20,6 +20,7 @@ from falter.cli.options import (
     store_option,
     write_page,
 )
+from falter.cli.progress import Meter, replies_read
 from falter.engine.answers import (
     Answers,
     PickedAnswers,
@@ -75,7 +76,8 @@ def report(
         raise click.UsageError(
             f"The store {store_path} does not exist; start a run, or name the store with --store"
         )
-    result = open_result(store_path, run, incomplete=partial, published=published)
+    with replies_read(Console(stderr=True)):
+        result = open_result(store_path, run, incomplete=partial, published=published)
     for form, folder in exports:
         files = result.export(form, folder)
         written = f"{len(files):,} file{'' if len(files) == 1 else 's'}"
@@ -154,7 +156,8 @@ def answers(
         task=task,
         part=part,
     )
-    result = pick_answers(store_path, run, picked, limit=limit)
+    with replies_read(Console(stderr=True)):
+        result = pick_answers(store_path, run, picked, limit=limit)
     if as_json:
         for answer in result.answers:
             click.echo(json_text(_plain(answer)))
@@ -243,7 +246,6 @@ def rescore(
     spec = None
     meter: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
     if reader is not None:
-        from falter.cli.progress import Meter
         from falter.engine.config import ModelSpec
 
         spec = ModelSpec(

@@ -223,7 +223,11 @@ def meaning_grid(meanings: Sequence[Meaning]) -> tuple[Figure, ...]:
             failing[m.task, m.recipe, item, check, text] = None
     if not rows:
         return ()
-    encoder = f"Encoder: {', '.join(encoders)}." if encoders else "No encoder was used."
+    encoder = "No encoder was used."
+    if encoders:
+        cosines = max(m.compared for m in meanings)
+        encoder = f"Encoder: {', '.join(encoders)}, for at most {cosines:,} texts a recipe."
+    sample = max(m.texts for m in meanings)
     figures: list[Figure] = [
         Grid(
             name="meaning",
@@ -243,7 +247,7 @@ def meaning_grid(meanings: Sequence[Meaning]) -> tuple[Figure, ...]:
             rows=tuple(rows),
             labels=2,
             text=(
-                "On a sample of the items. The counts are checks: 'word' is a word that became "
+                f"On a sample of {sample:,} items of a task. The counts are checks: 'word' is a word that became "
                 "another, 'relation' who does what in a passive. The cosine of whole prompts "
                 "is only a description: it says how alike a small encoder finds them. It hardly "
                 "notices a line break or a lost 'not', and does not tell how strong a recipe is. "
