@@ -9,8 +9,8 @@ model on the demo's questions. `view` is timed until it prints its address. "rep
 nothing in falter's cache. Shown are processor time, which says the same on a busy machine,
 microseconds of it for a cell, and memory at its highest. `--before` names the falter program of
 another version (its environment's `bin/falter`), which is measured in turn; the ratio is its
-processor time to that of this checkout. A step that it does not know, or does not end within
-`--patience` seconds, is shown so, and the steps that need what it made are left out for it.
+processor time to that of this checkout. A step that it does not know, or that takes it more than
+`--patience` processor seconds, is shown so, and the steps that need what it made are left out.
 Commands that would begin past the minutes are left out, which is said.
 """
 
@@ -113,7 +113,7 @@ def until_address(command: Sequence[str], folder: Path, own: bool) -> Taken:
 class Table:
     """Measures each step with this version and, where given, the one before, and prints a line."""
 
-    def __init__(self, before: str | None, until: float, only: str, patience: float) -> None:
+    def __init__(self, before: str | None, until: float, only: str, patience: int) -> None:
         self.programs = [FALTER, *([(str(Path(before).absolute()),)] if before else [])]
         self.until, self.only, self.patience = until, only, patience
         print(f"{'':<34}{'cells':>10}{'seconds':>9}{'cpu s':>8}{'µs a cell':>11}{'MB':>7}"
@@ -158,14 +158,13 @@ class Table:
                 (cache / part).symlink_to(WEIGHTS / part)
         if name == "view":
             return until_address([*program, *words], place, own)
+        most = () if own else ("sh", "-c", f'ulimit -t {self.patience}; exec "$@"', "sh")
         try:
-            return measured([*program, *words], place, None if own else self.patience, own=own)
-        except TimeoutError:
-            return f"> {self.patience:.0f}"
-        except SystemExit:
+            return measured([*most, *program, *words], place, own=own)
+        except SystemExit as error:
             if own:
                 raise
-            return "–"
+            return f"> {self.patience}" if "ended with -" in str(error) else "–"
 
     def _line(self, name: str, cells: int, taken: Sequence[Taken | str]) -> None:
         now = taken[0]
@@ -188,7 +187,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=20, help="when no step is begun any more")
     parser.add_argument("--only", default="", help="the beginning of a step's name")
     parser.add_argument("--before", help="the falter program of another version")
-    parser.add_argument("--patience", type=float, default=90, help="seconds for a step of it")
+    parser.add_argument(
+        "--patience", type=int, default=90, help="processor seconds for a step of it"
+    )
     args = parser.parse_args()
     until = time.monotonic() + 60 * args.minutes
     table = Table(args.before, until, args.only, args.patience)
