@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -82,7 +82,7 @@ def described_rows(name: str) -> list[dict[str, Any]] | None:
     return [_filled(size["row"], n, name) for n in range(min(size["rows"], described.most))]
 
 
-def planned_rows(path: str, task: str) -> list[Row]:
+def planned_rows(path: str, task: str) -> Iterable[Row]:
     """Return the rows of the user's own data; of a large file that is only planned, some."""
     described = _described.get()
     if described is None or described.exact or in_memory(path):
