@@ -311,6 +311,16 @@ def cut_off(path: Path) -> list[Any]:
     return taken
 
 
+def test_a_run_without_a_plan_has_a_page(path: Path) -> None:
+    """As it is for a moment when a run begins."""
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("DELETE FROM cells")
+        db.execute("UPDATE runs SET finished_at = NULL, planned = 0")
+    with opened(path) as source:
+        assert [source.codes(n).size for n in range(2)] == [0, 0]
+        assert (source.found(0, "sum").size, source.findings(0).page) == (0, "")
+
+
 def put_back(path: Path, responses: list[Any]) -> None:
     with closing(sqlite3.connect(path)) as db, db:
         db.executemany("INSERT INTO responses VALUES (?, ?, ?, ?, ?)", responses)
