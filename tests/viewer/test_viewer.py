@@ -32,6 +32,7 @@ from falter.cli.app import cli
 from falter.engine.answers import PickedAnswers, pick_answers
 from falter.engine.results import open_result
 from falter.records import numbers
+from falter.records.errors import StoreError
 from falter.store.store import Store
 from falter.store.studies import find_study
 from falter.viewer.bundle import write_bundle
@@ -309,6 +310,18 @@ def cut_off(path: Path) -> list[Any]:
         db.execute("DELETE FROM responses WHERE rowid > 8")
         db.execute("UPDATE runs SET finished_at = NULL")
     return taken
+
+
+def test_a_run_without_a_plan_has_a_page(path: Path) -> None:
+    """As it is for a moment when a run begins."""
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("DELETE FROM cells")
+        db.execute("UPDATE runs SET finished_at = NULL, planned = 0")
+    with opened(path) as source:
+        assert [source.codes(n).size for n in range(2)] == [0, 0]
+        assert (source.found(0, "sum").size, source.findings(0).page) == (0, "")
+    with pytest.raises(StoreError, match="has no answer yet"):
+        open_result(path, incomplete=True)
 
 
 def put_back(path: Path, responses: list[Any]) -> None:

@@ -261,7 +261,8 @@ async def _aside(work: Callable[..., Any], *given: object) -> Any:
     done: asyncio.Future[Any] = loop.create_future()
 
     def call() -> None:
-        settle, value = done.set_result, None
+        settle: Callable[[Any], object] = done.set_result
+        value: Any = None
         try:
             value = work(*given)
         except Exception as error:

@@ -310,6 +310,9 @@ class StoredSource:
 
         try:
             with Store(self._path, writes=False) as store:
+                parts = self._studies[study].parts
+                if not all(store.find_run(part.run).planned for part in parts):
+                    return Findings()
                 result = stored_result(store, self._studies[study], self._path)
                 page, analyses = report_text(result.study, "html"), result.analyses
         except FalterError:
