@@ -4,12 +4,14 @@
 
 A simulated model is asked multiple-choice questions of 30 words under the default recipes; each
 command is a process of its own. `plan` and `--limit 20` are also timed on `--large` rows. Then
-questions of 200 words, and replies of about 1,500 characters, which a function gives. `view` is
-timed until it prints its address. Shown are processor time, which says the same on a busy machine,
+questions of 200 words, replies of about 1,500 characters, which a function gives, and the embedded
+model on the demo's questions. `view` is timed until it prints its address. "report, first" has
+nothing in falter's cache. Shown are processor time, which says the same on a busy machine,
 microseconds of it for a cell, and memory at its highest. `--before` names the falter program of
 another version (its environment's `bin/falter`), which is measured in turn; the ratio is its
-processor time to that of this checkout. Commands that would go on past the minutes are left out,
-which is said.
+processor time to that of this checkout. A step that it does not know, or that takes it more than
+`--patience` processor seconds, is shown so, and the steps that need what it made are left out.
+Commands that would begin past the minutes are left out, which is said.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -26,18 +29,26 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from _process import FALTER, Taken, environment, measured
+from falter.weights.downloads import cache_dir
 
 TEXT = """the quick report shows that many people in the town buy fresh bread every morning before
 work because it is cheaper than later and they queue outside for a while when rain falls on hills"""
 WORDS = TEXT.split()
 CONDITIONS = 13
+FIRST = "report, first"
+SOME = ("run --limit 20", "run", FIRST, "answers --lost")
+WEIGHTS = cache_dir()
 LONG_REPLIES = '''
 FILLER = "We look at what the question asks and at each of the options in turn. "
 
 def reply(prompt):
     """A reply of about 1,500 characters whose answer is its last sentence."""
-    return FILLER * 20 + "Option C does not fit. So the answer is " + "ABCD"[len(prompt) % 4] + "."
+    return FILLER * 20 + "Option C does not fit. So the answer is " + letter(prompt) + "."
+
+def letter(prompt):
+    return "ABCD"[len(prompt) % 4]
 '''
+SHORT_REPLIES = "function:long:letter"
 
 
 def write_data(folder: Path, rows: int, words: int = 30) -> None:
@@ -65,14 +76,16 @@ def steps(folder: Path, model: str = "simulated") -> list[tuple[str, list[str]]]
     """Return the commands that a user gives for one set of data, in order."""
     options, store = experiment(folder, model), ["--store", str(folder / "falter.db")]
     page, scores = str(folder / "report.html"), str(folder / "scores.csv")
+    other = str(folder / "other.db")
     return [
         ("plan", ["plan", *options]),
-        ("plan --exact", ["plan", "--exact", *options]),
         ("run --limit 20", ["run", *options, "--limit", "20"]),
         ("run", ["run", *options]),
         ("run, all stored", ["run", *options]),
-        ("report", ["report", *store]),
+        (FIRST, ["report", *store]),
         ("report --html", ["report", "--html", page, *store]),
+        ("run, two models", ["run", *options[:-1], other, "--limit", "300", "-m", SHORT_REPLIES]),
+        ("compare", ["compare", "--store", other]),
         ("answers --lost", ["answers", "--lost", *store]),
         ("view", ["view", "--no-open", *store]),
         ("report --scores", ["report", "--scores", scores, *store]),
@@ -100,11 +113,11 @@ def until_address(command: Sequence[str], folder: Path, own: bool) -> Taken:
 class Table:
     """Measures each step with this version and, where given, the one before, and prints a line."""
 
-    def __init__(self, before: str | None, until: float, only: str) -> None:
-        self.programs = [FALTER, *([(str(Path(before).resolve()),)] if before else [])]
-        self.until, self.only = until, only
+    def __init__(self, before: str | None, until: float, only: str, patience: int) -> None:
+        self.programs = [FALTER, *([(str(Path(before).absolute()),)] if before else [])]
+        self.until, self.only, self.patience = until, only, patience
         print(f"{'':<34}{'cells':>10}{'seconds':>9}{'cpu s':>8}{'µs a cell':>11}{'MB':>7}"
-              + (f"{'before: cpu s':>15}{'ratio':>7}" if before else ""))  # fmt: skip
+              + (f"{'before: cpu s':>15}{'ratio':>7}{'MB':>7}" if before else ""))  # fmt: skip
 
     def steps(
         self, label: str, folder: Path, cells: int, todo: list[tuple[str, list[str]]]
@@ -113,31 +126,56 @@ class Table:
         folders = [folder]
         if len(self.programs) > 1:
             folders.append(Path(shutil.copytree(folder, f"{folder}-before")))
+        lacking: set[Path] = set()
         for name, command in todo:
             # What reports need is run, though only some steps are shown.
             needed = name.startswith("run") and not self.only.startswith("plan")
             if not (needed or name.startswith(self.only)) or time.monotonic() > self.until:
                 print(f"{label + ', ' + name:<34} left out", flush=True)
                 continue
-            taken = []
+            taken: list[Taken | str] = []
             for program, place in zip(self.programs, folders, strict=True):
                 words = [word.replace(str(folder), str(place)) for word in command]
-                own = program is FALTER
                 with contextlib.chdir(place):  # where `function:` looks for its module
-                    if name == "view":
-                        taken.append(until_address([*program, *words], place, own))
-                    else:
-                        taken.append(measured([*program, *words], place, own=own))
+                    found = "–" if place in lacking else self._taken(name, program, words, place)
+                if isinstance(found, str) and name == "run":
+                    lacking.add(place)
+                taken.append(found)
             self._line(f"{label}, {name}", cells, taken)
         for place in folders:
             shutil.rmtree(place)
 
-    def _line(self, name: str, cells: int, taken: Sequence[Taken]) -> None:
+    def _taken(
+        self, name: str, program: Sequence[str], words: Sequence[str], place: Path
+    ) -> Taken | str:
+        """Measure a command; of the version before, say if it does not end in time or fails."""
+        own = program is FALTER
+        os.environ["FALTER_CACHE"] = str(cache := place / "cache")
+        if not cache.exists() or name == FIRST:
+            shutil.rmtree(cache, ignore_errors=True)
+            cache.mkdir()
+            for part in ("weights", "models"):
+                (cache / part).symlink_to(WEIGHTS / part)
+        if name == "view":
+            return until_address([*program, *words], place, own)
+        most = () if own else ("sh", "-c", f'ulimit -t {self.patience}; exec "$@"', "sh")
+        try:
+            return measured([*most, *program, *words], place, own=own)
+        except SystemExit as error:
+            if own:
+                raise
+            return f"> {self.patience}" if "ended with -" in str(error) else "–"
+
+    def _line(self, name: str, cells: int, taken: Sequence[Taken | str]) -> None:
         now = taken[0]
+        assert isinstance(now, Taken)
         line = (f"{name:<34}{cells:>10,}{now.seconds:>9.1f}{now.cpu:>8.1f}"
                 f"{1e6 * now.cpu / cells:>11.0f}{now.peak_mb:>7.0f}")  # fmt: skip
-        if len(taken) > 1:
-            line += f"{taken[1].cpu:>15.1f}{taken[1].cpu / now.cpu:>7.1f}"
+        for before in taken[1:]:
+            if isinstance(before, str):
+                line += f"{before:>15}"
+            else:
+                line += f"{before.cpu:>15.1f}{before.cpu / now.cpu:>7.1f}{before.peak_mb:>7.0f}"
         print(line, flush=True)
 
 
@@ -145,11 +183,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 20_000])
     parser.add_argument("--large", type=int, default=300_000, help="rows for plan and --limit 20")
+    parser.add_argument("--long", type=int, default=770, help="rows with long replies")
     parser.add_argument("--minutes", type=float, default=20, help="when no step is begun any more")
     parser.add_argument("--only", default="", help="the beginning of a step's name")
     parser.add_argument("--before", help="the falter program of another version")
+    parser.add_argument(
+        "--patience", type=int, default=90, help="processor seconds for a step of it"
+    )
     args = parser.parse_args()
-    table = Table(args.before, time.monotonic() + 60 * args.minutes, args.only)
+    until = time.monotonic() + 60 * args.minutes
+    table = Table(args.before, until, args.only, args.patience)
     with tempfile.TemporaryDirectory() as name:
         base = Path(name)
         smallest = ["run", "--task", "basics:core", "--model", "simulated", "--limit", "1"]
@@ -170,12 +213,17 @@ def main() -> None:
         )  # fmt: skip
         for label, rows, words, model in (
             ("200 words", 1_000, 200, "simulated"),
-            ("long replies", 770, 30, "function:long:reply"),
+            ("long replies", args.long, 30, "function:long:reply"),
         ):
             folder = base / model.partition(":")[0]
             folder.mkdir()
             write_data(folder, rows, words)
-            table.steps(label, folder, rows * CONDITIONS, steps(folder, model)[:8])
+            few = [step for step in steps(folder, model) if step[0] in SOME]
+            table.steps(label, folder, rows * CONDITIONS, few)
+        demo = base / "demo"
+        demo.mkdir()
+        command = ["demo", "--store", str(demo / "falter.db"), "--html", str(demo / "demo.html")]
+        table.steps("embedded model", demo, 480, [("demo", command)])
 
 
 if __name__ == "__main__":

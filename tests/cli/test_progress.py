@@ -12,7 +12,8 @@ from rich.console import Console
 
 import falter
 from falter.analysis.analyses import drops_so_far
-from falter.cli.progress import LiveDrops, Meter, clock, describe, drops_line
+from falter.cli.progress import LiveDrops, Meter, clock, describe, drops_line, replies_read
+from falter.engine.results import open_result
 from falter.engine.scoring import run_scorers
 from falter.engine.sending import Progress
 from falter.records.planning import Price
@@ -87,3 +88,15 @@ def test_a_look_that_fails_shows_nothing(tmp_path: Path) -> None:
     with LiveDrops(tmp_path / "none" / "s.db", lambda: None, first=0.01) as drops:
         time.sleep(0.05)
         assert drops.shown() == ()
+
+
+def test_how_many_replies_have_been_read_is_shown_meanwhile(tmp_path: Path) -> None:
+    """A report of long replies takes a while, in which nothing was printed."""
+    store = tmp_path / "s.db"
+    falter.run(task="basics", models=["simulated"], recipes=["typos"], limit=150, store=store)
+    out = io.StringIO()
+    with replies_read(Console(file=out), every=0.0):
+        open_result(store)
+    assert out.getvalue() == "256 of 300 replies read\n"
+    open_result(store)
+    assert out.getvalue().count("\n") == 1

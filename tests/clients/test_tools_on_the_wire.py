@@ -366,7 +366,7 @@ def test_a_system_turn_in_the_middle_moves_to_the_front_where_there_is_no_other_
     late = [HISTORY[0], HISTORY[1], {"role": "system", "content": "Be brief."}, OPENED]
     settings = {"data": {"rows": [{"messages": late, "tools": TOOLS}]}, "same": "call"}
     planned = falter.plan({**settings, "models": client, "recipes": ["persona"]})
-    said = "1 conversations have a later system turn, moved to the front for anthropic"
+    said = "1 of 1 conversations have a later system turn, which anthropic:m gets in front"
     assert any(said in note for note in planned.notes) == told
 
 

@@ -6,10 +6,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 import falter
 from falter.cli.app import invoke
+from falter.engine.conditions import hold_out
+from falter.engine.config import read_experiment
+from falter.engine.recipes import recipes_of
+from falter.engine.resolving import resolve
+from falter.engine.task_loading import load_tasks
+from falter.records.errors import DuplicateName
+from falter.tasks.rows import read_rows
 
 ROWS = 1_800
 
@@ -92,3 +102,35 @@ def test_a_line_of_blanks_costs_no_time_and_is_no_row(
     data.write_text("\n".join([*lines, " " * 4_000_000, ""]), "utf-8")
     settings = {**large, "data": {"path": str(data), "target": "a"}}
     assert falter.plan(store=tmp_path / "s.db", **settings).panels[0]["items"] == 1_700
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_a_limit_keeps_the_items_that_it_can_draw_and_no_others(
+    ending: str, large: dict[str, Any], tmp_path: Path
+) -> None:
+    """The run is the same as of the whole file in memory: its items, examples, labels and id."""
+    path = tmp_path / f"sums.{ending}"
+    table = pa.Table.from_pylist(read_rows(large["data"]["path"]))
+    if ending == "jsonl":
+        path.write_bytes(Path(large["data"]["path"]).read_bytes())
+    else:
+        {"csv": pyarrow.csv.write_csv, "parquet": pyarrow.parquet.write_table}[ending](table, path)
+    settings = {**large, "data": {"path": str(path), "target": "a"}, "demonstrations": 3, "seed": 4}
+    limited = read_experiment({**settings, "limit": 20})
+    (task,), (whole,) = load_tasks(limited), load_tasks(read_experiment(settings))
+    assert len(task.items) <= 20 + 3 + 3 < len(whole.items) == ROWS
+    recipes = recipes_of(limited)
+    assert hold_out(task, limited, recipes) == hold_out(whole, limited, recipes)
+    assert (task.revision, list(task.targets)) == (whole.revision, list(whole.targets))
+    assert resolve(limited).run.id == resolve(limited, loaded=[whole]).run.id
+
+
+def test_the_same_row_twice_is_named_though_neither_is_drawn(tmp_path: Path) -> None:
+    path = tmp_path / "twice.jsonl"
+    path.write_text("".join(f'{{"q": "{n % 99} + 1?", "a": "{n % 99}"}}\n' for n in range(100)))
+    settings = {"data": {"path": str(path), "target": "a"}, "template": "{q}", "limit": 2}
+    with pytest.raises(DuplicateName, match="rows 1 and 100 have the same fields and target"):
+        load_tasks(read_experiment({**settings, "models": ["simulated"]}))
+    kept = {**settings, "data": {**settings["data"], "drop_duplicates": True}}
+    (task,) = load_tasks(read_experiment({**kept, "models": ["simulated"]}))
+    assert "1 of 100 rows of twice were there before and are dropped" in task.remarks

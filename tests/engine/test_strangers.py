@@ -161,6 +161,15 @@ def test_names_without_end_and_blank_lines_take_no_time(tmp_path: Path) -> None:
         read_rows(tmp_path / "b.jsonl")
 
 
+def test_numbers_beyond_64_bits_and_quotes_in_names_are_read_as_written(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"a": 123456789012345678901, "\\"": "\\u0022 \\"", "c": [1.5, "x"]}\n')
+    assert read_rows(path) == [{"a": 123456789012345678901, '"': '" "', "c": [1.5, "x"]}]
+    path.write_text('{"a\\"": "\\u0022", "a\\"": "\\u0022"}\n')
+    with pytest.raises(TaskError, match="is there twice"):
+        read_rows(path)
+
+
 def test_odd_types_of_parquet_are_named(tmp_path: Path) -> None:
     """Dates, decimals and bytes have no text of their own; NaN is a missing value."""
     import datetime

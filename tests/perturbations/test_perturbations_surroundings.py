@@ -153,8 +153,8 @@ def test_what_the_answer_copies_keeps_its_form() -> None:
          "Das schoene Maedchen wohnt schon in Koeln."),
         ("¿Cuántos años habló papá de la canción?", "drop_diacritics:language=es",
          "¿Cuantos años habló papá de la cancion?"),
-        ("Où est le pêcheur, et le réseau ?", "drop_diacritics:language=fr",
-         "Où est le pêcheur, et le reseau ?"),
+        ("Où est le pêcheur, et le réseau des invités ?", "drop_diacritics:language=fr",
+         "Où est le pêcheur, et le reseau des invités ?"),
     ],
 )  # fmt: skip
 def test_words_as_chats_and_plain_keyboards_write_them(text: str, step: str, want: str) -> None:

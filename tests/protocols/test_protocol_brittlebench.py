@@ -184,6 +184,18 @@ def test_every_figure_is_there_and_filled(result: Result) -> None:
             assert any(e.value is not None for e in estimates(f)), f.name
 
 
+def test_the_page_opens_with_a_few_pictures(result: Result) -> None:
+    """The details are folded; the items are those of the part with the most of a task."""
+    assert {f.name.split("-")[0] for f in result.figures if not f.folded} == {
+        "answer", "drops", "brittleness", "ranks", "rankings", "intensity", "pairs",
+        "chain",
+    }  # fmt: skip
+    assert figure(result, "brittleness-tasks").folded and figure(result, "pairs-order-1").folded
+    most = max(p.items for r in result.parts if "shot" in r.part.name for p in r.analysis.panels)
+    (answer,) = [f for f in result.figures if isinstance(f, Statement) and f.name == "answer"]
+    assert any(f"{most} items" in text for text in answer.text), answer.text
+
+
 def test_the_fourteen_are_in_the_tables(result: Result) -> None:
     groups = [f for f in result.figures if f.name.startswith("group-")]
     drops = [c for f in groups for c in f.columns if c.name == "Drop" and c.over != "Average"]

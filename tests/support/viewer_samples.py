@@ -14,7 +14,7 @@ from falter.clients import clients
 from falter.records.types import Request, Response
 from falter.testing import Scripted
 from falter.viewer.panels import CODES, ViewColumn, ViewPanel
-from falter.viewer.source import Arrivals
+from falter.viewer.source import Arrivals, Findings
 
 __all__ = ["HOSTILE", "SimulatedSource", "hostile_store"]
 
@@ -114,8 +114,8 @@ class SimulatedSource:
     def found(self, panel: int, text: str) -> Any:
         return np.zeros_like(self._codes)
 
-    def findings(self, study: int) -> None:
-        return None
+    def findings(self, study: int) -> Findings:
+        return Findings()
 
     def arrivals(self) -> list[Arrivals] | None:
         return []

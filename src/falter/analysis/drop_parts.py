@@ -254,6 +254,7 @@ class _Gathered:
     def _places_in(self, table: Table) -> NDArray[np.int64]:
         rows = {key: n for n, key in enumerate(table.items)}
         order = np.array([rows[key] for key in self._rows], np.int64)
-        row, rest = np.divmod(np.frombuffer(self._at, np.int64), table.value[0].size)
-        places: NDArray[np.int64] = order[row] * table.value[0].size + rest
+        size = int(np.prod(table.value.shape[1:]))
+        row, rest = np.divmod(np.frombuffer(self._at, np.int64), size)
+        places: NDArray[np.int64] = order[row] * size + rest
         return places

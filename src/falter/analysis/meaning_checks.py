@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import get_args
 
 from falter.analysis.cache import Cosine
@@ -32,7 +33,9 @@ SAMPLES = 3
 AROUND = 16  # characters that stayed, on each side of a change that is shown
 EDIT = 48
 CHECKED = 100  # items of a run
-COMPARED = 25  # of these, with a cosine
+COMPARED = 25  # of these, with a cosine: a long prompt takes 80 ms
+COMPARED_CHARACTERS = 7_500  # of these, together
+FEWEST_COMPARED = 5
 _WORD, _LETTER = re.compile(r"\w+"), re.compile(r"[^\W\d_]")
 
 
@@ -80,7 +83,9 @@ def meaning(
     edits = sum(len(section.edits) for rewording in changed for section in rewording.after.sections)
     cosines: list[float] = []
     if encoder is not None and texts:
-        befores, afters = zip(*texts[:compare], strict=True)
+        befores, afters = zip(
+            *texts[: None if compare is None else _compared(texts, compare)], strict=True
+        )
         cosines = [c for c in encoder.cosine(befores, afters) if c is not None]
     return Meaning(
         task=task,
@@ -102,6 +107,12 @@ def meaning(
         cosine_low=sorted(cosines)[len(cosines) // 10] if cosines else None,
         same=same or {},
     )
+
+
+def _compared(texts: Sequence[tuple[str, str]], most: int) -> int:
+    """How many prompts are compared by their cosines: of long ones fewer, and no more than most."""
+    sizes = accumulate(len(before) for before, _ in texts)
+    return min(most, max(FEWEST_COMPARED, sum(size <= COMPARED_CHARACTERS for size in sizes)))
 
 
 def equal_prompts(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from statistics import median
@@ -198,6 +199,12 @@ class Table:
         return self.carry(value)[:, list(columns)]
 
 
+show_scored: ContextVar[Callable[[int, int], None]] = ContextVar(
+    "show_scored", default=lambda done, total: None
+)
+"""Called now and then while replies are read, with the number of those done and of all."""
+
+
 def score_cell(cell: StoredCell, scorer: Scorer, baseline: Response | None = None) -> Score | None:
     """The score of one cell; None when nothing has arrived for it.
 
@@ -233,7 +240,10 @@ def scored_cells(
     cut = cuts_of_run(store, run) if cut is None else cut
     if cells is None:
         cells = store.cells(run, within=within, sections=sections)
-    for cell, score in judged_cells(cells, run, by_panel):
+    show, total = show_scored.get(), int(run.origin.get("cells", 0))
+    for done, (cell, score) in enumerate(judged_cells(cells, run, by_panel)):
+        if done % STRETCH == 0 and done:
+            show(done, total)
         limit = cut.get((cell.panel, cell.key)) if cut else None
         if limit is not None:
             name = by_panel[cell.panel].name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -16,6 +16,7 @@ from rich.progress import Progress as Bars
 from rich.text import Text
 
 from falter.analysis.analyses import PanelSoFar, drops_so_far
+from falter.analysis.table import show_scored
 from falter.engine.scoring import run_scorers
 from falter.engine.sending import Progress
 from falter.records import numbers
@@ -112,6 +113,31 @@ class Meter:
         for lane in lanes:
             text = describe(lane, self._prices.get(lane.label))
             self._console.print(f"{escape(lane.label)}  {escape(text)}", highlight=False)
+
+
+@contextlib.contextmanager
+def replies_read(console: Console, every: float = PLAIN_EVERY) -> Iterator[None]:
+    """Show how many replies have been read, from a second on; in logs every few seconds."""
+    status, last = console.status(""), time.monotonic()
+    pause = 1.0 if console.is_terminal else every
+
+    def show(done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last < pause:
+            return
+        last, text = time.monotonic(), f"{done:,} of {total:,} replies read"
+        if console.is_terminal:
+            status.update(text)
+            status.start()
+        else:
+            console.print(text, highlight=False)
+
+    token = show_scored.set(show)
+    try:
+        yield
+    finally:
+        show_scored.reset(token)
+        status.stop()
 
 
 def describe(lane: Progress, price: Price | None) -> str:

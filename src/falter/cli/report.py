@@ -12,6 +12,7 @@ from rich.console import Console
 
 from falter.analysis.examples import Answer, AnswerKind
 from falter.cli.options import show, taken_out, takes, write_page
+from falter.cli.progress import Meter, replies_read
 from falter.engine.answers import (
     Answers,
     PickedAnswers,
@@ -51,7 +52,8 @@ def report(
         raise click.UsageError(
             f"The store {store_path} does not exist; start a run, or name the store with --store"
         )
-    result = open_result(store_path, run, incomplete=partial, published=published)
+    with replies_read(Console(stderr=True)):
+        result = open_result(store_path, run, incomplete=partial, published=published)
     for form, folder in exports:
         files = result.export(form, folder)
         written = f"{len(files):,} file{'' if len(files) == 1 else 's'}"
@@ -87,7 +89,8 @@ def answers(
     """
     kinds = tuple([kind for kind in get_args(AnswerKind) if options.pop(kind)])
     picked = PickedAnswers(kinds=kinds, **options)
-    result = pick_answers(store_path, run, picked, limit=limit)
+    with replies_read(Console(stderr=True)):
+        result = pick_answers(store_path, run, picked, limit=limit)
     if as_json:
         for answer in result.answers:
             click.echo(json_text(_plain(answer)))
@@ -150,7 +153,6 @@ def rescore(
     reached_by = taken_out(options, "reader options")
     meter: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
     if reader is not None:
-        from falter.cli.progress import Meter
         from falter.engine.config import ModelSpec
 
         spec = ModelSpec(name=reader, **reached_by)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from falter.cli.app import typed_command
 from falter.cli.options import STORE_PATH, settings_from, takes, write_page
-from falter.cli.progress import IN_BATCHES, PLAIN_EVERY, LiveDrops, Meter
+from falter.cli.progress import IN_BATCHES, PLAIN_EVERY, LiveDrops, Meter, replies_read
 from falter.engine.findings import check_published
 from falter.engine.results import stored_result
 from falter.engine.study import StudySpec, carry_out_study, read_study, study_in
@@ -132,8 +132,9 @@ def run_and_show(
                 stored = carry_out_study(study, store, meter, meter.heading, shard, command)
             if shard is not None:
                 return _say_shard(store, stored, shard, store_path)
-            result = stored_result(store, stored, store_path, published=published)
-            shown = result.study
+            with replies_read(Console(stderr=True)):
+                result = stored_result(store, stored, store_path, published=published)
+                shown = result.study
     terminal(shown, Console())
     if html_path is not None:
         write_page(shown, html_path)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from falter.engine.config import Experiment
-from falter.engine.scoring import examples_of, noisy_recipes, remedy_of, template_for
+from falter.engine.recipes import examples_of, remedy_of, shown_from
+from falter.engine.scoring import noisy_recipes, template_for
 from falter.perturbations import apply_recipe
 from falter.perturbations.configuration import OTHER_TEMPLATE
 from falter.perturbations.recipes import perturb_demonstration, reaches_demonstrations
@@ -211,7 +212,7 @@ def hold_out(
     task: Task, experiment: Experiment, recipes: Sequence[Recipe]
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
     """Demonstrations, the same for every item, recipe and model; and the items to be asked."""
-    count = max(_shown_from(recipe, examples_of(experiment)) for recipe in recipes)
+    count = max(shown_from(recipe, examples_of(experiment)) for recipe in recipes)
     if count >= len(task.items):
         raise InvalidValue(
             "demonstrations", count, f"fewer than the {len(task.items)} items of '{task.name}'"
@@ -220,14 +221,3 @@ def hold_out(
     keys = {item.key for item in held_out}
     others = tuple(item for item in task.items if item.key not in keys)
     return held_out, pick(others, experiment.limit, experiment.seed)
-
-
-def _shown_from(recipe: Recipe, usual: int) -> int:
-    """How many items a recipe takes its examples from: its own set, and those before it."""
-    count = usual if recipe.demonstrations is None else recipe.demonstrations
-    if recipe.examples and not count:
-        raise UsageError(
-            f"'{recipe.label}' shows other examples, but none are shown",
-            hint="show some, for example --demonstrations 5; or drop it",
-        )
-    return max(usual, count * (1 + recipe.examples))

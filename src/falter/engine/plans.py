@@ -423,7 +423,12 @@ def _planned(
                 rows[-1]["replies"] = example_replies(panel, resolved.scorers[panel.panel.scorer])
             place = part.name, panel.panel.task
             cells[place] = cells.get(place, 0) + round(of_all * planned.cost.cells)
-    needs = [resolved.rewrites for _, resolved in study.parts if resolved.rewrites is not None]
+    wanted = [
+        (resolved.rewrites, _of_tasks(resolved, described))
+        for _, resolved in study.parts
+        if resolved.rewrites is not None
+    ]
+    needs = [need for need, _ in wanted]
     return {
         "protocol": protocol.name or None,
         "preset": study.spec.preset or None,
@@ -431,7 +436,7 @@ def _planned(
         "panels": rows,
         "others": [
             *judging_rows(study, cells, price_list),
-            *rewriting_rows(study.spec.experiment.rewriter, needs, price_list),
+            *rewriting_rows(study.spec.experiment.rewriter, wanted, price_list),
             *reading_rows(study, price_list),
         ],
         "missing_rewrites": sum(len(need.missing) for need in needs),
@@ -444,6 +449,13 @@ def _planned(
             for change in demonstration_changes(resolved)
         ],
         "notes": [*study.notes, *protocol.notes(study.spec.preset)],
+    }
+
+
+def _of_tasks(resolved: Resolved, described: Described) -> dict[str, float]:
+    return {
+        task_of(resolved.run, panel.panel.task): _of_all(panel, resolved, described)
+        for panel in resolved.panels
     }
 
 
@@ -516,16 +528,25 @@ def _characters(panel: PanelPlan) -> int:
 
 
 def rewriting_rows(
-    rewriter: ModelSpec | None, needs: Sequence[Needs], price_list: str | None
+    rewriter: ModelSpec | None,
+    needs: Sequence[tuple[Needs, Mapping[str, float]]],
+    price_list: str | None,
 ) -> Iterator[dict[str, Any]]:
-    """A row for the rewriter, if texts are missing that 'falter rewrites prepare' will ask for."""
-    missing = {text.key: text for need in needs for text in need.missing}
+    """A row for the rewriter, if texts are missing that 'falter rewrites prepare' will ask for.
+
+    With the needs of a part: how many items each item of a task stands for.
+    """
+    missing = {text.key: text for need, _ in needs for text in need.missing}
+    times: dict[str, float] = {}
+    for need, of_all in needs:
+        for key in missing.keys() & need.tasks.keys():
+            times[key] = max(times.get(key, 0.0), of_all.get(need.tasks[key], 1.0))
     if rewriter is None or not missing:
         return
     client = connect_writer(rewriter)
     target = writing_target(client, rewriter)
     requests = [rewriting_request(text, target) for text in missing.values()]
-    cost = estimate_cost(requests, target, set)
+    cost = estimate_cost(requests, target, set).times(sum(times.values()) / len(missing))
     asked = asked_of(cost, client, target, price_list, batch=False)
     yield {"part": "rewrites", "role": "rewriter", **asked}
 

@@ -16,6 +16,8 @@ from falter.perturbations.recipes import DEFAULT_RECIPES, NOISE_FLOOR, RECIPE_SE
 from falter.records.errors import InvalidValue, UsageError
 from falter.records.interfaces import Perturbation
 from falter.records.types import BASELINE, Recipe, Step
+from falter.remedies import remedy_from
+from falter.remedies.prompts import Remedy
 from falter.tasks.data_sets import CHAT_TASKS
 from falter.tasks.rows import holds_chats, read_template_file, rows_at
 
@@ -220,3 +222,28 @@ def _protected(step: Step, protect: Sequence[str]) -> Step:
         return step
     own = tuple(step.params["protect"] or ())
     return resolve_step(step.name, {**_own(step), "protect": (*own, *protect)})
+
+
+# Solved examples
+
+
+def remedy_of(experiment: Experiment) -> Remedy | None:
+    """The remedy that the experiment names, if it names one."""
+    return None if experiment.remedy is None else remedy_from(experiment.remedy)
+
+
+def examples_of(experiment: Experiment) -> int:
+    """How many solved examples are shown by default: the user's, else the remedy's."""
+    remedy = remedy_of(experiment)
+    return experiment.demonstrations or (0 if remedy is None else remedy.examples)
+
+
+def shown_from(recipe: Recipe, usual: int) -> int:
+    """How many items a recipe takes its examples from: its own set, and those before it."""
+    count = usual if recipe.demonstrations is None else recipe.demonstrations
+    if recipe.examples and not count:
+        raise UsageError(
+            f"'{recipe.label}' shows other examples, but none are shown",
+            hint="show some, for example --demonstrations 5; or drop it",
+        )
+    return max(usual, count * (1 + recipe.examples))

@@ -9,7 +9,6 @@ from itertools import islice
 
 from falter.analysis.meaning_checks import answer_places
 from falter.engine.resolving import PanelPlan, Resolved
-from falter.engine.scoring import targets_of
 from falter.perturbations.recipes import reaches_demonstrations
 from falter.records.planning import Condition
 from falter.records.types import Demonstration, Item
@@ -44,7 +43,8 @@ def moved_system_turns(resolved: Resolved) -> list[str]:
         moved = sum(map(_has_late_system, chats)) if model.id in in_front else 0
         if moved:
             said = (
-                f"{moved:,} conversations have a later system turn: {model.label} gets it in front"
+                f"{moved:,} of {len(chats):,} conversations have a later system turn, which "
+                f"{model.label} gets in front"
             )
             remarks[said] = None
     return list(remarks)
@@ -57,7 +57,7 @@ def _has_late_system(messages: str) -> bool:
 
 
 def _remark(panel: PanelPlan) -> str | None:
-    if panel.task.has_choices or are_labels(targets_of(panel.task)):
+    if panel.task.has_choices or are_labels(panel.task.targets):
         return None
     base = panel.conditions[0]
     looked_at = panel.items[:SAMPLE_ITEMS]

@@ -12,11 +12,10 @@ from falter.engine.chats import require_fit_chat
 from falter.engine.conditions import conditions, hold_out
 from falter.engine.config import Experiment, ModelSpec, identity_settings
 from falter.engine.connections import connect_all, connect_judge, require_batches
-from falter.engine.recipes import recipes_of
+from falter.engine.recipes import recipes_of, remedy_of
 from falter.engine.scoring import (
     constrains,
     reads_labels,
-    remedy_of,
     reply_tokens,
     require_fit,
     require_fit_remedy,

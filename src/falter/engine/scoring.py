@@ -7,13 +7,14 @@ from typing import Any
 
 from falter.engine.chats import has_targets, same_scorers
 from falter.engine.config import Experiment, ModelSpec
+from falter.engine.recipes import remedy_of
 from falter.engine.task_loading import without_prompt
 from falter.perturbations import perturbations
 from falter.perturbations.recipes import reaches_demonstrations
 from falter.records.errors import UnknownName, UsageError
 from falter.records.interfaces import Capabilities, ConstrainedScorer, Scorer
 from falter.records.types import Item, Recipe, Run
-from falter.remedies import remedies, remedy_from
+from falter.remedies import remedies
 from falter.remedies.prompts import Remedy
 from falter.scorers import scorers
 from falter.scorers.answers import Label
@@ -30,17 +31,6 @@ LABELS_ONLY = "letter"
 
 class RemedyUnfit(UsageError):
     """The remedy does not apply to this task, these recipes or this scorer."""
-
-
-def remedy_of(experiment: Experiment) -> Remedy | None:
-    """The remedy that the experiment names, if it names one."""
-    return None if experiment.remedy is None else remedy_from(experiment.remedy)
-
-
-def examples_of(experiment: Experiment) -> int:
-    """How many solved examples are shown by default: the user's, else the remedy's."""
-    remedy = remedy_of(experiment)
-    return experiment.demonstrations or (0 if remedy is None else remedy.examples)
 
 
 def noisy_recipes(recipes: Sequence[Recipe]) -> list[Recipe]:
@@ -81,24 +71,19 @@ def with_reasoning(scorer: Scorer, settings: Mapping[str, Any]) -> Scorer:
 # Labels
 
 
-def targets_of(task: Task) -> list[str]:
-    """The right answers of a task's items that are texts."""
-    return [item.target for item in task.items if isinstance(item.target, str)]
-
-
 def task_labels(experiment: Experiment, task: Task) -> tuple[str, ...]:
     """The labels that the user named, else the different targets, in the order of the alphabet.
 
     Of all items of the task, however many are asked, so that a smaller run reads by the same set.
     """
     if not experiment.labels:
-        return tuple(sorted(set(targets_of(task))))
+        return tuple(sorted(set(task.targets)))
     if len({label.strip().casefold() for label in experiment.labels}) < len(experiment.labels):
         raise UsageError("A label is named twice", hint="labels differ in more than their case")
     if len(experiment.labels) < 2:
         raise UsageError("A closed set has two labels at least", hint="as in --labels yes,no")
     known = {label.strip().casefold() for label in experiment.labels}
-    for target in targets_of(task):
+    for target in task.targets:
         if target.strip().casefold() not in known:
             raise UnknownName(f"target of '{task.name}'", target, list(experiment.labels))
     return experiment.labels
@@ -177,7 +162,7 @@ def _usual(experiment: Experiment, task: Task, able: Capabilities | None) -> str
     return usual_scorer(
         choices=task.has_choices,
         likelihoods=(able is None or able.scores) and "cloze" in task.templates,
-        targets=targets_of(task),
+        targets=task.targets,
         labels=bool(experiment.labels),
     )
 
@@ -190,7 +175,7 @@ def scorer_reason(
     if scorer.name in same_scorers(experiment, task):
         return "every answer is compared with the one to the clean prompt"
     if not _named(experiment, loaded, n, spec):
-        return usual_reason(scorer.name, experiment.labels or targets_of(task))
+        return usual_reason(scorer.name, experiment.labels or task.targets)
     return "the task's own" if task.scorer == scorer.name else "as you asked"
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from falter.engine.config import Experiment, Prompts
+from falter.engine.config import Experiment
+from falter.engine.recipes import examples_of, recipes_of, shown_from
 from falter.records.errors import DuplicateName, TaskError, UsageError
 from falter.records.types import Run
 from falter.tasks import Template, tasks
 from falter.tasks.chats import chat_items, chat_template, conversations_in, scorer_of
-from falter.tasks.items import items_from_rows, unlisted_options
-from falter.tasks.rows import DataSpec, Row, in_memory, read_hub, source_name
+from falter.tasks.items import Draw, drawn_items, items_from_rows, unlisted_options
+from falter.tasks.rows import DataSpec, Row, first_row, in_memory, read_hub, source_name
 from falter.tasks.sizes import planned_rows
 from falter.tasks.task import Task
 
@@ -23,8 +25,7 @@ ROWS = "rows"
 def load_tasks(experiment: Experiment) -> list[Task]:
     """The experiment's tasks, or those made of the user's own data: one for each prompt."""
     if experiment.data is not None:
-        same = experiment.same is not None
-        return _own_tasks(experiment.data, experiment.template, same=same)
+        return _own_tasks(experiment, experiment.data)
     if len(set(experiment.tasks)) < len(experiment.tasks):
         raise DuplicateName("A task is named twice", hint="each task counts once")
     return [load_task(name) for name in experiment.tasks]
@@ -39,17 +40,19 @@ def load_task(spec: str) -> Task:
     return task
 
 
-def _own_tasks(spec: DataSpec, source: Prompts | None, *, same: bool) -> list[Task]:
+def _own_tasks(experiment: Experiment, spec: DataSpec) -> list[Task]:
     """The user's own rows with each template; of several, all items have the fields of all.
 
-    Conversations need no template. `same`: answers are compared with the clean ones.
+    Conversations need no template.
 
     Each of several templates is a task of its own, whose name ends in that of its prompt:
     `tickets with short`.
     """
+    source, same = experiment.template, experiment.same is not None
     rows = _rows(spec)
+    first = first_row(rows)
     named_sources = source if isinstance(source, tuple) else (("", source),)
-    columns = [conversations_in(rows, each) for _, each in named_sources]
+    columns = [conversations_in(first, each) for _, each in named_sources]
     if all(columns):
         return [
             _chat_task(spec, rows, column, text, same=same, prompt=name)
@@ -61,13 +64,14 @@ def _own_tasks(spec: DataSpec, source: Prompts | None, *, same: bool) -> list[Ta
             "Your own data needs a template",
             hint="give --template FILE, or 'template:' in the file",
         )
+    draw = _draw(experiment)
     if not isinstance(source, tuple):
-        return [_own_task(spec, rows, Template.parse(source))]
+        return [_own_task(spec, rows, Template.parse(source), draw)]
     named = [(name, Template.parse(text)) for name, text in source]
     fields = tuple(sorted({field for _, template in named for field in template.fields}))
     tasks = []
     for prompt, template in named:
-        task = _own_task(spec, rows, template, fields)
+        task = _own_task(spec, rows, template, draw, fields)
         name = f"{task.name}{MARK}{prompt}"
         items = tuple(replace(item, task=name) for item in task.items)
         tasks.append(replace(task, name=name, items=items))
@@ -95,7 +99,7 @@ def _prompt(templates: Any, task: str) -> str:
     return next((name for name, _ in several if task.endswith(f"{MARK}{name}")), "")
 
 
-def _rows(spec: DataSpec) -> list[Row]:
+def _rows(spec: DataSpec) -> Iterable[Row]:
     hub = _hub(spec)
     return planned_rows(spec.path, _named(spec)[0]) if hub is None else read_hub(hub, spec.split)
 
@@ -112,7 +116,7 @@ def _named(spec: DataSpec) -> tuple[str, DataSpec]:
 
 
 def _chat_task(
-    spec: DataSpec, rows: list[Row], column: str, source: Any, *, same: bool, prompt: str
+    spec: DataSpec, rows: Iterable[Row], column: str, source: Any, *, same: bool, prompt: str
 ) -> Task:
     """A task from conversations, of which the calls of tools are scored as such."""
     name, spec = _named(spec)
@@ -127,26 +131,50 @@ def _chat_task(
     )
 
 
+def _draw(experiment: Experiment) -> Draw | None:
+    """What a run with a limit can ask and show of its data; None where that is all."""
+    if experiment.limit is None:
+        return None
+    usual = examples_of(experiment)
+    shown = max(shown_from(recipe, usual) for recipe in recipes_of(experiment))
+    return Draw(experiment.limit, shown, experiment.seed)
+
+
 def _own_task(
-    spec: DataSpec, rows: list[Row], template: Template, fields: tuple[str, ...] = ()
+    spec: DataSpec,
+    rows: Iterable[Row],
+    template: Template,
+    draw: Draw | None,
+    fields: tuple[str, ...] = (),
 ) -> Task:
     """A task from the user's own rows and a template, its items with `fields` besides."""
     if template.lists_choices:
         template = replace(template, answer_as="label")
     name, spec = _named(spec)
-    items = items_from_rows(rows, spec, template, name, fields)
-    dropped = len(rows) - len(items)
-    remark = f"{dropped:,} of {len(rows):,} rows of {name} were there before and are dropped"
+    whole = None
+    if draw is None:
+        items = items_from_rows(rows, spec, template, name, fields)
+    else:
+        items, whole = drawn_items(rows, spec, template, name, fields, draw)
+    remarks = []
+    if spec.drop_duplicates:
+        count = sum(1 for _ in rows)
+        dropped = count - (len(items) if whole is None else whole.items)
+        remarks = [f"{dropped:,} of {count:,} rows of {name} were there before and are dropped"]
+        remarks = remarks if dropped else []
     style = "open" if not spec.choices else "letter" if template.lists_choices else "cloze"
-    remarks = [remark] if dropped else []
     remarks += filter(None, [unlisted_options(rows, spec, template)])
-    return Task(name=name, items=items, templates={style: template}, remarks=tuple(remarks))
+    return Task(
+        name=name, items=items, templates={style: template}, remarks=tuple(remarks), whole=whole
+    )
 
 
 class TaskCache:
     """Tasks by name, each read once. `data` names those of the user's own data, one a template."""
 
     def __init__(self, asked: Experiment, protocol: str) -> None:
+        # The parts of a protocol have limits of their own.
+        asked = replace(asked, limit=None) if protocol else asked
         own = load_tasks(asked) if asked.tasks or asked.data is not None else []
         names = asked.tasks or tuple(task.name for task in own)
         self.own = dict(zip(names, own, strict=True)) if own else {}

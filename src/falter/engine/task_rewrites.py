@@ -37,12 +37,14 @@ class TaskRewrites:
 
 def rewrites_of(task: Task) -> Iterator[tuple[Wanted, str]]:
     """What a task brings along: every text that may be wanted in other words, and the new one."""
-    for language, texts in ({} if task.translations is None else task.translations()).items():
-        for text, new in texts.items():
-            yield wanted_translation(text, language), new
-    for name, texts in ({} if task.rewrites is None else task.rewrites()).items():
-        perturbation = perturbations.get(name)
-        if not isinstance(perturbation, RewritePerturbation):
-            raise PluginError(f"'{task.name}' has rewrites for '{name}', which takes none")
-        for text, new in texts.items():
-            yield perturbation.wanted(text, 0), new
+    if task.translations is not None:
+        for language, texts in task.translations().items():
+            for text, new in texts.items():
+                yield wanted_translation(text, language), new
+    if task.rewrites is not None:
+        for name, texts in task.rewrites().items():
+            perturbation = perturbations.get(name)
+            if not isinstance(perturbation, RewritePerturbation):
+                raise PluginError(f"'{task.name}' has rewrites for '{name}', which takes none")
+            for text, new in texts.items():
+                yield perturbation.wanted(text, 0), new

@@ -148,7 +148,10 @@ def _accented(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     found = []
     for start, end in long_words(text, blocked, language):
         word = unicodedata.normalize("NFC", text[start:end].lower())
-        bare, last = _bare(word, language), not word[-1].isascii() and language in _TELLING
+        bare, last = (
+            _bare(word, language),
+            not word.removesuffix("s")[-1:].isascii() and language in _TELLING,
+        )
         kept = last or word in telling or bare in unwanted
         if bare != word and not kept:
             found.append((start, end))

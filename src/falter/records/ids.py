@@ -24,7 +24,12 @@ def canonical(value: Any) -> bytes:
 
 def digest(tag: str, *parts: Any) -> str:
     """`sha256:…` over a tag and its parts; the tag keeps two kinds of record apart."""
-    return "sha256:" + hashlib.sha256(canonical([tag, *parts])).hexdigest()
+    return "sha256:" + raw_digest(tag, *parts).hex()
+
+
+def raw_digest(tag: str, *parts: Any) -> bytes:
+    """The 32 bytes of a digest."""
+    return hashlib.sha256(canonical([tag, *parts])).digest()
 
 
 def short(identity: str, length: int = 10) -> str:

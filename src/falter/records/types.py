@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from falter.records.answers import AnswerSchema
-from falter.records.ids import digest
+from falter.records.ids import digest, raw_digest
 
 SectionKind = Literal[
     "system", "instruction", "input", "document", "choices", "output_format", "cue", "added",
@@ -163,7 +163,11 @@ class Item:
 
     @cached_property
     def id(self) -> str:
-        return digest(
+        return f"sha256:{self.raw_id().hex()}"
+
+    def raw_id(self) -> bytes:
+        """The bytes of the id."""
+        return raw_digest(
             "item", self.task, self.key, dict(self.fields), self.choices, self.target, self.tags
         )
 

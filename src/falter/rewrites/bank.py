@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -135,9 +135,10 @@ Stretch = tuple[Sequence[Item], Sequence[Condition], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """The texts that recipes want rewritten, with the rewrites that exist."""
+    """The texts that recipes want rewritten, with the rewrites that exist; each text's task."""
 
     ledger: Ledger
+    tasks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def wanted(self) -> list[Wanted]:
@@ -224,11 +225,13 @@ def needs_from(ledger: Ledger, stretches: Iterable[Stretch], *, asks: bool = Fal
     plan can be counted but not run. A stretch is a task that is asked in one way. Where a rewriter
     is named (`asks`), no text is left out: what nobody rewrote is missing.
     """
+    tasks: dict[str, str] = {}
     for stretch in stretches:
         texts = _texts(ledger, stretch)
+        tasks.update((text.key, item.task) for item in stretch[0][:1] for text in texts)
         if not asks:
             _leave_out(ledger, texts)
-    needs = Needs(ledger=ledger)
+    needs = Needs(ledger=ledger, tasks=tasks)
     if not needs.missing:
         ledger.close()
     return needs

@@ -130,7 +130,8 @@ def changed_argument(
     calls: Sequence[MadeCall], others: Sequence[MadeCall], item: Item, ignored: Container[str]
 ) -> str | None:
     """The one argument in which calls of the same tools differ; None where there is no such one."""
-    known, differing = defaults_of(item), set()
+    known = defaults_of(item)
+    differing: set[str] = set()
     first, second = (sorted(several, key=lambda call: call.name) for several in (calls, others))
     if [call.name for call in first] != [call.name for call in second]:
         return None

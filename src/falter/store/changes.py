@@ -43,21 +43,18 @@ def cells_with(
     """
     raw = orjson.dumps(text)[1:-1].decode().lower()
 
-    def asked(body: bytes) -> str:
-        return "".join(section.text for section in read_prompt(body, whole=True)[0].sections)
-
-    def replied(body: bytes) -> str:
-        response = from_json(Response, orjson.loads(body))
-        return "\n".join((reply_text(response), response.reasoning or ""))
-
     with store.reading():
         for item, recipe, draw, repeat, prompt, body in store.db.execute(
             query, (store.number(run.id), panel)
         ):
-            for stored, read in ((prompt, asked), (body, replied)):
-                if stored and raw in stored.decode().lower() and text in read(stored).lower():
-                    yield name_of(item), name_of(recipe), draw, repeat
-                    break
+            texts = [""]
+            if raw in prompt.decode().lower():
+                texts += ["".join(s.text for s in read_prompt(prompt, whole=True)[0].sections)]
+            if body and raw in body.decode().lower():
+                response = from_json(Response, orjson.loads(body))
+                texts += [reply_text(response), response.reasoning or ""]
+            if any(text in one.lower() for one in texts):
+                yield name_of(item), name_of(recipe), draw, repeat
 
 
 def stored_items(store: Store, run: Run) -> dict[str, Item]:

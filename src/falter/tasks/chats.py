@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -80,16 +80,16 @@ class Chat(Template):
                 yield Section(name=f"after_{n}", kind="instruction", text=after)
 
 
-def conversations_in(rows: Sequence[Row], source: Any = None) -> str | None:
-    """The column that holds conversations; None where there is none, or the template is a text.
+def conversations_in(first: Row, source: Any = None) -> str | None:
+    """The column of the first row that holds conversations; None where the template is a text.
 
     A text that would put a list of turns between its words is refused.
     """
-    column = chat_column(rows)
+    column = chat_column(first)
     if column is None or source is None:
         return column
     if isinstance(source, str):
-        if lists_turns(rows[0][column]) and re.search(rf"\{{\s*{column}\s*\}}", source):
+        if lists_turns(first[column]) and re.search(rf"\{{\s*{column}\s*\}}", source):
             raise TemplateError(
                 "a conversation cannot stand inside a text",
                 hint="give no template, or the parts 'system' and 'messages: \"{messages}\"'",
@@ -129,7 +129,7 @@ def chat_template(source: Any, spec: DataSpec) -> Chat:
 
 
 def chat_items(
-    rows: Sequence[Row], spec: DataSpec, column: str, task: str, *, same: bool
+    rows: Iterable[Row], spec: DataSpec, column: str, task: str, *, same: bool
 ) -> tuple[tuple[Item, ...], list[str]]:
     """The items of a file of conversations, and remarks about them.
 

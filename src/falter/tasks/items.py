@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Any
 
+import numpy as np
+
 from falter.records.errors import DuplicateName, TaskError, nearest
-from falter.records.ids import digest, short
+from falter.records.ids import digest, raw_digest, short
 from falter.records.types import Item
-from falter.tasks.rows import DataSpec, Row, TargetAs
-from falter.tasks.task import LABELS, Template
+from falter.tasks.rows import DataSpec, Row, TargetAs, first_row
+from falter.tasks.task import LABELS, Template, Whole, pick_hash, revision_of
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What a run takes of the items: the sample of a `limit`, and `shown` solved examples."""
+
+    limit: int
+    shown: int
+    seed: int
+
 
 KEY_COLUMNS = ("id", "key", "question_id", "name")
 
 
 def items_from_rows(
-    rows: Sequence[Row],
+    rows: Iterable[Row],
     spec: DataSpec,
     template: Template,
     task: str,
@@ -28,9 +43,58 @@ def items_from_rows(
 
     One row that does not fit is an error.
     """
-    fields = fields or template.fields
     given, spec = spec.key, replace(spec, key=key_column(rows, spec))
-    columns = list(dict.fromkeys(name for row in rows for name in row))
+    items = tuple(filter(None, _items(rows, spec, template, task, fields)))
+    require_unique(items, spec, given)
+    return items
+
+
+def drawn_items(
+    rows: Iterable[Row],
+    spec: DataSpec,
+    template: Template,
+    task: str,
+    fields: Sequence[str],
+    draw: Draw,
+) -> tuple[tuple[Item, ...], Whole]:
+    """Return the items that `pick` can take, in the order of the rows, and a summary of all.
+
+    Every row is read once and checked, since any of them may be drawn and the revision is a hash
+    of all. An item that is not drawn leaves two hashes behind.
+    """
+    counts = ((draw.limit + draw.shown, draw.seed), (draw.shown, draw.seed + 1))
+    samples = [(count, seed, list[tuple[int, int, Item]]()) for count, seed in counts if count]
+    keys, ids, targets = array("Q"), list[bytes](), list[str]()
+    known: dict[str, str] = {}
+    named = replace(spec, key=key_column(rows, spec))
+    by_content = named.key is not None and spec.key is None
+    for number, item in enumerate(_items(rows, named, template, task, fields), 1):
+        if item is None:
+            continue
+        for count, seed, sample in samples:
+            rank = -int.from_bytes(pick_hash(seed, item.key))
+            if len(sample) < count:
+                heapq.heappush(sample, (rank, number, item))
+            elif rank > sample[0][0]:
+                heapq.heapreplace(sample, (rank, number, item))
+        keys.append(int.from_bytes(content_hash(item)[:8]) if by_content else -rank >> 192)
+        ids.append(item.raw_id())
+        if isinstance(item.target, str):
+            targets.append(known.setdefault(item.target, item.target))
+    if len(np.unique(keys)) < len(keys):
+        items_from_rows(rows, spec, template, task, fields)  # names the two
+    drawn = {place: item for _, _, sample in samples for _, place, item in sample}
+    whole = Whole(items=len(ids), revision=revision_of(ids), targets=tuple(targets))
+    return tuple(drawn[place] for place in sorted(drawn)), whole
+
+
+def _items(
+    rows: Iterable[Row], spec: DataSpec, template: Template, task: str, fields: Sequence[str]
+) -> Iterator[Item | None]:
+    """The item of each row; None for a row that is a duplicate and dropped."""
+    fields = fields or template.fields
+    columns = _columns(rows, {*fields, *spec.fields.values(), *spec.choices, *spec.tags,
+                              *filter(None, (spec.target, spec.key))} - {*spec.fields})  # fmt: skip
     for placeholder, column in spec.fields.items():
         _require_column(column, columns, f"field '{placeholder}'", spec.path)
     for role, name in (("target", spec.target), ("key", spec.key)):
@@ -43,22 +107,43 @@ def items_from_rows(
     template.check(names, mapped=mapped, has_choices=bool(spec.choices))
     # What another of several templates lacks in the data is that one's error, as it is checked.
     fields = [name for name in fields if name in names]
-    items = [_item(row, number, names, spec, fields, task) for number, row in enumerate(rows, 1)]
-    if spec.drop_duplicates:
-        items = first_of_each(items)
-    require_unique(items, spec, given)
-    return tuple(items)
+    contents = set[bytes]()
+    for number, row in enumerate(rows, 1):
+        item = _item(row, number, names, spec, fields, task)
+        if spec.drop_duplicates:
+            content = content_hash(item)
+            if content in contents:
+                yield None
+                continue
+            contents.add(content)
+        yield item
 
 
-def key_column(rows: Sequence[Row], spec: DataSpec) -> str | None:
+def _columns(rows: Iterable[Row], needed: set[str]) -> list[str]:
+    """The columns: those of the first row if it has all that are needed, else those of all rows."""
+    first = first_row(rows)
+    return list(first if needed <= first.keys() else dict.fromkeys(chain.from_iterable(rows)))
+
+
+def key_column(rows: Iterable[Row], spec: DataSpec) -> str | None:
     """The column that names the items: the given one, else the first usual one without repeats."""
     if spec.key is not None:
         return spec.key
-    for column in (name for name in KEY_COLUMNS if name not in (spec.target, *spec.choices)):
-        values = {str(row[column]) for row in rows if type(row.get(column)) in (str, int)}
-        if len(values) == len(rows) and all(v.strip() and encodable(v) for v in values):
-            return column
-    return None
+    usual = [name for name in KEY_COLUMNS if name in first_row(rows)]
+    usual = [name for name in usual if name not in (spec.target, *spec.choices)]
+    return next((name for name in usual if _names_rows(rows, name)), None)
+
+
+def _names_rows(rows: Iterable[Row], column: str) -> bool:
+    """Return True if every row has a name of its own in the column."""
+    names = set[str]()
+    for row in rows:
+        value = row.get(column)
+        name = str(value) if type(value) in (str, int) else ""
+        if name in names or not name.strip() or not encodable(name):
+            return False
+        names.add(name)
+    return True
 
 
 def _require_column(column: str, columns: Sequence[str], role: str, path: str) -> None:
@@ -135,6 +220,8 @@ def target_text(value: Any, where: str) -> str:
 
 
 def encodable(text: str) -> bool:
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -162,7 +249,10 @@ def _choices(row: Row, spec: DataSpec, where: str) -> tuple[str, ...]:
         )
     if len(value) > len(LABELS):
         raise TaskError(f"{where} has {len(value)} choices; at most {len(LABELS)} can be labelled")
-    choices = tuple(_as_text(v, "choices", where).strip() for v in value)
+    if _TEXT.issuperset(map(type, value)) and "".join(value).isascii():
+        choices = tuple(map(str.strip, value))
+    else:
+        choices = tuple(_as_text(v, "choices", where).strip() for v in value)
     if "" in choices or len(set(choices)) < len(choices):
         raise TaskError(
             f"{where}: two choices are the same or one is empty: {choices!r:.120}",
@@ -171,10 +261,11 @@ def _choices(row: Row, spec: DataSpec, where: str) -> tuple[str, ...]:
     return choices
 
 
+_TEXT = frozenset({str})
 _LETTERED = re.compile(r"(?:(?:option|choice|answer)[ _-]?)?([a-j1-9])", re.IGNORECASE)
 
 
-def unlisted_options(rows: Sequence[Row], spec: DataSpec, template: Template) -> str | None:
+def unlisted_options(rows: Iterable[Row], spec: DataSpec, template: Template) -> str | None:
     """Say what to write where rows have options that were not named and the prompt does not list.
 
     Options are the texts of one column of lists, or of columns called A, B … or option_a …, among
@@ -182,12 +273,13 @@ def unlisted_options(rows: Sequence[Row], spec: DataSpec, template: Template) ->
     """
     if spec.choices or spec.target is None:
         return None
+    rows = list(islice(rows, 50))
     columns = [name for name in rows[0] if name != spec.target]
     lettered = [name for name in columns if _LETTERED.fullmatch(name)]
     for named in ([name] for name in columns) if len(lettered) < 2 else [lettered]:
         options = replace(spec, choices=tuple(named))
         try:
-            for number, row in enumerate(rows[:50], 1):
+            for number, row in enumerate(rows, 1):
                 gold(row[spec.target], _choices(row, options, ""), spec.target_as, str(number))
         except (TaskError, KeyError):
             continue
@@ -204,6 +296,8 @@ def unlisted_options(rows: Sequence[Row], spec: DataSpec, template: Template) ->
 
 def gold(raw: Any, choices: Sequence[str], target_as: TargetAs, where: str) -> int:
     """The index of the right option, given as an index from 0, a label (A, B …) or its text."""
+    if raw.__class__ is int and target_as in ("auto", "index") and 0 <= raw < len(choices):
+        return int(raw)
     text = str(raw).strip()
     readings: dict[str, int] = {}
     if target_as in ("auto", "text") and not isinstance(raw, (int, float)) and text in choices:
@@ -235,21 +329,22 @@ def gold(raw: Any, choices: Sequence[str], target_as: TargetAs, where: str) -> i
 
 def first_of_each(items: Sequence[Item]) -> list[Item]:
     """The items without later ones that are the same in all that they hold, but for their key."""
-    first: dict[str, Item] = {}
+    first: dict[bytes, Item] = {}
     for item in items:
-        first.setdefault(_contents(item), item)
+        first.setdefault(content_hash(item), item)
     return list(first.values())
 
 
-def _contents(item: Item) -> str:
-    return digest("same", item.fields, item.choices, item.target)
+def content_hash(item: Item) -> bytes:
+    """A hash of all that an item holds but for its key."""
+    return raw_digest("same", item.fields, item.choices, item.target)
 
 
 def require_unique(items: Sequence[Item], spec: DataSpec, given: str | None) -> None:
     """Raise for two items of one key or, where none was `given`, for two that ask the same."""
-    rows: dict[str, int] = {}
+    known: dict[str | bytes, int] = {}
     for number, item in enumerate(items, 1):
-        first = rows.setdefault(item.key if given or not spec.key else _contents(item), number)
+        first = known.setdefault(item.key if given or not spec.key else content_hash(item), number)
         if first != number:
             what = f"the key '{item.key}'" if given else "the same fields and target"
             raise DuplicateName(

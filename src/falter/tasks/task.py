@@ -5,16 +5,17 @@ A template's own words are instruction, what is put in its places is input.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from falter.records.answers import AnswerSchema
 from falter.records.codec import from_json
 from falter.records.errors import InvalidValue, TemplateError, UnknownName, nearest
-from falter.records.ids import digest
+from falter.records.ids import digest, raw_digest
 from falter.records.registry import Registry
 from falter.records.render import choice_block
 from falter.records.types import Choicewise, Item, Program, Prompt, Section, SectionKind
@@ -200,6 +201,15 @@ def _split(text: str, own_kind: SectionKind, substituted_kind: SectionKind) -> l
     return pieces
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """All items of a file of which a task holds those that a limit can draw."""
+
+    items: int
+    revision: str
+    targets: tuple[str, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """A set of items with its templates and scorer.
@@ -210,7 +220,8 @@ class Task:
     follows from the items and from what the model can do. `stop` and `max_tokens` are the task's
     limits for a generated answer, used unless the user sets others. `translations` and `rewrites`
     are those that people wrote of its texts: by language, or by the name of a perturbation, the
-    text with its new text. `remarks` are said before anything is sent.
+    text with its new text. `remarks` are said before anything is sent. `whole` sums up all items
+    where `items` are only those that a limit can draw.
     """
 
     name: str
@@ -223,11 +234,21 @@ class Task:
     translations: Callable[[], Mapping[str, Mapping[str, str]]] | None = None
     rewrites: Callable[[], Mapping[str, Mapping[str, str]]] | None = None
     remarks: tuple[str, ...] = ()
+    whole: Whole | None = None
 
     @property
     def revision(self) -> str:
-        """A hash of what the items are, whatever their order."""
+        """A hash of what all items are, whatever their order."""
+        if self.whole is not None:
+            return self.whole.revision
         return digest("task", sorted(item.id for item in self.items))
+
+    @property
+    def targets(self) -> Sequence[str]:
+        """The right answers of all items that are texts."""
+        if self.whole is not None:
+            return self.whole.targets
+        return [item.target for item in self.items if isinstance(item.target, str)]
 
     @property
     def has_choices(self) -> bool:
@@ -254,4 +275,19 @@ def pick(items: Iterable[Item], limit: int | None, seed: int) -> tuple[Item, ...
 
 def hash_order(items: Iterable[Item], seed: int) -> tuple[Item, ...]:
     """The items in an order by their keys and the seed, of which `pick` takes the first."""
-    return tuple(sorted(items, key=lambda item: digest("pick", seed, item.key)))
+    return tuple(sorted(items, key=lambda item: pick_hash(seed, item.key)))
+
+
+def pick_hash(seed: int, key: str) -> bytes:
+    """The place of an item in the order of a seed."""
+    return raw_digest("pick", seed, key)
+
+
+def revision_of(ids: list[bytes]) -> str:
+    """The revision of a task by its items' ids: the digest of all, without all in one list."""
+    ids.sort()
+    whole = hashlib.sha256(b'["task",[')
+    for n, item in enumerate(ids):
+        whole.update(b'%b"sha256:%b"' % (b"," if n else b"", item.hex().encode()))
+    whole.update(b"]]")
+    return f"sha256:{whole.hexdigest()}"

@@ -189,9 +189,14 @@ def _is_symbol(text: str, match: re.Match[str], others: bool) -> bool:
     return _NO_ARTICLE.match(text, end) is not None and (others or match.group() == "a")
 
 
+@cached_by_text
+def _symbols(text: str, language: str) -> Counter[str]:
+    return Counter(text[start:end] for start, end in letter_symbols(text))
+
+
 def lost_symbols(before: str, after: str) -> list[str]:
     """Letters that stand for something, and stand there fewer times."""
-    old = Counter(before[start:end] for start, end in letter_symbols(before))
+    old = _symbols(before, "en")
     new = Counter(match.group() for match in _LETTER.finditer(after)) if old else Counter()
     return list((old - new).elements())
 
@@ -236,7 +241,7 @@ def _flags(before: str, after: str, language: str) -> tuple[MeaningFlag, ...]:
         ("quantifier", list(_more(old.amounts, new.amounts))),
         ("relation", lost_relations(before, after, language)),
         ("symbol", lost_symbols(before, after) if language == "en" else []),
-        ("word", list(_other_words(old.wholes, new.wholes)) if language == "en" else []),
+        ("word", list(_other_words(old, new)) if language == "en" else []),
         ("name", _lost_names(before, after, language)),
     ]
     return tuple(MeaningFlag(check=check, lost=text) for check, texts in losses for text in texts)
@@ -249,16 +254,16 @@ class _Held(NamedTuple):
     denials: Counter[str]
     amounts: Counter[str]
     wholes: list[str]
+    counts: Counter[str]
 
 
 def _read(text: str, language: str) -> _Held:
-    words = _words(text, language)
-    return _Held(
-        _counted(words, _folded("number", language)) + _figures(text, language),
-        _counted(words, _folded("negation", language)),
-        _counted(words, _folded("quantifier", language)),
-        _WHOLE.findall(text.lower()),
-    )
+    numbers, denials, amounts = Counter[str](), Counter[str](), Counter[str]()
+    for token, count in Counter(_TOKEN.findall(text)).items():
+        for kind, word in _counted_words(token, language):
+            {"number": numbers, "negation": denials, "quantifier": amounts}[kind][word] += count
+    wholes = _WHOLE.findall(text.lower())
+    return _Held(numbers + _figures(text, language), denials, amounts, wholes, Counter(wholes))
 
 
 # Every recipe is held against the same few texts: each is read once.
@@ -286,8 +291,12 @@ def _plus(added: Iterator[str]) -> list[str]:
     return [f"+{text}" for text in added]
 
 
-def _counted(words: Counter[str], names: frozenset[str]) -> Counter[str]:
-    return Counter({word: count for word, count in words.items() if word in names})
+@lru_cache(maxsize=16_384)
+def _counted_words(token: str, language: str) -> Sequence[tuple[MeaningCheck, str]]:
+    """The words in a token that are counted, with the checks that count them."""
+    kinds: tuple[MeaningCheck, ...] = ("number", "negation", "quantifier")
+    words = _parts(token, language)
+    return [(kind, word) for word in words for kind in kinds if word in _folded(kind, language)]
 
 
 @cache
@@ -308,15 +317,6 @@ _TOKEN = late_regex(
 )
 
 
-def _words(text: str, language: str) -> Counter[str]:
-    words: Counter[str] = Counter()
-    for token, count in Counter(_TOKEN.findall(text)).items():
-        for word in _parts(token, language):
-            words[word] += count
-    return words
-
-
-@lru_cache(maxsize=16_384)
 def _parts(token: str, language: str) -> Sequence[str]:
     """The words in a token: *isn't* holds *not*, *n'est* holds *ne*."""
     word = _fold(token)
@@ -333,6 +333,7 @@ _FIGURES = late_regex(
     r"(?<![\w.,!@|])(?:(?<![)\]])[-+−])?\d++(?:[.,\u00a0\u202f'’]\d++)*+"
     r"(?![!@|$]?[^\W\d_])"
 )
+_LEET_SIGN = late_regex(r"[@!$|+]")
 _SIGNED = late_regex(r"[A-Za-z\d@!$|+]*[@!$|+][A-Za-z\d@!$|+]*")
 _SUM = late_regex(r"[+$]?\d*[A-Za-z]?\d*(?:\+\d*[A-Za-z]?\d*)*")
 _GROUPED = {
@@ -344,7 +345,10 @@ _GROUPED = {
 def _figures(text: str, language: str) -> Counter[str]:
     """The numbers in figures, with their sign and without marks between thousands."""
     grouped = _GROUPED[language == "en"]
-    plain = _SIGNED.sub(_no_leet, text).replace("{,}", ",").replace("−", "-")  # as in LaTeX
+    signed = _LEET_SIGN.search(text) is not None
+    plain = (
+        (_SIGNED.sub(_no_leet, text) if signed else text).replace("{,}", ",").replace("−", "-")
+    )  # as in LaTeX
     return Counter(grouped.sub("", match[0]) for match in _FIGURES.finditer(plain))
 
 
@@ -359,23 +363,33 @@ _MOST_COMPARED, _MOST_ALIGNED = 100, 400
 _ENDINGS = late_regex(r"(?:['’]s|es|s|ed|d|ing|ly|er|est|y|ies|e)\Z")
 
 
-def _other_words(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+def _other_words(before: _Held, after: _Held) -> Iterator[str]:
     """Words that became other common words by a letter or two, as *water → wager*.
 
     Words that are gone are compared with new ones in their places. A text that is much longer or
     shorter than before is another text, and nothing is said of its words.
     """
-    gone, added = Counter(old) - Counter(new), Counter(new) - Counter(old)
+    gone, added = _surplus(before.counts, after.counts), _surplus(after.counts, before.counts)
     if not gone or not added:
         return
+    old, new = before.wholes, after.wholes
     pairs: Iterable[tuple[str, str]] = ()
     if len(old) == len(new):
         pairs = zip(old, new, strict=True)
-    elif len(old) < _MOST_ALIGNED and len(new) < _MOST_ALIGNED:
+    # Aligning takes longer than all other checks together.
+    elif max(len(old), len(new)) < _MOST_ALIGNED and any(
+        _is_other_word(first, second) for first in gone for second in added
+    ):
         pairs = _aligned(old, new)
     for first, second in pairs:
         if first in gone and second in added and _is_other_word(first, second):
             yield f"{first} → {second}"
+
+
+def _surplus(larger: Counter[str], smaller: Counter[str]) -> set[str]:
+    """The common words of which one text holds more than the other."""
+    apart = larger.items() - smaller.items()
+    return {word for word, count in apart if count > smaller[word] and word in common_words()}
 
 
 def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -386,10 +400,10 @@ def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]
 
 
 def _is_other_word(first: str, second: str) -> bool:
-    common = common_words()
-    if first not in common or second not in common or first in kept_words():
-        return False
+    """Return True for two common words that are a letter or two apart."""
     if abs(len(first) - len(second)) > 2 or min(len(first), len(second)) < 3:
+        return False
+    if first in kept_words():
         return False
     if _ENDINGS.sub("", first) == _ENDINGS.sub("", second):
         return False  # another form of the same word
@@ -401,10 +415,12 @@ _names = cached_by_text(names)
 
 def _lost_names(before: str, after: str, language: str) -> list[str]:
     """Names of which a word is no longer there, whatever its case."""
+    lost: list[str] = []
+    if not (spans := _names(before, language)):
+        return lost
     low = _fold(after)
     words = set(_LETTERS.findall(low))
-    lost: list[str] = []
-    for start, end in _names(before, language):
+    for start, end in spans:
         parts = _LETTERS.findall(_fold(before[start:end]))
         if not words.issuperset(parts) and not all(part in low for part in parts):
             lost.append(before[start:end])

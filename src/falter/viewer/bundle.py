@@ -12,7 +12,7 @@ import orjson
 
 from falter.records.errors import UsageError
 from falter.viewer.page import index_page, page_files, single_page
-from falter.viewer.server import findings_record, panels_record
+from falter.viewer.server import panels_record
 from falter.viewer.source import Source
 
 CHUNK = 256  # items
@@ -51,10 +51,10 @@ def _reports(source: Source, folder: Path) -> list[dict[str, Any]]:
     """Write the report of each study beside the page; its drops, and the name of its file."""
     reports: list[dict[str, Any]] = []
     for study in sorted({panel.study for panel in source.panels()}):
-        found = source.findings(study)
-        if found is not None:
-            (folder / f"report-{study}.html").write_text(found.page, "utf-8")
-        reports.append(findings_record(found, f"report-{study}.html"))
+        found, name = source.findings(study), f"report-{study}.html"
+        if found.page:
+            (folder / name).write_text(found.page, "utf-8")
+        reports.append({"drops": found.drops, "page": found.page and name})
     return reports
 
 

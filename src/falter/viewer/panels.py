@@ -141,8 +141,8 @@ def cell_codes(table: Table, rows: Sequence[int] | None = None) -> Bytes:
 
 def in_columns(table: Table, values: NDArray[Any]) -> NDArray[Any]:
     """Items × recipes × realisations as items × columns."""
-    columns, places = zip(*table_columns(table), strict=True)
-    return np.ascontiguousarray(values[:, columns, places])
+    columns = table_columns(table)
+    return np.ascontiguousarray(values[:, [c for c, _ in columns], [p for _, p in columns]])
 
 
 # What a reader says of items and replies: a file of lines, of which the last on each counts.

@@ -20,8 +20,8 @@ from aiohttp import web
 
 from falter import __version__
 from falter.viewer.page import CONTENT_TYPES, POLICY, REPORT_POLICY, index_page, page_files
-from falter.viewer.panels import Lines
-from falter.viewer.source import Arrivals, Findings, Source
+from falter.viewer.panels import Bytes, Lines
+from falter.viewer.source import Arrivals, Source
 
 TOKEN_HEADER = "X-Falter-Token"
 LOOPBACK = "127.0.0.1"
@@ -135,11 +135,7 @@ class Viewer:
         return _json(panels_record(source))
 
     async def _cells(self, request: web.Request) -> web.Response:
-        panel = self._panel(request)
-        body = self._source.codes(panel).tobytes()
-        response = web.Response(body=body, content_type="application/octet-stream")
-        response.enable_compression()
-        return response
+        return _bytes(self._source.codes(self._panel(request)))
 
     async def _item(self, request: web.Request) -> web.Response:
         panel, row = self._panel(request), int(request.match_info["row"])
@@ -149,10 +145,7 @@ class Viewer:
 
     async def _found(self, request: web.Request) -> web.Response:
         text = request.query.get("text", "")[:LONGEST_SOUGHT]
-        found = await _aside(self._source.found, self._panel(request), text)
-        response = web.Response(body=found.tobytes(), content_type="application/octet-stream")
-        response.enable_compression()
-        return response
+        return _bytes(await _aside(self._source.found, self._panel(request), text))
 
     async def _findings(self, request: web.Request) -> web.Response:
         """The drops of a study's panels, and the address of its report, which nobody can guess."""
@@ -161,13 +154,12 @@ class Viewer:
             raise web.HTTPNotFound
         found = await _aside(self._source.findings, study)
         name = self._names.setdefault(study, secrets.token_urlsafe(24))
-        if found is not None:
-            self._reports[name] = found.page
-        return _json(findings_record(found, f"report/{name}"))
+        self._reports[name] = found.page
+        return _json({"drops": found.drops, "page": found.page and f"report/{name}"})
 
     async def _report(self, request: web.Request) -> web.Response:
         page = self._reports.get(request.match_info["name"])
-        if page is None:
+        if not page:
             raise web.HTTPNotFound
         return web.Response(text=page, content_type="text/html")
 
@@ -253,13 +245,6 @@ def panels_record(source: Source) -> dict[str, Any]:
     }
 
 
-def findings_record(found: Findings | None, page: str) -> dict[str, Any]:
-    """The drops of a study's panels by their numbers, and where its report is."""
-    if found is None:
-        return {"drops": {}, "page": ""}
-    return {"drops": {str(panel): drops for panel, drops in found.drops.items()}, "page": page}
-
-
 def _events(arrivals: Sequence[Arrivals] | None) -> list[bytes]:
     if arrivals is None:
         return [b"event: reload\ndata: {}\n\n"]
@@ -276,7 +261,8 @@ async def _aside(work: Callable[..., Any], *given: object) -> Any:
     done: asyncio.Future[Any] = loop.create_future()
 
     def call() -> None:
-        settle, value = done.set_result, None
+        settle: Callable[[Any], object] = done.set_result
+        value: Any = None
         try:
             value = work(*given)
         except Exception as error:
@@ -286,6 +272,12 @@ async def _aside(work: Callable[..., Any], *given: object) -> Any:
 
     threading.Thread(target=call, daemon=True).start()
     return await done
+
+
+def _bytes(cells: Bytes) -> web.Response:
+    response = web.Response(body=cells.tobytes(), content_type="application/octet-stream")
+    response.enable_compression()
+    return response
 
 
 def _json(value: Any) -> web.Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self
@@ -178,10 +178,10 @@ class Arrivals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The report of a study as a page, and for each of its panels the drops by recipe."""
+    """The report of a study as a page, and the drops by recipe of its panels, by their numbers."""
 
-    page: str
-    drops: dict[int, dict[str, str]]
+    page: str = ""
+    drops: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 class Source(Protocol):
@@ -201,8 +201,8 @@ class Source(Protocol):
         """The cells of a panel that hold a text, as ones among zeros; asked from any thread."""
         ...
 
-    def findings(self, study: int) -> Findings | None:
-        """The findings of a study, None while it goes on; asked from any thread."""
+    def findings(self, study: int) -> Findings:
+        """The findings of a study, nothing while it goes on; asked from any thread."""
         ...
 
     def arrivals(self) -> list[Arrivals] | None:
@@ -303,19 +303,22 @@ class StoredSource:
                     hits[place.rows[item], column] = 1
         return hits
 
-    def findings(self, study: int) -> Findings | None:
-        """The report of a study and its drops; None where it is not finished."""
+    def findings(self, study: int) -> Findings:
+        """The report of a study and its drops; nothing where it is not finished."""
         # Reports need many modules, and the address is printed before one is made.
         from falter.engine.results import report_text, stored_result
 
         try:
             with Store(self._path, writes=False) as store:
+                parts = self._studies[study].parts
+                if not all(store.find_run(part.run).planned for part in parts):
+                    return Findings()
                 result = stored_result(store, self._studies[study], self._path)
                 page, analyses = report_text(result.study, "html"), result.analyses
         except FalterError:
-            return None
+            return Findings()
         drops = {
-            number: {
+            str(number): {
                 recipe.label: numbers.shown(recipe.together, "points").text
                 for recipe in analyses[place.part].panels[place.number].recipes
                 if recipe.together.value is not None
@@ -367,9 +370,9 @@ class StoredSource:
         self._places, self._waiting, self._planning = [], {}, False
         for number, study in enumerate(self._studies):
             for part in study.parts:
-                self._read_run(part, number, part.title or part.name if study.protocol else "")
+                self._read_run(part, number)
 
-    def _read_run(self, part: StoredPart, study: int, title: str) -> None:
+    def _read_run(self, part: StoredPart, study: int) -> None:
         stored = self._store.find_run(part.run)
         run, scorers = stored.run, stored_scorers(self._store, stored.run)
         self._planning |= not stored.planned
@@ -382,51 +385,37 @@ class StoredSource:
             builders[cell.panel].add(cell, score)
         for builder in builders:
             table = builder.table()
+            rows = {identity: row for row, identity in enumerate(table.item_ids)}
             view = view_panel(
                 table,
                 run.panels[table.place],
                 [items[identity] for identity in table.item_ids],
                 run=short(run.id),
-                part=title,
+                part=part.title or part.name if self._studies[study].protocol else "",
                 study=study,
             )
-            place = _place(table, run, scorers, view, part.name, ranges, cut)
-            place.read = {a: n for a, n in builder.outputs.items() if len(a) <= LONGEST_READING}
+            place = _Place(
+                run=run,
+                number=table.place,
+                scorers=scorers,
+                view=view,
+                part=part.name,
+                codes=cell_codes(table),
+                answers=None if table.output is None else in_columns(table, table.output),
+                read={a: n for a, n in builder.outputs.items() if len(a) <= LONGEST_READING},
+                rows=rows,
+                columns={
+                    (table.recipes[column].id, place): n
+                    for n, (column, place) in enumerate(table_columns(table))
+                },
+                ranges={rows[r.item]: r for r in ranges if r.panel == table.place},
+                cut=cut,
+            )
             self._places.append(place)
         if stored.finished_at is None:
             for key, spots in unanswered(self._store, run).items():
                 shifted = [(start + panel, item) for panel, item in spots]
                 self._waiting.setdefault(key, []).extend(shifted)
-
-
-def _place(
-    table: Table,
-    run: Run,
-    scorers: dict[str, Scorer],
-    view: ViewPanel,
-    part: str,
-    ranges: Sequence[CellRange],
-    cut: dict[tuple[int, str], int],
-) -> _Place:
-    rows = {identity: row for row, identity in enumerate(table.item_ids)}
-    columns = {
-        (table.recipes[column].id, place): n
-        for n, (column, place) in enumerate(table_columns(table))
-    }
-    return _Place(
-        run=run,
-        number=table.place,
-        scorers=scorers,
-        view=view,
-        part=part,
-        codes=cell_codes(table),
-        answers=None if table.output is None else in_columns(table, table.output),
-        read={},
-        rows=rows,
-        columns=columns,
-        ranges={rows[r.item]: r for r in ranges if r.panel == table.place},
-        cut=cut,
-    )
 
 
 def _aligned(table: Table, place: _Place) -> Bytes:

@@ -171,10 +171,15 @@ def meaning_grid(meanings: Sequence[Meaning]) -> tuple[Figure, ...]:
             failing[m.task, m.recipe, item, check, text] = None
     if not rows:
         return ()
-    encoder = f"Encoder: {', '.join(encoders)}." if encoders else "No encoder was used."
+    encoder = "No encoder was used."
+    if encoders:
+        cosines = max(m.compared for m in meanings)
+        encoder = f"Encoder: {', '.join(encoders)}, for at most {cosines:,} texts a recipe."
+    sample = f"{max(m.texts for m in meanings):,}"
     over = "Changed texts that lost a"
     columns = [Column(name=check, unit="count", over=over) for check in MEANING_CHECKS]
-    figures = [Grid(rows=tuple(rows), **declared("meaning", columns, encoder=encoder))]
+    words = declared("meaning", columns, encoder=encoder, sample=sample)
+    figures = [Grid(rows=tuple(rows), **words)]
     if failing:
         figures.append(Grid(rows=tuple(failing), **declared("meaning-failing")))
     return tuple(figures)

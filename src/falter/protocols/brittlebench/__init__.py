@@ -105,19 +105,18 @@ def _drops(
     by_name: Mapping[str, PartResult], ways: Sequence[WayOfAsking], level: float, *, strict: bool
 ) -> list[Figure]:
     """Models and ways of asking, groups, tasks, and the parts of one kind of task."""
-    figures: list[Figure] = []
+    first: list[Figure] = []
+    details: list[Figure] = []
     if ways:
-        asked = [(way.how, way.result.analysis) for way in ways]
-        details = (*group_grids(ways), tasks_grid(ways))
-        figures += [drops_grid(ways), *drops_at_once(asked)]
-        figures += [replace(figure, folded=True) for figure in details]
+        first += [drops_grid(ways), *drops_at_once([(w.how, w.result.analysis) for w in ways])]
+        details += [*group_grids(ways), tasks_grid(ways)]
     if options := by_name.get("options"):
-        figures.append(recipes_grid(options, "options", "Options and distraction"))
-        figures += negation_grid(options, level, strict=strict)
+        details.append(recipes_grid(options, "options", "Options and distraction"))
+        details += negation_grid(options, level, strict=strict)
     for name, title in (("maths", "Maths"), ("code", "Code")):
         if result := by_name.get(name):
-            figures.append(recipes_grid(result, name, title))
-    return figures
+            details.append(recipes_grid(result, name, title))
+    return [*first, *(replace(figure, folded=bool(ways)) for figure in details)]
 
 
 def _appendix(

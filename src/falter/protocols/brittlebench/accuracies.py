@@ -53,7 +53,8 @@ def variance_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
     for of in ("model", "task"):
         if f"brittleness-{of}s" not in names:
             figures += _panels(ways, of)
-    return tuple(sorted(figures, key=lambda figure: figure.name))
+    figures.sort(key=lambda figure: figure.name)
+    return tuple(replace(figure, folded=figure.name == "brittleness-tasks") for figure in figures)
 
 
 def _panels(ways: Sequence[WayOfAsking], of: str) -> list[Figure]:

@@ -3,7 +3,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "./preact.js"
 import { CODES } from "./table.js";
 import { oneLine } from "./text.js";
 
-const HEAD = 134; // pixels for the names of conditions and their drops
+const HEAD = 146; // pixels for the names of conditions and their drops
 const GUTTER = 96; // pixels for the names of items, where there is room for them
 const TALLEST = 20; // pixels of a row
 const WIDEST = 64; // pixels of a column
