@@ -47,7 +47,7 @@ class ProviderBatches(ABC):
 
     @property
     def asked(self) -> str:
-        return self._transport.dialect.note(None)
+        return self._transport.dialect.note(None) or ""
 
     @abstractmethod
     def line(self, request: Request) -> bytes: ...
