@@ -247,8 +247,8 @@ def meaning_grid(meanings: Sequence[Meaning]) -> tuple[Figure, ...]:
             rows=tuple(rows),
             labels=2,
             text=(
-                f"On a sample of {sample:,} items of a task. The counts are checks: 'word' is a word that became "
-                "another, 'relation' who does what in a passive. The cosine of whole prompts "
+                f"On a sample of {sample:,} items of a task. The counts are checks: 'word' is a word "
+                "that became another, 'relation' who does what in a passive. The cosine of whole prompts "
                 "is only a description: it says how alike a small encoder finds them. It hardly "
                 "notices a line break or a lost 'not', and does not tell how strong a recipe is. "
                 f"{encoder}",
