@@ -61,9 +61,9 @@ class Losses:
 
 WORLDS = {
     "refusals": Losses(refused=0.25, says="because the model refuses"),
-    "two numbers left open": Losses(wordy=0.25, says="are misread answers"),
+    "two numbers left open": Losses(wordy=0.25, says="come from misread answers"),
     "another model version": Losses(
-        elsewhere=0.3, wrong_elsewhere=0.9, says="are answers of another server"
+        elsewhere=0.3, wrong_elsewhere=0.9, says="come from answers of another server"
     ),
     "wrong answers": Losses(wrong=0.25, says="come from the changed prompt itself"),
     "all four": Losses(refused=0.08, wordy=0.06, elsewhere=0.1, wrong_elsewhere=0.5, wrong=0.08,

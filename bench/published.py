@@ -28,7 +28,7 @@ from falter.measures.enterprise import (
 from falter.measures.rankings import rank_agreement, ranking_changed
 from falter.measures.regression import robustness_regression
 from falter.measures.relevance import arm_difference, best_arms, geval_score, score_change
-from falter.protocols.brittlebench.published import published_accuracies
+from falter.protocols.brittlebench import published_accuracies
 from falter.protocols.consistency.published import published_rows
 from falter.protocols.enterprise.published import overall_misfits, published_tables
 from falter.stats.mixed import difference_in_drops

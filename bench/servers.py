@@ -3,9 +3,12 @@
 python bench/servers.py llama --python VENV/bin/python           # xllamacpp
 python bench/servers.py transformers --python VENV/bin/python    # transformers[serving], torch
 python bench/servers.py litellm --python VENV/bin/python         # litellm[proxy]
+python bench/servers.py llama --python VENV/bin/python --tools FILE.gguf
 
 Each server runs in an environment of its own, behind a relay that counts the requests. llama.cpp
-serves SmolLM2, transformers a tiny model with random weights, and litellm a scripted upstream.
+serves SmolLM2, transformers a tiny model with random weights, and litellm a scripted upstream. With
+--tools, llama.cpp serves a model of yours by its own chat template, and a few conversations with
+tools go to it in three dialects: the report says whether its calls are native.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ import aiohttp
 from aiohttp import web
 
 import falter
+from falter.analysis.keeping_words import keeping_sentence
 from falter.cli.listing import weights_here
 from falter.records.errors import FalterError
 
@@ -48,7 +52,7 @@ LLAMA = """
 import sys, xllamacpp
 given = xllamacpp.CommonParams()
 given.model.path, given.port, given.n_parallel, given.n_ctx = sys.argv[1], int(sys.argv[2]), 2, 4096
-given.model_alias, given.cpuparams.n_threads = {"m"}, 1
+given.model_alias, given.cpuparams.n_threads, given.use_jinja = {"m"}, 2, len(sys.argv) > 3
 server = xllamacpp.Server(given)
 sys.stdin.read()
 """
@@ -218,13 +222,17 @@ async def table(server: str, port: int, model: str, dialects: dict[str, str], pl
 
 
 @asynccontextmanager
-async def started(server: str, python: str, folder: Path) -> AsyncIterator[tuple[int, str]]:
+async def started(
+    server: str, python: str, folder: Path, with_tools: Path | None
+) -> AsyncIterator[tuple[int, str]]:
     """A server in its own environment: its port, and its model's name."""
     port, tools = free_port(), Path(python).parent
     async with AsyncExitStack() as stack:
         model, address = "m", ["--host", "127.0.0.1", "--port", str(port)]
         if server == "llama":
-            command = [python, "-c", LLAMA, str(weights_here()["smollm2"]), str(port)]
+            weights = with_tools or weights_here()["smollm2"]
+            command = [python, "-c", LLAMA, str(weights), str(port)]
+            command += ["jinja"] if with_tools else []
         elif server == "transformers":
             model = str(folder / "tiny")
             await (await asyncio.create_subprocess_exec(python, "-c", TINY, model)).wait()
@@ -246,14 +254,48 @@ async def started(server: str, python: str, folder: Path) -> AsyncIterator[tuple
         yield port, model
 
 
+async def ask_with_tools(port: int) -> None:
+    """Say what the report says of a few conversations with tools, in each dialect."""
+    sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / "support")]
+    from routers import rows
+
+    for dialect, path in {"openai": "/v1", "responses": "/v1", "anthropic": ""}.items():
+        settings = {
+            "data": {"rows": rows(3), "target": "target"},
+            "models": {
+                "name": f"{dialect}:m",
+                "base_url": f"http://127.0.0.1:{port}{path}",
+                "concurrency": 2,
+                "timeout": 300,
+            },
+            "recipes": ["tool_names", "negated"],
+            "sampling": {"max_tokens": 64},
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                result = await asyncio.to_thread(
+                    falter.run, settings, store=Path(folder) / "falter.db"
+                )
+            except FalterError as error:
+                print(f"{dialect}: {error.message}", flush=True)
+                continue
+        (panel,) = result.analysis.panels
+        print(f"{dialect}: {panel.counts.scored} of {panel.counts.cells} answers scored")
+        print("", keeping_sentence("the model", panel), *panel.notes, sep="\n  ", flush=True)
+
+
 async def main() -> None:
     """One server, by its name."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("server", choices=("llama", "transformers", "litellm"))
     parser.add_argument("--python", required=True, help="of the environment with the server")
+    parser.add_argument("--tools", type=Path, help="a GGUF file, asked with tools")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        async with started(given.server, given.python, Path(folder)) as (port, model):
+        async with started(given.server, given.python, Path(folder), given.tools) as (port, model):
+            if given.tools:
+                await ask_with_tools(port)
+                return
             proxy = given.server == "litellm"
             names = {"openai": "/v1", "responses": "/v1", "anthropic": ""}
             names |= {"gemini": "/v1beta"} if proxy else {}

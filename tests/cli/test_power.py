@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -266,10 +267,6 @@ def test_a_file_is_read_as_analyze_reads_it(capsys: Capture, tmp_path: Path) -> 
 def test_no_panel_is_no_pilot() -> None:
     empty = simulated(models=1, tasks=1)
     with pytest.raises(UsageError, match="results are empty"):
-        assumptions_of(type(empty)(**{**_fields(empty), "panels": ()}), Assumptions())
+        assumptions_of(replace(empty, panels=()), Assumptions())
     with pytest.raises(FalterError, match="No goal"):
         plan_goals({}, Assumptions())
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__slots__}

@@ -10,6 +10,7 @@ import os
 import platform
 import random
 import re
+import string
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -109,13 +110,13 @@ def same(one: ContinuationScore, other: ContinuationScore) -> bool:
 
 @pytest.mark.parametrize(
     "context",
-    [QUESTION, "Two plus two is", "Les élèves ont mangé 😀 et", "x = [1, 2,\n" * 4 + "y ="],
+    [QUESTION, "Two plus two is", "Les élèves ont mangé 😀 et", "x = [1, 2,\n" * 2 + "y ="],
 )
 def test_scores_equal_the_naive_computation(
     engine: LlamaEngine, naive: Naive, context: str
 ) -> None:
     """Shared prefixes, copies and batches change nothing."""
-    continuations = [*CITIES, " Paris, of course", " four"]
+    continuations = [" Paris", " The city of Paris", " Paris, of course"]
     scores = engine.score(context, continuations)
     head = naive.tokens(context)
     for continuation, score in zip(continuations, scores, strict=True):
@@ -202,11 +203,14 @@ def test_special_strings_are_plain_text(engine: LlamaEngine, naive: Naive) -> No
 
 def test_a_cached_prefix_changes_no_bit(engine: LlamaEngine) -> None:
     """Every shared length, on and off a block's edge, gives what a cold engine gives."""
-    shots = "".join(f"Question: What is {n} plus {n}?\nAnswer: {2 * n}\n" for n in range(4))
+    shots = "".join(f"Question: What is {n} plus {n}?\nAnswer: {2 * n}\n" for n in range(2))
     warm = cold(engine)
+    scores = {}
     for cut in (len(shots), len(shots) // 2, len(shots) - 1, 0, len(shots)):
         context = shots[:cut] + QUESTION
-        assert warm.score(context, CITIES[:2]) == cold(engine).score(context, CITIES[:2])
+        if cut not in scores:
+            scores[cut] = cold(engine).score(context, CITIES[:2])
+        assert warm.score(context, CITIES[:2]) == scores[cut]
     warm.close()
 
 
@@ -225,10 +229,10 @@ def test_the_order_of_calls_and_options_does_not_matter(engine: LlamaEngine) -> 
 
 
 def test_more_continuations_than_sequences(engine: LlamaEngine) -> None:
-    """40 continuations go through 31 sequences; some through 2 and 63, with the same scores."""
-    numbers = [f" {word} {n}" for n in range(20) for word in ("page", "line")]
+    """33 continuations go through 31 sequences; some through 2 and 63, with the same scores."""
+    numbers = [f" {letter} is" for letter in (string.ascii_uppercase + "abcdefg")]
     scores = engine.score("See", numbers)
-    assert len(scores) == 40
+    assert len(scores) == 33
     assert all(map(same, scores[-1:], engine.score("See", numbers[-1:])))
     for n_seq_max in (3, 64):
         other = LlamaEngine(weights(), n_ctx=64, n_seq_max=n_seq_max)
@@ -238,8 +242,8 @@ def test_more_continuations_than_sequences(engine: LlamaEngine) -> None:
 
 def test_more_tokens_than_the_cache_holds_at_once(engine: LlamaEngine) -> None:
     """Continuations that fit one by one are scored in groups that fit."""
-    narrow = LlamaEngine(weights(), n_ctx=64)
-    long = [f" {word}" + " and so on" * 7 for word in ("one", "two", "three")]
+    narrow = LlamaEngine(weights(), n_ctx=32)
+    long = [f" {word}" + " and so on" * 3 for word in ("one", "two", "three")]
     assert all(map(same, narrow.score(QUESTION, long), engine.score(QUESTION, long)))
     narrow.close()
 
@@ -286,7 +290,7 @@ def test_a_failed_decode_does_not_spoil_the_next_call(
 ) -> None:
     """Whatever stops a call half-way, the next one starts afresh."""
     expected = engine.score(QUESTION, CITIES)
-    for stopped_at in range(4):
+    for stopped_at in (0, 3):
         fork, calls = cold(engine), iter(range(100))
         row = fork._row
 
@@ -429,7 +433,7 @@ def test_the_likeliest_token_is_that_of_the_largest_score(
     engine: LlamaEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """llama.cpp names it without a copy of all scores; with the copy it is the same."""
-    ask = partial(engine.generate, "A story:", max_tokens=24, temperature=0, seed=0)
+    ask = partial(engine.generate, "A story:", max_tokens=8, temperature=0, seed=0)
     without = ask()
     monkeypatch.setattr(
         engine, "_token_at", lambda place, *_: engine._pick(engine._row(place), 0.0, None)

@@ -35,10 +35,10 @@ def test_the_embedded_model_falters(readme_run: Path, tmp_path: Path) -> None:
     shutil.copy(readme_run / "falter.db", path)
     answered = responses(path)
     result = falter.run(
-        task="basics", models=["smollm2"], recipes=["pad_newlines", "identity"], limit=20,
+        task="basics", models=["smollm2"], recipes=["pad_newlines", "identity"], limit=8,
         store=path,
     )  # fmt: skip
-    assert responses(path) == answered + 20
+    assert responses(path) == answered + 8
     (panel,) = result.analysis.panels
     (padding,) = panel.recipes
     assert panel.baseline.value is not None
@@ -52,12 +52,12 @@ def test_the_embedded_model_falters(readme_run: Path, tmp_path: Path) -> None:
 
 def test_the_embedded_model_writes_letters_at_chance_level_and_says_so(tmp_path: Path) -> None:
     result = falter.run(
-        task="basics", models=["smollm2"], recipes=["identity"], limit=8,
-        scorer="choice_letter", store=tmp_path / "falter.db",
+        task="basics", models=["smollm2"], recipes=["identity"], limit=2,
+        sampling={"max_tokens": 8}, scorer="choice_letter", store=tmp_path / "falter.db",
     )  # fmt: skip
     (panel,) = result.analysis.panels
     assert any("cannot be told from chance (25 %)" in note for note in panel.notes)
-    assert panel.counts.scored + panel.counts.unparsed == 16
+    assert panel.counts.scored + panel.counts.unparsed == 4
 
 
 def test_scores_do_not_depend_on_the_lane(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_scores_do_not_depend_on_the_lane(tmp_path: Path) -> None:
     for lanes in (1, 2):
         experiment = read_experiment(
             {
-                "task": "basics", "limit": 4, "recipes": ["typos"],
+                "task": "basics", "limit": 2, "recipes": ["typos"],
                 "models": [{"name": "smollm2", "concurrency": lanes}],
             }
         )  # fmt: skip
@@ -88,7 +88,7 @@ def test_scores_do_not_depend_on_the_lane(tmp_path: Path) -> None:
 def test_a_prompt_too_long_for_the_model_fails_by_itself(tmp_path: Path) -> None:
     """One bad item is one failed request, with the reason."""
     data = tmp_path / "d.jsonl"
-    long = "word " * 20_000
+    long = "word " * 9_000
     data.write_text(
         '{"q": "Grass is?", "o": ["green", "red"], "a": 0}\n'
         f'{{"q": "{long}", "o": ["green", "red"], "a": 0}}\n'
@@ -106,7 +106,7 @@ def test_a_simulated_model_is_as_brittle_as_it_was_told(tmp_path: Path) -> None:
     """Accuracies by the formula: Φ((mean − effect) / √(item² + interaction² + noise²))."""
     data = tmp_path / "d.jsonl"
     lines = [
-        f'{{"q": "Is number {n} even or odd, do you think?", "a": "yes"}}' for n in range(3000)
+        f'{{"q": "Is number {n} even or odd, do you think?", "a": "yes"}}' for n in range(1500)
     ]
     data.write_text("\n".join(lines))
     result = falter.run(

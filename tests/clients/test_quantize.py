@@ -50,9 +50,11 @@ def quiet(_: str) -> None:
 
 
 @pytest.mark.parametrize("name", QUANTISATIONS)
-def test_the_tensors_are_what_the_table_says(name: str, cache: Path, tmp_path: Path) -> None:
+def test_the_tensors_are_what_the_table_says(
+    name: str, cache: Path, q4_0: Path, tmp_path: Path
+) -> None:
     """The embedding stays Q8_0; the layers are of the listed types and no others."""
-    path = quantised(name, tmp_path / "made.gguf", say=quiet)
+    path = q4_0 if name == "q4_0" else quantised(name, tmp_path / "made.gguf", say=quiet)
     embedding, layers = tensor_types(path)
     assert embedding == "Q8_0"
     assert sorted(layers) == sorted(QUANTISATIONS[name].layers.split(", "))
@@ -73,7 +75,7 @@ def test_the_documented_table_is_that_of_the_program() -> None:
     assert rows == {name: made.layers for name, made in QUANTISATIONS.items()}
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("threads", [1, 3])
 def test_the_same_bytes_each_time_and_with_any_number_of_threads(
     q4_0: Path, tmp_path: Path, threads: int
 ) -> None:
@@ -132,14 +134,17 @@ def test_a_named_quantisation_is_made_on_first_use_and_found_on_the_second(
     assert capsys.readouterr().err == ""
 
 
-def test_two_quantisations_are_two_models_of_one_run(cache: Path, tmp_path: Path) -> None:
+def test_two_quantisations_are_two_models_of_one_run(
+    cache: Path, q4_0: Path, tmp_path: Path
+) -> None:
+    (cache / "SmolLM2-135M-Instruct.Q4_0.gguf").symlink_to(q4_0)
     result = falter.run(
-        task="basics", models=["smollm2", "smollm2:q4_0"], recipes=["identity"], limit=3,
+        task="basics", models=["smollm2", "smollm2:q4_0"], recipes=["identity"], limit=2,
         store=tmp_path / "falter.db",
     )  # fmt: skip
     assert [p.panel.model.label for p in result.analysis.panels] == ["smollm2", "smollm2:q4_0"]
     for panel in result.analysis.panels:
-        assert panel.counts.scored == 6
+        assert panel.counts.scored == 4
         assert panel.noise_floor is not None
         assert panel.noise_floor.value == 0.0
 

@@ -18,6 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 import falter
 from falter.cli.app import LateCommand, cli
 
@@ -42,6 +44,13 @@ def house() -> ModuleType:
 def source() -> dict[str, Any]:
     """Every module as `bench/house.py` reads it."""
     return dict(house().read(ROOT))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten() -> Iterator[None]:
+    """The parsed code base is not kept for the tests of other files."""
+    yield
+    source.cache_clear()
 
 
 @cache
@@ -69,7 +78,8 @@ def parsed(path: Path) -> tuple[frozenset[str], tuple[tuple[str, int], ...]]:
     """A module is read once: its `imports`, and its strings with their lines."""
     names: set[str] = set()
     strings: list[tuple[str, int]] = []
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    parts = list(path.relative_to(SOURCE.parent).with_suffix("").parts)
+    for node in source()[".".join(parts[:-1] if parts[-1] == "__init__" else parts)].nodes:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -291,7 +301,10 @@ def test_no_file_holds_two_ideas() -> None:
 
 # Names
 
-SETTINGS = {"answer", "demonstrations", "fields", "label", "responses", "temperature", "template"}
+SETTINGS = {
+    "answer", "demonstrations", "fields", "formats", "label", "responses", "temperature",
+    "template", "tools",
+}  # fmt: skip
 """Names that are common words elsewhere: settings that perturbations change, a table, a field."""
 
 NAMED: dict[str, set[str]] = {
@@ -300,7 +313,7 @@ NAMED: dict[str, set[str]] = {
     # What the example file says.
     "engine/config.py": {"basics", "brittlebench", "choice_letter"},
     "protocols/*/parts.py": {"perturbations", "scorers", "tasks"},
-    "protocols/consistency/__init__.py": {"perturbations", "scorers", "tasks"},
+    "protocols/consistency/__init__.py": {"perturbations", "scorers"},
     "protocols/mend/remedies.py": {"perturbations", "tasks"},
     "protocols/brittlebench/accuracies.py": {"perturbations", "scorers"},
     # A task says by name how it is scored; `engine` turns that into an object.
@@ -313,11 +326,11 @@ NAMED: dict[str, set[str]] = {
     "analysis/figures/across.py": {"consistency"},
     "cli/doctor.py": {"hf", "inspect", "lm-eval", "vllm"},
     "cli/listing.py": {"smollm2"},
-    "cli/ratings.py": {"similarity"},
     "cli/[am]*.py": {"mend"},
     "cli/rewrites.py": {"exact"},
     "clients/connection.py": {"identity"},
     "engine/ratings.py": {"similarity"},
+    "engine/recipes.py": {"rag"},
     "measures/__init__.py": {"consistency", "enterprise", "relevance"},
     "measures/enterprise.py": {"similarity"},
     "perturbations/paraphrase.py": {"rouge1"},

@@ -11,7 +11,8 @@ import pytest
 
 import falter
 from falter.measures.keeps_and_reads import KeepsAndReads, keeps_and_reads
-from routers import ROUTERS, deaf_to_not, exact, rows
+from falter.records.errors import UsageError
+from routers import ROUTERS, TOOLS, constant, deaf_to_not, exact, rows
 
 
 def keeping(panel: Any) -> KeepsAndReads:
@@ -90,6 +91,68 @@ def test_a_target_and_the_clean_answer_are_read_out_of_the_same_replies(tmp_path
     scorers = [panel.panel.scorer for panel in result.analysis.panels]
     assert scorers == ["tool_call", "same_call"]
     assert count == 6 * 3  # clean, renamed, and the floor
+
+
+def test_the_report_says_how_calls_came_and_which_argument_or_answer_stands_out(
+    tmp_path: Path,
+) -> None:
+    """By recipe; the argument that alone differs may be left out, and replies are read again."""
+
+    def chatty(messages: Any, tools: Any) -> Any:
+        """Gives a reason in its own words, and falls into prose where tools are renamed."""
+        call = exact(messages, tools)
+        if not isinstance(call, dict):
+            return call
+        reason = {"reason": f"{len(messages[-1]['content'])} characters"}
+        call = {**call, "arguments": {**call["arguments"], **reason}}
+        known = "cancel_order" in {entry["function"]["name"] for entry in tools}
+        return call if known else f"<tool_call>{json.dumps(call)}</tool_call>"
+
+    data = [dict(row) for row in rows(24)]
+    for row in data:
+        row["tools"] = [with_reason(entry) for entry in TOOLS]
+        del row["target"]
+    settings: dict[str, Any] = {
+        "data": {"rows": data}, "models": chatty, "same": "call",
+        "recipes": ["tool_names", "pad_newlines"], "store": str(tmp_path / "falter.db"),
+    }  # fmt: skip
+    told = noted(falter.run(**settings))
+    assert "baseline 100.0 and 0.0; tool_names 0.0 and 100.0; pad_newlines 100.0 and 0.0" in told
+    assert "Of 24 answers that differ, 24 differ in the argument 'reason' alone" in told
+    assert "--ignore-arguments reason" in told
+    result = falter.run(**settings, ignore_arguments=["reason"])
+    assert "argument 'reason'" not in noted(result)
+    assert keeping(result.analysis.panels[0]).keeps.value == 1.0
+    with pytest.raises(UsageError, match="argument of the tools of"):
+        falter.run(**settings, ignore_arguments=["reasons"])
+    always = {"data": {"rows": rows(24), "target": "target"}, "models": constant}
+    said = noted(falter.run(**{**settings, **always, "same": None}))
+    assert "One answer covers 100.0 % of the answers to clean prompts" in said
+
+
+def with_reason(entry: Any) -> Any:
+    schema = entry["parameters"]
+    properties = {**schema["properties"], "reason": {"type": "string"}}
+    return {**entry, "parameters": {**schema, "properties": properties}}
+
+
+def noted(result: Any) -> str:
+    return " ".join(note for panel in result.analysis.panels for note in panel.notes)
+
+
+def test_turns_of_one_conversation_are_one_cluster(tmp_path: Path) -> None:
+    said = [("user", "One?"), ("assistant", "1"), ("user", "Two?"), ("assistant", "2")]
+    data = [
+        {"messages": [{"role": role, "content": f"{text} {n}"} for role, text in said]}
+        for n in range(8)
+    ]
+    result = falter.run(
+        data={"rows": data, "turns": "all"}, models=lambda messages: "1", scorer="includes",
+        recipes=["typos"], store=str(tmp_path / "falter.db"),
+    )  # fmt: skip
+    (panel,) = result.analysis.panels
+    assert (panel.baseline.items, panel.baseline.clusters) == (16, 8)
+    assert "turns of one conversation are one" in noted(result)
 
 
 def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -299,7 +299,7 @@ def test_the_same_experiment_gives_the_same_bytes(tmp_path: Path) -> None:
     """1 and 64 connections, items shuffled, another process with another hash seed."""
 
     async def main() -> None:
-        data, shuffled = write(tmp_path, 20), write(tmp_path, 20, shuffle=3, name="other")
+        data, shuffled = write(tmp_path, 10), write(tmp_path, 10, shuffle=3, name="other")
         shuffled = shuffled.rename(tmp_path / "elsewhere.jsonl")
         (tmp_path / "moved").mkdir()
         shuffled = shuffled.rename(tmp_path / "moved" / "data.jsonl")
@@ -307,13 +307,13 @@ def test_the_same_experiment_gives_the_same_bytes(tmp_path: Path) -> None:
         async with FaultyServer(latency=0.001) as server:
             found, bytes_ = [], []
             for n, (source, connections, seed) in enumerate(
-                [(data, "64", "0"), (data, "1", "1"), (shuffled, "64", "2"), (data, "64", "3")]
+                [(data, "64", "0"), (data, "1", "1"), (shuffled, "64", "2")]
             ):
                 path = tmp_path / f"{n}.db"
                 line = command(source, server.base_url, path, "--concurrency", connections)
                 found.append(await run_anew([*line, "--draws", "2"], seed))
                 bytes_.append(variants(path))
-        assert len(bytes_[0]) == 20 * (1 + 2 * len(RECIPES))
+        assert len(bytes_[0]) == 10 * (1 + 2 * len(RECIPES))
         for other, table in zip(found[1:], bytes_[1:], strict=True):
             assert table == bytes_[0]
             assert other == found[0]

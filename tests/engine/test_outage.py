@@ -14,7 +14,7 @@ import falter
 from falter.cli.progress import describe
 from falter.clients.openai import connect
 from falter.clients.settings import ClientSettings
-from falter.engine import outages
+from falter.engine import sending
 from falter.engine.sending import ModelQueue, Progress, run_queues
 from falter.records.errors import PreflightError, RunStopped
 from falter.records.types import Request
@@ -28,9 +28,9 @@ DEATHS = {"500": "HTTP 500: mock 500", "closed": "connection failed", "hang": "t
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """A store, and seconds for the minutes of an outage."""
-    monkeypatch.setattr(outages, "OUTAGE_SECONDS", 0.6)
-    monkeypatch.setattr(outages, "FIRST_PROBE_SECONDS", 0.05)
-    monkeypatch.setattr(outages, "MAX_PAUSE_SECONDS", 1.0)
+    monkeypatch.setattr(sending, "OUTAGE_SECONDS", 0.6)
+    monkeypatch.setattr(sending, "FIRST_PROBE_SECONDS", 0.05)
+    monkeypatch.setattr(sending, "MAX_PAUSE_SECONDS", 1.0)
     with Store(tmp_path / "falter.db") as opened:
         yield opened
 

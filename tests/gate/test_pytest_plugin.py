@@ -221,21 +221,29 @@ CASES = falter.cases("chats.jsonl", same="call")
 
 @falter.robust(CASES, recipes=["tool_names"], max_drop=30, looks=1)
 def test_reads_the_tools(case):
-    function = case.tools[0]["function"]
+    (function,) = [t["function"] for t in case.tools if "ancel" in t["function"]["name"]]
     key = next(iter(function["parameters"]["properties"]))
     assert case.text == case.messages[-1]["content"]
     return {"name": function["name"], "arguments": {key: case.text[-5:]}}
 
-@falter.robust(CASES, recipes=["tool_names"], max_drop=30, looks=1)
+@falter.robust(CASES, recipes=["tools"], max_drop=30, looks=1)
 def test_knows_old_names(case):
     return {"name": "cancel_order", "arguments": {"order_id": case.text[-5:]}}
+
+@falter.robust(CASES, recipes=["tool_names", "negated"], keep=80, follow=80, looks=1)
+def test_is_deaf(case):
+    return test_reads_the_tools(case)
 """
 
 
 def test_conversations_need_neither_template_nor_target(pytester: pytest.Pytester) -> None:
-    """A case has turns and tools; answers are compared with those to the clean prompt."""
+    """A case has turns and tools; answers are compared with those to the clean prompt.
+
+    A set is one test that holds for all its recipes; `keep` and `follow` are one each.
+    """
     schema = {"type": "object", "properties": {"order_id": {"type": "string"}}}
-    tools = [{"name": "cancel_order", "parameters": schema}]
+    about = {"description": "Cancels an order.", "parameters": schema}
+    tools = [{"name": "cancel_order", **about}, {"name": "order_again", **about}]
     rows = [
         {"messages": [{"role": "user", "content": f"Cancel order A{1000 + n}"}], "tools": tools}
         for n in range(40)
@@ -244,5 +252,12 @@ def test_conversations_need_neither_template_nor_target(pytester: pytest.Pyteste
     pytester.makefile(".jsonl", chats=lines)
     pytester.makepyfile(test_chats=CHATS)
     result = pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider")
-    result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*test_knows_old_names*"])
+    result.assert_outcomes(passed=2, failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "*test_knows_old_names[[]tools[]]*",
+            "*tool_names: the score falls by 100.0 points*",
+            "*test_is_deaf[[]follow[]]*",
+            "*fail: controls followed: the share is 0.0 %*above 80.0 %. 0 of 40 items hold in*",
+        ]
+    )

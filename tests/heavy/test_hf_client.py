@@ -21,6 +21,7 @@ from transformers.utils import logging
 
 import falter
 from falter.clients import ClientSettings
+from falter.clients.chat_forms import chat_text
 from falter.integrations.hf_client import HuggingFace
 from falter.records.errors import PreflightError
 from falter.records.ids import digest
@@ -440,6 +441,26 @@ def test_chats_take_the_tokenizers_template(folders: Callable[[str], Path]) -> N
     [same] = written(plain, [asking("Who?")])
     assert answer.text == same.text
     assert written(client, [asking(messages=chat)])[0].failure is None
+
+
+def test_tools_go_into_the_template_and_one_that_ignores_them_is_refused() -> None:
+    """Arguments are a mapping there, and the content of a turn that only calls is an empty text."""
+    words = tokenizer()
+    tool = '{"name": "find", "parameters": {"type": "object"}}'
+    chat = [
+        ("user", "Who?"),
+        ("call", '{"id": "c1", "name": "find", "arguments": {"x": 1}}'),
+        ("result", '{"id": "c1", "content": "Ann"}'),
+    ]
+    with pytest.raises(PreflightError, match="chat template ignores tools"):
+        chat_text(words, chat[:1], [tool])
+    words.chat_template = (
+        "{% for t in tools or [] %}[{{ t.function.name }}]{% endfor %}"
+        "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}"
+        "{{ c.function.name }}:{{ c.function.arguments.x + 1 }}{% endfor %}{% endfor %}"
+    )
+    assert chat_text(words, chat, [tool]) == "[find]<user>Who?<assistant>find:2<tool>Ann"
+    assert chat_text(words, chat[:1]) == "<user>Who?"
 
 
 def test_the_embedded_model_answers_with_its_default_system_turn(smollm2: HuggingFace) -> None:

@@ -27,10 +27,10 @@ def right(rng: np.random.Generator, items: int, ability: float, loss: float = 0.
 
 @pytest.mark.parametrize(("items", "ability"), [(15, 1.5), (40, 2.2), (60, 0.5)])
 def test_without_an_effect_no_average_claims_one(items: int, ability: float) -> None:
-    """120 studies each, at most 5 % of which may claim; the drops alone do in up to 40 %."""
+    """80 studies each, at most 5 % of which may claim; the drops alone do in up to 40 %."""
     rng = np.random.default_rng(items)
     claims = dict.fromkeys(("micro", "macro", "group", "like these", "drops alone"), 0)
-    for _ in range(120):
+    for _ in range(80):
         scores = right(rng, items, ability)
         clean, drops = scores[:, 0], scores[:, :1] - scores[:, 1:]
         found = {
@@ -48,9 +48,9 @@ def test_without_an_effect_no_average_claims_one(items: int, ability: float) -> 
                         e.p_value - 0.05
                     ) < 0.03
     alone = claims.pop("drops alone")
-    assert max(claims.values()) <= 10, claims
+    assert max(claims.values()) <= 7, claims
     if ability == 2.2:
-        assert alone > 30
+        assert alone > 20
 
 
 def test_a_real_loss_is_still_found() -> None:

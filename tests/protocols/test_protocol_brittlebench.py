@@ -29,14 +29,15 @@ from falter.records.errors import FalterError, UnknownName, UsageError
 from falter.records.figures import Bars, Curves, Grid, HeatMap, Statement, Strips, estimates
 from falter.records.render import messages
 from falter.records.types import Estimate, Recipe, Request
+from falter.report.forms.latex import as_latex
 from falter.store.maintenance import verify
 from falter.store.store import Store
 from falter.store.studies import find_study, studies
+from tex import compiled, needs_tex
 
 MODELS = [
     {"name": "simulated:one", "options": {"mean": 0.9, "seed": 1}},
     {"name": "simulated:two", "options": {"mean": 0.5, "seed": 2}},
-    {"name": "simulated:three", "options": {"mean": 0.2, "seed": 3}},
 ]
 FOURTEEN = 14
 LIMIT = 6
@@ -55,7 +56,7 @@ def placed(**choices: Any) -> tuple[tuple[Part, ...], tuple[Unavailable, ...]]:
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    """A whole study: three simulated models, a judge, every part."""
+    """A whole study: two simulated models, a judge, every part."""
     return falter.run(
         protocol="brittlebench",
         models=MODELS,
@@ -183,15 +184,25 @@ def test_every_figure_is_there_and_filled(result: Result) -> None:
             assert any(e.value is not None for e in estimates(f)), f.name
 
 
+def test_the_page_opens_with_a_few_pictures(result: Result) -> None:
+    """The details are folded; the items are those of the part with the most of a task."""
+    assert {f.name.split("-")[0] for f in result.figures if not f.folded} == {
+        "answer", "drops", "brittleness", "ranks", "rankings", "intensity", "pairs",
+        "chain",
+    }  # fmt: skip
+    assert figure(result, "brittleness-tasks").folded and figure(result, "pairs-order-1").folded
+    most = max(p.items for r in result.parts if "shot" in r.part.name for p in r.analysis.panels)
+    (answer,) = [f for f in result.figures if isinstance(f, Statement) and f.name == "answer"]
+    assert any(f"{most} items" in text for text in answer.text), answer.text
+
+
 def test_the_fourteen_are_in_the_tables(result: Result) -> None:
     groups = [f for f in result.figures if f.name.startswith("group-")]
     drops = [c for f in groups for c in f.columns if c.name == "Drop" and c.over != "Average"]
     assert len(drops) == FOURTEEN
     main = figure(result, "drops")
     assert [row[:2] for row in main.rows] == [
-        (f"simulated:{model}", how)
-        for model in ("one", "two", "three")
-        for how in ("zero-shot", "3-shot")
+        (f"simulated:{model}", how) for model in ("one", "two") for how in ("zero-shot", "3-shot")
     ]
 
 
@@ -319,7 +330,7 @@ def test_the_study_is_stored_and_read_back(result: Result) -> None:
 
 def test_simulated_models_are_named(result: Result) -> None:
     assert set(result.study.simulated) == {
-        "simulated:one", "simulated:two", "simulated:three", "simulated:judge",
+        "simulated:one", "simulated:two", "simulated:judge",
     }  # fmt: skip
 
 
@@ -403,3 +414,8 @@ def test_a_task_without_rewrites_goes_without_the_paraphrases(tmp_path: Path) ->
     assert not any(f.name == "group-paraphrasing" for f in result.figures)
     with pytest.raises(FalterError, match="8 of 8 rewrites for paraphrase_lexical"):
         falter.run({**mine, "rewriter": "simulated:writer"}, store=tmp_path / "g.db")
+
+
+@needs_tex
+def test_the_latex_of_all_figures_compiles(result: Result, tmp_path: Path) -> None:
+    compiled(as_latex(result.study), tmp_path)

@@ -21,8 +21,10 @@ from falter.records.errors import InvalidValue, TaskError, UsageError
 from falter.records.figures import Curves, Grid
 from falter.records.interfaces import Case
 from falter.records.types import BASELINE, Item, Prompt, Response, Variant
+from falter.report.forms.latex import as_latex
 from falter.scorers import scorers
 from falter.tasks import tasks
+from tex import compiled, needs_tex
 
 PAPER_GRID = {
     "template": ["own", "other"],
@@ -340,3 +342,8 @@ def test_the_papers_preset_names_its_data_sets() -> None:
     assert part.experiment["limit"] == 100
     assert all(len(names) == 2 for names in part.experiment["scorer"].values())
     assert any("24" in note or "templates" in note for note in protocol.notes("paper"))
+
+
+@needs_tex
+def test_the_latex_of_all_figures_compiles(result: Result, tmp_path: Path) -> None:
+    compiled(as_latex(result.study), tmp_path)

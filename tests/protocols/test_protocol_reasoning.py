@@ -441,7 +441,7 @@ def log_likelihood(parameters: np.ndarray, outcomes: np.ndarray) -> float:
 
 def test_the_logistic_contrasts_are_those_of_a_naive_likelihood() -> None:
     """Maximised by SciPy without a gradient; standard errors from second differences."""
-    plain, thought = random_arms(10, items=80, conditions=2)
+    plain, thought = random_arms(10, items=40, conditions=2)
     grid = figures(table(plain, thought))["mixed-effects"]
     outcomes = np.concatenate([plain, thought], axis=1)
     best = optimize.minimize(

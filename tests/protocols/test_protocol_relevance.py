@@ -38,6 +38,7 @@ from falter.records.types import (
     Rewrite,
     Variant,
 )
+from falter.report.forms.latex import as_latex
 from falter.rewrites.bank import hand_written
 from falter.scorers import scorers
 from falter.scorers.summary_rating import ENTAILMENT, RATINGS, option_chances
@@ -46,8 +47,9 @@ from falter.store.store import Store
 from falter.tasks import tasks
 from falter.tasks.sizes import described_rows, sized_by_description, sizes
 from falter.testing import Scripted
+from tex import compiled, needs_tex
 
-ARTICLES, LENGTH, LOST = 48, 6, 0.4
+ARTICLES, LENGTH, LOST = 32, 6, 0.4
 TEMPLATE = "Summarise this article in one sentence.\n\n{article}\n\nSummary:"
 
 
@@ -268,7 +270,7 @@ def test_an_article_without_a_rewrite_leaves_both_sides_and_is_counted(tmp_path:
 def test_a_judge_sees_what_got_lost(tmp_path: Path) -> None:
     """Ratings and entailment by likelihood; MENLI's combination has both."""
     scorer = ["summary_rouge1", "summary_bertscore"]
-    settings = {**prepared(tmp_path), "judge": "rater", "limit": 4, "scorer": scorer}
+    settings = {**prepared(tmp_path), "judge": "rater", "limit": 3, "scorer": scorer}
     result = falter.run(**settings)
     assert [part.part.name for part in result.parts] == ["greedy", "rating", "entailment"]
     ratings = {row[2]: row for row in result.figure("rating").rows}
@@ -290,7 +292,7 @@ def test_a_judge_sees_what_got_lost(tmp_path: Path) -> None:
 
 def test_a_judge_without_likelihoods_writes_its_rating(tmp_path: Path) -> None:
     """And is not asked for entailment."""
-    settings = {**prepared(tmp_path), "judge": "writing_rater", "limit": 4}
+    settings = {**prepared(tmp_path), "judge": "writing_rater", "limit": 2}
     result = falter.run(**settings)
     assert [part.part.name for part in result.parts] == ["greedy", "rating"]
     ratings = {row[2]: row for row in result.figure("rating").rows}
@@ -499,3 +501,8 @@ def test_a_test_part_is_drawn_by_the_hash_of_the_text(tmp_path: Path) -> None:
     assert len(whole) == 30 and len(part) == 10
     assert [item.key for item in part] == [i.key for i in whole if i in part]
     assert part[::-1] == replace(task, test_items=10)._test_part(whole[::-1], None)
+
+
+@needs_tex
+def test_the_latex_of_all_figures_compiles(whole: falter.Result, tmp_path: Path) -> None:
+    compiled(as_latex(whole.study), tmp_path)

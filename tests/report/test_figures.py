@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import statistics
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.resources import files
@@ -59,6 +58,7 @@ from figure_samples import HOSTILE, MODELS, SIMULATED, empty, estimate, hostile,
 from report_samples import hostile as hostile_run
 from report_samples import many_recipes, two_by_two
 from report_samples import undefined as undefined_run
+from tex import compiled, needs_tex
 
 SAMPLES: dict[str, Callable[[], Study]] = {
     "ordinary": ordinary,
@@ -371,7 +371,7 @@ texts = st.lists(
 ).map(tuple)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts)
 def test_no_text_breaks_any_form(found: tuple[str, ...]) -> None:
     """Whatever names and words hold, every form stays what it is."""
@@ -597,19 +597,10 @@ TEX: dict[str, Callable[[], str]] = {
 }
 
 
-@pytest.mark.skipif(bool(os.environ.get("FALTER_NO_TEX")), reason="FALTER_NO_TEX is set")
+@needs_tex
 @pytest.mark.parametrize("name", TEX)
 def test_the_latex_compiles_by_itself(name: str, tmp_path: Path) -> None:
-    """With pdflatex, stopping at the first error and without a shell."""
-    assert shutil.which("pdflatex"), "no pdflatex on PATH; FALTER_NO_TEX=1 leaves these tests out"
-    (tmp_path / "study.tex").write_text(TEX[name](), "ascii")
-    command = ("pdflatex", "-halt-on-error", "-no-shell-escape", "-interaction=nonstopmode",
-               "study.tex")  # fmt: skip
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120)
-    log = done.stdout.decode("latin-1")
-    assert done.returncode == 0, log[-1_500:]
-    assert (tmp_path / "study.pdf").stat().st_size > 5_000
-    assert not (tmp_path / "pwned").exists()
+    compiled(TEX[name](), tmp_path)
 
 
 def test_the_latex_of_a_run_has_every_recipe() -> None:

@@ -422,20 +422,20 @@ def test_the_embedded_model_rewrites(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """A real model, real store, real runner: every text gets a status, and the run counts them."""
     monkeypatch.setattr("falter.engine.rewriting.STEP", 16)  # replies of at most 32 tokens
     experiment = experiment_of(
-        write_data(tmp_path, {"Which animal says moo?": "the cow", "Which one barks?": "the dog"}),
+        write_data(tmp_path, {"Which animal says moo?": "the cow"}),
         "tone:tone=polite",
     )
     path = tmp_path / "falter.db"
     with Store(path) as opened:
         done = prepare([experiment], ModelSpec(name="smollm2"), opened)
         made = list(scan_rewrites(opened))
-    assert (done.wanted, done.missing, sum(done.made.values())) == (2, 0, 2)
+    assert (done.wanted, done.missing, sum(done.made.values())) == (1, 0, 1)
     assert {rewrite.author for rewrite in made} == {"smollm2"}
     assert all((r.status == "ok") == (r.text is not None) for r in made)
     assert all(r.text or r.reason for r in made)
     counts = falter.run(experiment, store=path).analysis.panels[0].recipes[0].counts
     good = sum(rewrite.status == "ok" for rewrite in made)
-    assert (counts.changed + counts.unchanged, counts.no_rewrite) == (good, 2 - good)
+    assert (counts.changed + counts.unchanged, counts.no_rewrite) == (good, 1 - good)
 
 
 def test_bad_parameters_are_refused_before_anything_is_asked(data: Path) -> None:

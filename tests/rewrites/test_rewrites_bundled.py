@@ -15,6 +15,7 @@ from falter.engine.config import Experiment, read_experiment
 from falter.engine.resolving import resolve
 from falter.engine.results import open_result
 from falter.engine.rewriting import bank_for, rewrite_status
+from falter.engine.task_rewrites import rewrites_of
 from falter.perturbations import perturbations
 from falter.perturbations.rewriting import RewritePerturbation
 from falter.records.errors import PreflightError
@@ -40,6 +41,7 @@ from rewrite_samples import resolved_in, write_data
 Capture = pytest.CaptureFixture[str]
 THREE = ("paraphrase_free", "paraphrase_lexical", "paraphrase_syntactic")
 ITEMS, BUNDLED = 264, 60
+ENTERPRISE = ("enterprise_case", "enterprise_chat", "enterprise_questions", "enterprise_slots")
 SENTENCE = "sentence"
 """The bank that the perturbations of single sentences share."""
 
@@ -47,6 +49,13 @@ SENTENCE = "sentence"
 def of_questions() -> tuple[Rewrite, ...]:
     """The rewrites of questions; those of sentences of articles are the rest."""
     return tuple(r for r in bundled_rewrites() if r.perturbation != SENTENCE)
+
+
+def of_enterprise() -> list[Rewrite]:
+    """The paraphrases and tones of the enterprise items."""
+    loaded = [tasks.get(name)(domain) for name in ENTERPRISE for domain in ("it", "hr")]
+    texts = [pair for task in loaded for pair in rewrites_of(replace(task, translations=None))]
+    return [hand_written(wanted, new, HAND_WRITTEN) for wanted, new in texts]
 
 
 def made_by(name: str) -> RewritePerturbation:
@@ -83,13 +92,30 @@ def test_sixty_items_have_each_paraphrase_once() -> None:
 
 def test_every_text_passes_what_a_models_must() -> None:
     """Nothing protected is lost, it is no copy, and reading it as a reply leaves it as it is."""
-    for rewrite in bundled_rewrites():
+    for rewrite in (*bundled_rewrites(), *of_enterprise()):
         made, text = made_by(rewrite.perturbation), rewrite.text
         wanted = made.wanted(rewrite.source, 0)
         assert wanted.key == rewrite.key, text
         assert text is not None, rewrite.source
         assert made.problem(rewrite.source, text, rewrite.params) is None, text
         assert read_reply(wanted, Response(key="", text=text)) == ("ok", text, None)
+
+
+def test_paraphrase_and_tone_of_the_translated_items_are_bundled(store: Path) -> None:
+    """All four tasks of all 24 items; the prompts asked hold them, with times and speakers."""
+    counted = Counter(r.perturbation for r in of_enterprise())
+    assert counted["paraphrase_free"] == counted["tone"] >= 4 * 24
+    settings = {"tasks": [f"{name}:it,translated" for name in ENTERPRISE], "limit": 2}
+    recipes = ["paraphrase_free", "tone"]
+    result = falter.run(read_experiment(settings | {"models": ["simulated"], "recipes": recipes}),
+                        store=store)  # fmt: skip
+    texts = {(r.perturbation, r.source): r.text for r in of_enterprise()}
+    with Store(store) as opened:
+        for cell in opened.cells(result.run):
+            (asked,) = [s for s in cell.variant.prompt.sections if s.kind == "input"]
+            fields, label = cell.variant.item.fields, cell.variant.recipe.label
+            if label in recipes:
+                assert asked.text in {texts.get((label, text.strip())) for text in fields.values()}
 
 
 def test_the_three_of_an_item_differ() -> None:

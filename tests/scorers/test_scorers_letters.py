@@ -165,18 +165,18 @@ def test_the_embedded_model_has_a_favourite_letter(tmp_path: Path) -> None:
     """SmolLM2 is at chance level here, and the report says so; the choice is its engine's own."""
     path = tmp_path / "falter.db"
     result = falter.run(
-        task="basics", models=["smollm2"], recipes=["shuffle_choice_texts"], limit=8,
+        task="basics", models=["smollm2"], recipes=["shuffle_choice_texts"], limit=3,
         scorer="choice_letter_likelihood", store=path,
     )  # fmt: skip
     (panel,) = result.analysis.panels
-    assert panel.counts.scored == 16
+    assert panel.counts.scored == 6
     assert any("cannot be told from chance (25 %)" in note for note in panel.notes)
     with Store(path) as store:
         (run,) = store.runs()
         cells = list(store.cells(run.run))
     weights = find_weights()
     assert weights is not None
-    engine = LlamaEngine(weights, n_ctx=1024)
+    engine = LlamaEngine(weights, n_ctx=512)
     said = []
     for cell in cells:
         assert cell.response is not None
@@ -186,4 +186,4 @@ def test_the_embedded_model_has_a_favourite_letter(tmp_path: Path) -> None:
         best = max(range(4), key=lambda i, found=alone: found[i].logprob)  # type: ignore[misc]
         assert "ABCD"[best] == score.extracted
     engine.close()
-    assert Counter(said).most_common(1)[0][1] >= 11
+    assert Counter(said).most_common(1)[0][1] >= 5

@@ -120,6 +120,21 @@ JUDGED: list[tuple[Any, list[tuple[str, str]], float | None, str]] = [
     ([{**BOOK, "free": ["name"]}], [("book", '{"people": 4, "name": "Bo"}')], 1.0, "native"),
     ([{**BOOK, "free": ["name"]}], [("book", '{"people": 4}')], 1.0, "native"),
     ([{**BOOK, "or": {"people": [5]}}], [("book", '{"people": 5, "name": "Ann"}')], 1.0, "native"),
+    ([BOOK], [("book", '{"people": 5, "name": "Ann"}')], 0.0, "the argument people; native"),
+    ([{**BOOK, "exact": True}], [("book", '{"people": 4.0, "name": "Ann"}')], 1.0, "native"),
+    ([{**BOOK, "exact": True}], [("book", '{"people": 4, "name": "ann"}')], 0.0, "a wrong"),
+    (
+        [{**BOOK, "ordered": True}, {"name": "cancel", "arguments": {}}],
+        [("cancel", "{}"), ("book", '{"people": 4, "name": "Ann"}')],
+        0.0,
+        "the calls in another order",
+    ),
+    (
+        [{**BOOK, "ordered": True}, {"name": "cancel", "arguments": {}}],
+        [("book", '{"people": 4, "name": "Ann"}'), ("cancel", "{}")],
+        1.0,
+        "native",
+    ),
     (
         [{**BOOK, "free": ["people"]}, BOOK],
         [("book", '{"people": 4, "name": "Ann"}'), ("book", '{"people": 9, "name": "Ann"}')],

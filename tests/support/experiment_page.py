@@ -149,19 +149,24 @@ def keywords() -> str:
     below = {"Your own data": DATA, "A price": PRICE, "A model": MODEL, "Sampling": SAMPLING,
              "Processes of their own": ENGINE,
              "What a gate may spend": BUDGET, "A gate": GATE}  # fmt: skip
+    flat = {setting.name for _, setting in spelled_flat().values()}
+    spelled = {DATA: ("Columns", "The columns of your own data"),
+               MODEL: ("Reach", "How a model is reached"),
+               SAMPLING: ("Writing", "How answers are written")}  # fmt: skip
     parts = [TYPES]
-    parts.append(_typed("Columns", "The columns of your own data", DATA.settings[1:]))
     for about, block in below.items():
         base, settings = "TypedDict", block.settings
-        if block is DATA:
-            base, settings = "Columns", DATA.settings[:1]
+        if block in spelled:
+            base, beside = spelled[block]
+            parts.append(_typed(base, beside, tuple(s for s in settings if s.name in flat)))
+            settings = tuple(s for s in settings if s.name not in flat)
         parts.append(_typed(_record(block), about, settings, base))
     parts.append("\nclass RowsSettings(Columns, total=False):\n"
                  f'    """Your own data in memory."""\n\n{ROWS}\n')  # fmt: skip
     parts.append(ANY_MODEL)
     about, settings = "An experiment, or a protocol", (*EXPERIMENT.settings, *STUDY.settings)
-    flat = tuple(setting for _, setting in spelled_flat().values())
-    whole = _typed("ExperimentSettings", about, (*settings, *flat))
+    bases = ", ".join(base for base, _ in spelled.values())
+    whole = _typed("ExperimentSettings", about, settings, bases)
     return "\n".join([*parts, f"{whole}    model: AnyModel | None\n"])
 
 

@@ -14,7 +14,7 @@ from falter.clients import clients
 from falter.records.types import Request, Response
 from falter.testing import Scripted
 from falter.viewer.panels import CODES, ViewColumn, ViewPanel
-from falter.viewer.source import Arrivals
+from falter.viewer.source import Arrivals, Findings
 
 __all__ = ["HOSTILE", "SimulatedSource", "hostile_store"]
 
@@ -86,7 +86,8 @@ class SimulatedSource:
         )  # fmt: skip
         self._panel = ViewPanel(
             run="simulated", part="", model="simulated", task="simulated", scorer="exact",
-            simulated=True, items=tuple(f"item-{n:06}" for n in range(items)),
+            simulated=True, study=0, items=tuple(f"item-{n:06}" for n in range(items)),
+            texts=tuple(f"Question {n}: " + 8 * "a few words " for n in range(items)),
             tags=tuple((f"tag-{n % 7}",) for n in range(items)), columns=columns,
         )  # fmt: skip
 
@@ -109,6 +110,12 @@ class SimulatedSource:
             for column in range(self._codes.shape[1])
         ]  # fmt: skip
         return {"key": self._panel.items[row], "tags": [], "expected": "7", "cells": cells}
+
+    def found(self, panel: int, text: str) -> Any:
+        return np.zeros_like(self._codes)
+
+    def findings(self, study: int) -> Findings:
+        return Findings()
 
     def arrivals(self) -> list[Arrivals] | None:
         return []

@@ -17,7 +17,7 @@ from falter.perturbations.configuration import SettingPerturbation
 from falter.perturbations.recipes import resolve_step
 from falter.records import render
 from falter.records.chats import openai_tools, plain_json, turns
-from falter.records.errors import FalterError
+from falter.records.errors import FalterError, UsageError
 from falter.records.types import Prompt, Recipe
 from falter.store.encoding import pack_prompt, read_prompt
 from falter.testing.samples import CHATS
@@ -95,6 +95,22 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "turn 2 calls 'cancel_order' with arguments that are no JSON object",
     ),
     "documents without a place": ({**TEXT, "documents": ["x"]}, "no turn says {documents}"),
+    "documents in a turn of the assistant": (
+        {
+            "messages": [USER, {"role": "assistant", "content": "{documents}"}, USER],
+            "documents": ["x"],
+            "target": "1",
+        },
+        "no turn says {documents}",
+    ),
+    "documents in two places": (
+        {**TEXT, "messages": [{**USER, "content": "{documents} {documents}"}], "documents": ["x"]},
+        "says {documents} in 2 places",
+    ),
+    "exact is no mark": (
+        {**GOOD, "target": [{**CALL, "arguments": {"order_id": "A"}, "exact": "yes"}]},
+        "whose 'exact' or 'ordered' is neither true nor false",
+    ),
     "empty document": (
         {**TEXT, "messages": [{**USER, "content": "{documents}"}], "documents": [" "]},
         "has a document without a text",
@@ -226,6 +242,10 @@ def built(row: dict[str, Any], **settings: Any) -> Prompt:
     return task.templates["open"].build(task.items[0])
 
 
+def in_memory(data: dict[str, Any]) -> dict[str, Any]:
+    return {"models": ["simulated"], **memory(data)}
+
+
 def memory(data: dict[str, Any]) -> dict[str, Any]:
     from falter.tasks.rows import offer_rows
 
@@ -247,6 +267,37 @@ def test_documents_stand_in_their_place_and_another_system_turn_in_that_of_the_r
         ("system", "New."),
         ("user", "30 days.\n\nWe ship.\n\nHow {long}?"),
     )
+
+
+def test_documents_are_sections_that_recipes_reorder_and_turns_that_come_before_have_none() -> None:
+    asked = {"role": "user", "content": "{documents}\n\nHow long?"}
+    texts = ["Lamps: 30 days.", "We ship.", "Closed on Sunday.", "Glass is extra."]
+    row = {"messages": [asked], "documents": texts, "target": "30"}
+    row["contrast"] = [
+        {"messages": [{"role": "user", "content": "Read this. {documents} Closed?"}]}
+    ]
+    prompt = built(row)
+    ((_, said),) = render.messages(changed(prompt, "reorder_documents"))
+    assert said != render.messages(prompt)[0][1] and said.endswith("\n\nHow long?")
+    assert sorted(said.split("\n\n")[:4]) == sorted(texts)
+    ((_, version),) = render.messages(changed(prompt, "contrast"))
+    assert version == "Read this. " + "\n\n".join(texts) + " Closed?"
+    spoken = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
+    whole = [*spoken, asked, {"role": "assistant", "content": "30"}]
+    rows = {"rows": [{"messages": whole, "documents": texts}], "turns": "all"}
+    (task,) = load_tasks(read_experiment(in_memory(rows)))
+    assert ["documents" in item.fields for item in task.items] == [False, True]
+    ((tag,), (other_tag,)) = (item.tags for item in task.items)
+    assert tag == other_tag and tag.startswith("chat:")
+    with pytest.raises(UsageError, match="says how one document is written"):
+        load_tasks(read_experiment(in_memory({"rows": [row], "target": "target", "each": "- "})))
+
+
+def changed(prompt: Prompt, name: str) -> Prompt:
+    recipe = Recipe(label=name, steps=(resolve_step(name),))
+    applied = apply_recipe("k", prompt, recipe, 0, 0)
+    assert applied.status == "changed"
+    return applied.prompt
 
 
 def test_the_last_turn_of_the_assistant_is_the_right_answer_and_is_not_sent() -> None:

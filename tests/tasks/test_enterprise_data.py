@@ -51,8 +51,8 @@ TRANSLATED = [
 def test_counts() -> None:
     """As many items and issues as the page says, the same items in every other language."""
     assert {domain: len(found) for domain, found in ENGLISH.items()} == {"it": 84, "hr": 31}
-    assert Counter(language for language, _ in TRANSLATED) == dict.fromkeys(LANGUAGES, 20)
-    assert len({key for _, key in TRANSLATED}) == 20
+    assert Counter(language for language, _ in TRANSLATED) == dict.fromkeys(LANGUAGES, 24)
+    assert len({key for _, key in TRANSLATED}) == 24
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
@@ -73,7 +73,7 @@ def test_an_item_can_be_answered_from_its_parts(domain: str, key: str) -> None:
     """Each fact is in one answering document and in the answer; each value is in the query."""
     item = ENGLISH[domain][key]
     assert not rule_faults(item)
-    assert list(item) == ITEM
+    assert list(item) in (ITEM, [*ITEM, "rewrites"])
     assert item["key"] == key
     documents = {document["id"]: document["text"] for document in item["documents"]}
     assert len(documents) == 4

@@ -18,7 +18,11 @@ from falter.records.types import BASELINE, Asking, Model, Prompt, Recipe, Sampli
 from falter.tasks.task import pick
 from falter.testing.samples import CHATS, SAMPLES
 
-LATER = {"contrast", "negated", "other_number", "tool_extra", "tool_names", "without_tool"}
+LATER = {
+    "chat_speak", "code_switch", "contrast", "document_noise", "drop_diacritics", "earlier_turns",
+    "email_noise", "emoji", "formats", "negated", "other_number", "tool_extra", "tool_names",
+    "without_tool",
+}  # fmt: skip
 """Perturbations that came after these ids were taken."""
 MODEL = Model(client="openai", name="some-model", base_url="http://localhost:1/v1")
 ASKINGS: tuple[Asking, ...] = ("chat", "plain", "score")

@@ -7,13 +7,14 @@ import gzip
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
 from falter.records import render
-from falter.records.errors import FalterError, TaskError, TemplateError
+from falter.records.errors import DuplicateName, FalterError, TaskError, TemplateError
 from falter.tasks import Template, tasks
 from falter.tasks.items import items_from_rows
 from falter.tasks.rows import DataSpec, read_rows
@@ -87,6 +88,33 @@ def test_items_carry_only_what_the_template_uses() -> None:
     prompt = CLOZE.build(items[0])
     assert render.plain(prompt) == "Question: Two and two?\nAnswer:"
     assert prompt.labels == ("A", "B")
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys"),
+    [
+        ([{"q": "a", "t": 1, "name": "x"}, {"q": "b", "t": 2, "name": "y"}], ["x", "y"]),
+        ([{"q": "a", "t": 1, "id": 7, "key": "k"}, {"q": "b", "t": 2, "id": 8}], ["7", "8"]),
+        (
+            [{"q": "a", "t": 1, "id": 7, "key": "k"}, {"q": "b", "t": 2, "id": 7, "key": "l"}],
+            ["k", "l"],
+        ),
+        ([{"q": "a", "t": 1, "id": " "}, {"q": "b", "t": 2, "id": 8}], None),
+        ([{"q": "a", "t": 1, "id": "\udc00"}, {"q": "b", "t": 2, "id": "8"}], None),
+        ([{"q": "a", "t": 1, "id": True}, {"q": "b", "t": 2, "id": 1.5}], None),
+        ([{"q": "a", "t": 1, "id": None}, {"q": "b", "t": 2, "id": "8"}], None),
+    ],
+)
+def test_a_usual_column_names_the_items(rows: list[dict[str, Any]], keys: list[str] | None) -> None:
+    """Where it is in every row and unique; never that of the answer, and no doubles pass by it."""
+    spec, template = DataSpec(path="a.jsonl", target="t"), Template.parse("{q}")
+    found = [item.key for item in items_from_rows(rows, spec, template, "a")]
+    assert found == keys if keys else all(len(key) == 16 for key in found)
+    answered = DataSpec(path="a.jsonl", target="name")
+    rows = [{"q": "a", "name": "x"}, {"q": "b", "name": "y"}]
+    assert len(items_from_rows(rows, answered, template, "a")[0].key) == 16
+    with pytest.raises(DuplicateName, match="rows 1 and 2 have the same fields and target"):
+        items_from_rows([{"q": "a", "t": 1, "id": n} for n in (1, 2)], spec, template, "a")
 
 
 def test_a_key_without_a_column_is_the_content() -> None:

@@ -237,6 +237,8 @@ def test_all_faults_are_listed_at_once(tmp_path: Path) -> None:
     written(tmp_path, key="other", answers=["HW-999"])
     slot = {"name": "light", "type": "choice", "choices": ["red"], "about": "x", "value": "blue"}
     written(tmp_path, key="third", slots=[slot], chat=[])
+    written(tmp_path, key="fourth", rewrites={"tone": {"query": "Hello", "chat": ["One."]}})
+    written(tmp_path, key="fifth", rewrites={"tone": {"answer": "No."}})
     written(tmp_path, "de")
     written(tmp_path, "ja", key="other")
     with pytest.raises(TaskError) as caught:
@@ -245,6 +247,8 @@ def test_all_faults_are_listed_at_once(tmp_path: Path) -> None:
         "the key 'label-printer-shifted-labels' is there 2 times",
         "answers name the document 'HW-999', which is missing",
         "'chat' is not a list with entries",
+        "rewrites, tone: 'chat' is not a list with a text for each turn",
+        "rewrites, tone: 'answer' is none of case, chat, question, query",
         "'other' has no translation into de",
         "'label-printer-shifted-labels' has no translation into ja",
     ):
@@ -255,3 +259,9 @@ def test_a_gold_value_that_the_schema_lacks_is_a_fault(tmp_path: Path) -> None:
     slot = {"name": "light", "type": "choice", "choices": ["red"], "about": "x", "value": "blue"}
     with pytest.raises(TaskError, match="the value 'blue' is none of its choices"):
         task("enterprise_case", str(written(tmp_path, slots=[slot])))
+
+
+def test_a_rewritten_request_without_a_gold_value_is_a_fault(tmp_path: Path) -> None:
+    reworded = {"paraphrase_free": {"query": "It prints too low."}}
+    with pytest.raises(TaskError, match="slot 'bench': the value '3' does not stand in the query"):
+        task("enterprise_case", str(written(tmp_path, rewrites=reworded)))

@@ -76,3 +76,20 @@ def test_a_plan_looks_at_some_rows_and_multiplies(
         assert some[0] == all_[0] and some[2:] == all_[2:]
         assert some[1] == pytest.approx(all_[1], rel=0.01)
     assert whole[3] == [8] and six[3] == [6] and sums("--limit", "3")[3] == [3]
+
+
+def test_a_rewriter_is_planned_for_all_items(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most two sentences of each XSum article, three of CNN/DM; the same from half of them."""
+
+    def calls() -> int:
+        arguments = ["plan", "--task", "xsum", "--task", "cnn_dailymail", "--model", "simulated"]
+        arguments += ["-r", "paraphrase_relevant", "--rewriter", "openai:gpt-4.1", "--json"]
+        result = CliRunner().invoke(cli, [*arguments, "--store", str(tmp_path / "falter.db")])
+        assert result.exit_code == 0, result.output
+        return sum(row["calls"] for row in json.loads(result.stdout)["others"])
+
+    whole = calls()
+    monkeypatch.setattr(sizes, "MOST", 4)
+    assert whole == calls() == 8 * (2 + 3)

@@ -23,12 +23,15 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from browser_page import NAMES, BrowserPage, opened_page
 from falter.cli.app import cli
 from falter.engine.answers import PickedAnswers, pick_answers
+from falter.engine.results import open_result
+from falter.records import numbers
 from falter.store.store import Store
 from falter.store.studies import find_study
 from falter.viewer.bundle import write_bundle
@@ -110,11 +113,19 @@ def test_nobody_else_is_answered(source: StoredSource) -> None:
                 ("/api/panels", own | {"Origin": "null"}),
                 ("/api/item/0/0", own | {"Sec-Fetch-Site": "cross-site"}),
                 ("/api/events", {}),
+                ("/api/findings/0", {}),
+                ("/report/x", {"Sec-Fetch-Site": "cross-site"}),
             ]
             for where, headers in refused:
                 status, _, body = await asked(viewer, where, **headers)
                 assert (status, b"item-" in body) == (403, False), (where, headers)
-            for where in ("/../pyproject.toml", "/page.py", "/api/cells/9", "/api/item/0/99"):
+            for where in (
+                "/../pyproject.toml",
+                "/page.py",
+                "/api/cells/9",
+                "/api/item/0/99",
+                "/report/x",
+            ):
                 assert (await asked(viewer, where, **own))[0] == 404, where
             local = own | {"Host": f"localhost:{viewer.port}"}
             assert (await asked(viewer, "/api/panels", **local))[0] == 200
@@ -132,6 +143,9 @@ def test_odd_requests_are_refused_and_say_nothing_in_the_terminal(
             own = {TOKEN_HEADER: viewer.token}
             for where in ("/api/cells/" + "9" * 5000, "/api/item/0/" + "9" * 5000):
                 assert (await asked(viewer, where, **own))[0] == 404
+            odd = "/api/found/0?text=%ff%00%ed%a0%80%22" + "x" * 5000
+            assert (await asked(viewer, odd, **own))[0] == 200
+            assert (await asked(viewer, "/api/findings/" + "9" * 5000, **own))[0] == 404
             for sent in (b"GET / HTTP/9\r\n\r\n", b"\x16\x03\x01\x02\r\n\r\n", b"GET\r\n\r\n"):
                 reader, writer = await asyncio.open_connection("127.0.0.1", viewer.port)
                 writer.write(sent)
@@ -193,6 +207,41 @@ def test_an_item_has_everything_that_was_asked(source: StoredSource) -> None:
     assert padded["reason"]
     assert any(kind == "edit" and "\n" in after for kind, _, after in padded["edits"])
     assert padded["messages"][-1][1] == "".join(after for _, _, after in padded["edits"])
+
+
+def test_texts_are_found_in_prompts_replies_and_readings(source: StoredSource) -> None:
+    """In letters of any case, as they were before they became JSON, whose names are no text."""
+    clean = np.zeros((5, 3), np.uint8)
+    clean[:, 0] = 1
+    for text, wanted in (
+        ("the SUM is", clean),
+        ("what is", np.ones((5, 3))),
+        ("\u2028", np.outer([0, 0, 0, 0, 1], [1, 1, 1])),
+        ('#\n"quoted"', np.outer([0, 0, 0, 0, 1], [1, 1, 1])),
+        ("finish_reason", np.zeros((5, 3))),
+    ):
+        assert (source.found(0, text) == wanted).all(), text
+
+
+def test_the_findings_are_those_of_the_report(path: Path, source: StoredSource) -> None:
+    """The drops beside the recipes, and the page itself at an address that was told with them."""
+    drops = open_result(path).analysis.panels[0].recipes
+    shown = source.findings(0)
+    assert set(shown.drops) == {"0", "1"}
+    assert shown.drops["0"] == {r.label: numbers.shown(r.together, "points").text for r in drops}
+    assert shown.drops["0"]["casing"].startswith("+100.0 [")
+
+    async def check() -> None:
+        async with served(source) as viewer:
+            own = {TOKEN_HEADER: viewer.token}
+            _, _, told = await asked(viewer, "/api/findings/0", **own)
+            status, headers, page = await asked(viewer, "/" + json.loads(told)["page"])
+            assert (status, page.decode()) == (200, shown.page)
+            policy = dict(headers)["Content-Security-Policy"]
+            assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'; img-src")
+            assert (await asked(viewer, "/api/findings/1", **own))[0] == 404
+
+    asyncio.run(check())
 
 
 def test_the_command_serves_the_page(path: Path) -> None:
@@ -385,9 +434,16 @@ def test_the_page_by_its_keys(browser: str, source: StoredSource, tmp_path: Path
             assert "10 cells where the two differ" in await text_of(page, ".flips")
             await page.press("Enter")
             assert "right" in await until(page, "document.querySelector('.other')?.innerText")
-            await page.press("Escape", "Escape", "/")
+            await page.press("Escape", "c", "Escape", "Escape", "/")
             await page.write("item-4")
             await until(page, "document.querySelectorAll('.flip').length === 2")
+            assert "What is 4 + 20?" in await text_of(page, ".flip .text")
+            await page.value("document.querySelector('[type=search]').select()")
+            await page.write("ONERROR")  # in a question, and in all that the model says for it
+            await until(page, "document.querySelectorAll('.flip').length === 10")
+            await until(
+                page, "document.querySelector('.bar').innerText.includes('casing +100.0 [')"
+            )
             await page.press("Escape", "?")
             assert "next, previous flip" in await until(
                 page, "document.querySelector('.help')?.innerText"
@@ -488,6 +544,7 @@ def test_a_bundle_on_a_plain_file_server(browser: str, path: Path, tmp_path: Pat
     called = CliRunner().invoke(cli, ["view", str(path), "--bundle", str(folder)])
     assert called.exit_code == 0, called.output
     assert "view.html" in called.output
+    assert "falter report" in (folder / "report-0.html").read_text("utf-8")
     again = CliRunner().invoke(cli, ["view", str(path), "--bundle", str(folder)])
     assert "is not empty" in str(again.exception)
     handler = functools.partial(_Quiet, directory=str(folder))
@@ -503,6 +560,14 @@ def test_a_bundle_on_a_plain_file_server(browser: str, path: Path, tmp_path: Pat
                 await page.send("Page.navigate", url=where)
                 await page.loaded()
                 assert await until(page, "document.querySelectorAll('.flip').length") == 10
+                link = "(document.querySelector('.head a')?.pathname ?? 'none')"
+                wanted = "/report-0.html" if where == address else "none"
+                await until(page, f"{link} === '{wanted}'")
+                await page.press("/")
+                await page.write("onerror")
+                await until(page, "document.querySelectorAll('.flip').length < 10")
+                await until(page, "document.querySelectorAll('.flip').length === 10")
+                await page.value("document.activeElement.blur()")
                 await page.press("j", "Enter")
                 await until(page, "document.querySelector('.reply')")
                 title, elements, over = await page.value(_ACTED)

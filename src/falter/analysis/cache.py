@@ -20,6 +20,7 @@ from typing import Any, Protocol, get_args
 import orjson
 
 from falter.records import types
+from falter.records.codec import from_json, to_json
 from falter.records.interfaces import PreparedScorer, Scorer
 from falter.records.types import Outcome, Score
 from falter.store.store import StoredCell
@@ -222,40 +223,24 @@ def _is_short(cell: StoredCell) -> bool:
 
 def _body(score: Score) -> bytes | None:
     try:
-        return orjson.dumps(
-            [
-                score.scorer,
-                score.outcome,
-                score.value,
-                score.extracted,
-                score.reason,
-                score.tier,
-            ]
-        )
+        return orjson.dumps(to_json(score))
     except TypeError:
         return None
 
 
-def _score(body: object) -> Score | None:
+def _score(body: bytes) -> Score | None:
     """A stored score; None where it makes no sense."""
     try:
-        scorer, outcome, value, extracted, reason, tier = orjson.loads(body)  # type: ignore[arg-type]
-    except (ValueError, TypeError):
+        score = from_json(Score, orjson.loads(body))
+    except (ValueError, TypeError, AttributeError):
         return None
-    if not isinstance(scorer, str) or outcome not in _OUTCOMES:
-        return None
-    if (outcome == "scored") != isinstance(value, float):
-        return None
-    if tier not in (None, "stated", "inferred"):
-        return None
-    return Score(
-        scorer=scorer,
-        outcome=outcome,
-        value=value,
-        extracted=extracted,
-        reason=reason,
-        tier=tier,
+    sensible = (
+        isinstance(score.scorer, str)
+        and score.outcome in _OUTCOMES
+        and (score.outcome == "scored") == isinstance(score.value, float)
+        and score.tier in (None, "stated", "inferred")
     )
+    return score if sensible else None
 
 
 # Cosines of texts that were compared before: an encoder takes longer than the rest of a report.

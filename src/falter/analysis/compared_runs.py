@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from falter.analysis.comparison import (
     Side,
@@ -17,6 +17,7 @@ from falter.analysis.comparison import (
 from falter.analysis.comparison_figures import comparison_figures
 from falter.analysis.drop_parts import tables_with_evidence
 from falter.analysis.results import Settings
+from falter.analysis.sentences import sentence
 from falter.analysis.table import MISSING, Table
 from falter.records.errors import DuplicateName, StoreError, UnknownName, UsageError
 from falter.records.figures import Study
@@ -46,24 +47,18 @@ class RunToCompare:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableToCompare:
-    """One panel of another tool's results; `prompt` is its condition where it is the side.
+class _Panel:
+    """One panel of a source, by the names that tell sides apart.
 
-    `called` is the name that the reader gave the file, `source_name` its path.
+    `called` is the name that the reader gave the source, `source_name` its own. `prompt` is empty
+    where the source has one, and `task` the same for all prompts of it.
     """
 
     source_name: str
     called: str
+    task: str
     prompt: str
-    table: Table
-
-    @property
-    def task(self) -> str:
-        return self.table.panel.task
-
-    @property
-    def panel(self) -> Panel:
-        return self.table.panel
+    panel: Panel
 
     @property
     def model(self) -> str:
@@ -71,8 +66,15 @@ class TableToCompare:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Place:
-    """One panel of a run, before its answers are read. `prompt` is empty where the run has one."""
+class TableToCompare(_Panel):
+    """One panel of another tool's results; `prompt` is its condition where it is the side."""
+
+    table: Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Place(_Panel):
+    """One panel of a run, before its answers are read."""
 
     source: RunToCompare
     number: int
@@ -82,50 +84,8 @@ class _Place:
         return self.source.stored.run
 
     @property
-    def source_name(self) -> str:
-        return f"the run {short(self.run.id)}"
-
-    @property
-    def called(self) -> str:
-        return self.source.called
-
-    @property
-    def panel(self) -> Panel:
-        return self.run.panels[self.number]
-
-    @property
-    def model(self) -> str:
-        return self.panel.model.label
-
-    @property
-    def prompt(self) -> str:
-        return self.source.prompts[self.number]
-
-    @property
-    def task(self) -> str:
-        """The name of its task, the same for all prompts of it."""
-        return self.source.tasks[self.number]
-
-    @property
     def labels(self) -> list[str]:
         return sorted((self.run.experiment.get("labels") or {}).get(self.panel.task) or ())
-
-
-class _Panel(Protocol):
-    """One panel of a source, by the names that tell sides apart."""
-
-    @property
-    def source_name(self) -> str: ...
-    @property
-    def called(self) -> str: ...
-    @property
-    def task(self) -> str: ...
-    @property
-    def prompt(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def panel(self) -> Panel: ...
 
 
 P = TypeVar("P", bound=_Panel)
@@ -237,9 +197,17 @@ def _places(runs: Sequence[RunToCompare], models: Sequence[str]) -> list[_Place]
         if count > 1:
             raise DuplicateName(f"Two runs are called '{called}'", hint="give each its own name")
     places = [
-        _Place(source=source, number=n)
+        _Place(
+            source=source,
+            number=n,
+            source_name=f"the run {short(source.stored.run.id)}",
+            called=source.called,
+            task=source.tasks[n],
+            prompt=source.prompts[n],
+            panel=panel,
+        )
         for source in runs
-        for n in range(len(source.stored.run.panels))
+        for n, panel in enumerate(source.stored.run.panels)
     ]
     return _of_models(places, models)
 
@@ -357,27 +325,14 @@ def _warnings(places: Sequence[_Place], names: Sequence[str]) -> Iterator[str]:
 
     runs = [place.run for place in places]
     if seeds := each([run.seed for run in runs]):
-        yield (
-            f"The seeds differ ({seeds}), so a recipe changed the same prompt in different "
-            "places. Items and recipes are paired, the changes themselves are not."
-        )
+        yield sentence("comparison.seeds", seeds=seeds)
     for what in ("draws", "repeats"):
         if counts := each([getattr(run, what) for run in runs]):
-            yield (
-                f"The number of {what} differs ({counts}). Each side's are averaged within "
-                "an item; flip rates and prompt shares of averages are smaller, so do not compare "
-                "those."
-            )
+            yield sentence("comparison.counts", what=what, counts=counts)
     if rules := each([run.experiment["unparsed"] for run in runs]):
-        yield (
-            f"Unread answers were to count in different ways ({rules}). Here they count as "
-            "wrong on every side."
-        )
+        yield sentence("comparison.rules", rules=rules)
     if versions := each([run.version for run in runs]):
-        yield (
-            f"The runs were made by different versions of falter ({versions}). Only recipes "
-            "whose perturbations have the same version are paired."
-        )
+        yield sentence("comparison.versions", versions=versions)
 
 
 def _sides(source: RunToCompare, incomplete: bool) -> dict[tuple[str, int], Side]:

@@ -31,6 +31,7 @@ from falter.measures.comparison import (
 )
 from falter.measures.drops import accuracy
 from falter.records.types import Estimate, Item, Recipe
+from falter.stats.mean import known_mean
 from falter.stats.rates import rate
 
 Floats = NDArray[np.float64]
@@ -95,17 +96,13 @@ class ComparedSide:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedPair:
+class ComparedPair(PairUnderConditions):
     """The later side less the earlier; see `compare_conditions` and `compare_family`.
 
     `overall` is over all recipes; `conditions` are the clean prompt and then every recipe.
     `numbers` are None without recipes and where items are not paired.
     """
 
-    later: str
-    earlier: str
-    overall: ConditionDifference
-    conditions: tuple[ConditionDifference, ...]
     numbers: PairComparison | None
 
     @property
@@ -238,22 +235,21 @@ def _cells_at(record: Cells, rows: Sequence[int], columns: Sequence[int]) -> Cel
 
 def compare_sides(pairing: Pairing, task: str, settings: Settings) -> SidesCompared:
     """All numbers of the sides of one task, over what is paired."""
-    sides = pairing.sides
+    sides, paired = pairing.sides, pairing.paired
     scores = {side.name: _scores(side.table, settings.strict) for side in sides}
-    if not pairing.paired:
-        return _compare_unpaired(pairing, scores, task, settings)
-    pairs = _pairs(pairing, scores, task, settings)
-    means = {name: _mean(table) for name, table in scores.items()}
-    spread = np.ptp(np.column_stack(list(means.values())), axis=1)
+    pairs = (_pairs if paired else _independent_pairs)(pairing, scores, task, settings)
+    means = [known_mean(table) for table in scores.values()]
+    spread = np.ptp(np.column_stack(means), axis=1) if paired else np.zeros(0)
     ranked = np.argsort(-np.nan_to_num(spread), kind="stable")
+    everyday = {recipe.label: settings.everyday(recipe) for recipe in pairing.recipes}
     return SidesCompared(
         task=task,
         sides=tuple(_side(side, scores[side.name], settings) for side in sides),
         pairs=pairs,
-        everyday={recipe.label: settings.everyday(recipe) for recipe in pairing.recipes},
-        ranks=_ranks([side.name for side in sides], pairs),
+        everyday=everyday if paired else {},
+        ranks=_ranks(list(scores), pairs),
         differing=tuple(
-            (pairing.items[row], tuple(float(mean[row]) for mean in means.values()))
+            (pairing.items[row], tuple(float(mean[row]) for mean in means))
             for row in ranked[:MOST_DIFFERING]
             if spread[row] > 0.0
         ),
@@ -264,9 +260,9 @@ def compare_sides(pairing: Pairing, task: str, settings: Settings) -> SidesCompa
     )
 
 
-def _compare_unpaired(
+def _independent_pairs(
     pairing: Pairing, scores: Mapping[str, Floats], task: str, settings: Settings
-) -> SidesCompared:
+) -> tuple[ComparedPair, ...]:
     """The sides as independent samples; the level is shared among all differences (Bonferroni)."""
     clusters = {side.name: side.table.clusters for side in pairing.sides}
     names = [CLEAN, *(recipe.label for recipe in pairing.recipes)]
@@ -275,9 +271,7 @@ def _compare_unpaired(
 
     def of(side: str, column: int) -> Floats:
         table = scores[side]
-        return (
-            _mean(table[:, 1:] if table.shape[1] > 1 else table) if column < 0 else table[:, column]
-        )
+        return known_mean(_averaged(table)) if column < 0 else np.asarray(table[:, column])
 
     def difference(later: str, earlier: str, column: int) -> ConditionDifference:
         values = [(of(name, column), clusters[name]) for name in (later, earlier)]
@@ -285,7 +279,7 @@ def _compare_unpaired(
             OVERALL if column < 0 else names[column], values, (settings.level, level), settings
         )
 
-    pairs = tuple(
+    return tuple(
         _signed(
             PairUnderConditions(
                 later=later,
@@ -298,18 +292,6 @@ def _compare_unpaired(
             settings,
         )
         for later, earlier in couples
-    )
-    return SidesCompared(
-        task=task,
-        sides=tuple(_side(side, scores[side.name], settings) for side in pairing.sides),
-        pairs=pairs,
-        everyday={},
-        ranks=_ranks(list(scores), pairs),
-        differing=(),
-        differing_count=0,
-        pairing=pairing,
-        margin=settings.margin,
-        level=settings.level,
     )
 
 
@@ -380,19 +362,11 @@ def _averaged(scores: Floats) -> Floats:
     return scores[:, 1:] if scores.shape[1] > 1 else scores
 
 
-def _mean(scores: Floats) -> Floats:
-    """Each item's mean over its prompts; NaN where it has none."""
-    there = ~np.isnan(scores)
-    counts = there.sum(axis=1)
-    sums = np.where(there, scores, 0.0).sum(axis=1)
-    return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), np.nan))
-
-
 def _side(side: Side, scores: Floats, settings: Settings) -> ComparedSide:
     table = side.table
     panel = panel_of(table, settings)
     over = _averaged(scores)
-    score = accuracy(_mean(over), clusters=table.clusters, level=settings.level)
+    score = accuracy(known_mean(over), clusters=table.clusters, level=settings.level)
     return ComparedSide(
         name=side.name,
         panel=panel

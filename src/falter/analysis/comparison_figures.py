@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from falter.analysis.comparison import CLEAN, ComparedPair, SidesCompared
+from falter.analysis.declared import Declared
 from falter.analysis.notes import MUCH_UNREAD
 from falter.analysis.results import PanelResult
 from falter.analysis.sentences import all_recipes, are, listed, listed_bounded, noun, sentence
@@ -21,10 +21,10 @@ from falter.records.figures import (
     Statement,
     Value,
     Verdict,
-    grid,
 )
 from falter.records.types import Estimate
 
+declared = Declared("falter.analysis")
 MOST_NAMED = 5
 VERDICTS: Mapping[str, Verdict] = {
     "later": "improved",
@@ -56,15 +56,8 @@ def comparison_figures(
             for figure in _task(result)
         ]
     if settings:
-        figures.append(
-            Grid(
-                name="what-differs",
-                title="What the sides differ in",
-                columns=(Column(name="Setting"), *(Column(name=name) for name in names)),
-                rows=tuple(settings),
-                folded=True,
-            )
-        )
+        columns = [Column(name=name) for name in names]
+        figures.append(Grid(rows=tuple(settings), **declared("what-differs", columns)))
     return tuple(figures)
 
 
@@ -86,7 +79,7 @@ def _task(result: SidesCompared) -> Iterator[Figure]:
     yield _differences(result)
     for place, pair in enumerate(result.pairs if result.pairing.recipes else (), start=1):
         ending = "" if len(result.pairs) == 1 else f"-{place}"
-        yield _better_under(pair, result, f"better-under{ending}")
+        yield _better_under(pair, result, ending)
     if len(result.sides) > 2:
         yield _ranks(result)
     yield from _parts(result)
@@ -95,30 +88,21 @@ def _task(result: SidesCompared) -> Iterator[Figure]:
 
 def _sides(result: SidesCompared) -> Grid:
     """Each side's own numbers."""
-    with_model = any(side.name != side.panel.model for side in result.sides)
-    model = (Column(name="Model"), lambda side: side.panel.model)
-    score = Column(name="Clean prompt, %" if result.pairing.recipes else "Score, %", unit="percent")
-    items = (Column(name="Items", unit="count"), lambda side: side.panel.items)
-    over_recipes = (
-        (Column(name="Over the recipes, %", unit="percent"), lambda side: side.score),
-        (Column(name="Average drop, points", unit="points"), lambda side: side.panel.micro),
-        (Column(name="Prompt share, %", unit="percent"), lambda s: s.panel.prompt_share.share),
-        (Column(name="Flip rate, %", unit="percent"), lambda s: s.panel.flip_rate),
+    recipes, with_model = (
+        bool(result.pairing.recipes),
+        any(s.name != s.panel.model for s in result.sides),
     )
-    return grid(
+    grid = declared.grid(
+        "sides",
         result.sides,
-        (Column(name="Side"), lambda side: side.name),
-        *([model] if with_model else []),
-        *([] if result.pairing.paired else [items]),
-        (score, lambda side: side.panel.baseline),
-        *(over_recipes if result.pairing.recipes else ()),
-        (Column(name="unread", unit="count", over="Answers"), lambda s: s.panel.counts.unread),
-        (Column(name="never came", unit="count", over="Answers"), lambda side: side.absent),
-        name="sides",
-        title="Each side by itself",
-        labels=2 if with_model else 1,
-        text=(f"Over {_items(result)}; scored by {result.sides[0].panel.panel.scorer}.",),
+        with_model=with_model,
+        unpaired=not result.pairing.paired,
+        recipes=recipes,
+        score="Clean prompt" if recipes else "Score",
+        items=_items(result),
+        scorer=result.sides[0].panel.panel.scorer,
     )
+    return replace(grid, labels=1 + with_model)
 
 
 def _items(result: SidesCompared) -> str:
@@ -130,44 +114,23 @@ def _items(result: SidesCompared) -> str:
 
 def _differences(result: SidesCompared) -> Grid:
     """Differences of the numbers to remember, item by item."""
-    over = "+ suffers more"
-    score: dict[str, Any] = {"unit": "gain", "over": "Score, + is better"}
-    suffers: dict[str, Any] = {"unit": "points", "over": over}
-    holm = "of the drops, adjusted for all pairs (Holm)"
-    clean = (Column(name="Clean prompt", **score), lambda p: p.conditions[0].together)
-    drops = (
-        (Column(name="Average drop", **suffers), lambda p: p.numbers.drop),
-        (
-            Column(name="p", unit="p", over=over, about=holm),
-            lambda p: p.numbers.adjusted["drop"],
-        ),
-        (Column(name="Prompt share", **suffers), lambda p: p.numbers.prompt_share),
-        (Column(name="Flip rate", **suffers), lambda p: p.numbers.flip_rate),
-    )
-    recipes, paired = result.pairing.recipes, result.pairing.paired
+    recipes, paired = bool(result.pairing.recipes), result.pairing.paired
     cancels = "Whole items are paired, so what they have in common cancels. " if paired else ""
-    others = "; the other intervals each for themselves" if recipes and paired else ""
-    hold = "all pairs, the clean prompt and every recipe" if recipes else "all pairs"
-    return grid(
+    return declared.grid(
+        "differences",
         result.pairs,
-        (Column(name="Sides"), lambda pair: pair.less),
-        (Column(name="Over the recipes" if recipes else "Score", **score), _overall_together),
-        *([clean] if recipes else []),
-        *(drops if recipes and paired else ()),
-        name="differences",
-        title="One less another, item by item" if paired else "One less another",
-        text=(
-            f"{cancels}The intervals of the scores hold for {hold} at once{others}. "
-            "An interval that holds zero leaves open who is ahead.",
-        ),
+        {"clean": lambda pair: pair.conditions[0].together},
+        paired_title=", item by item" if paired else "",
+        overall="Over the recipes" if recipes else "Score",
+        recipes=recipes,
+        numbers=recipes and paired,
+        cancels=cancels,
+        hold="all pairs, the clean prompt and every recipe" if recipes else "all pairs",
+        others="; the other intervals each for themselves" if recipes and paired else "",
     )
 
 
-def _overall_together(pair: ComparedPair) -> Estimate:
-    return pair.overall.together
-
-
-def _better_under(pair: ComparedPair, result: SidesCompared, name: str) -> Forest:
+def _better_under(pair: ComparedPair, result: SidesCompared, ending: str) -> Forest:
     """Who is better under what."""
     scores = {side.name: _by_condition(side.panel) for side in result.sides}
 
@@ -188,31 +151,22 @@ def _better_under(pair: ComparedPair, result: SidesCompared, name: str) -> Fores
 
     clean, *recipes = pair.conditions
     ranked = sorted(recipes, key=lambda one: -(one.difference.value or 0.0))
-    and_pairs = " and all pairs" if len(result.pairs) > 1 else ""
     paired = result.pairing.paired
     have, both = ("both have", " for both") if paired else ("each has", "")
-    return Forest(
-        name=name,
-        title=f"Who is better under what: {pair.less}",
-        text=(
-            f"The score of {pair.later} less that of {pair.earlier} under each prompt, in points, "
-            f"over the items that {have} and whose prompt the recipe changed{both}; above zero "
-            f"{pair.later} is better.",
-            f"The intervals hold for all rows{and_pairs} at once at "
-            f"{n.level(result.level)}: where one excludes zero, one is better. Alike: the "
-            f"difference is shown to be within ±{n.decimal(100 * result.margin)} points.",
-        ),
-        measured="difference of scores",
-        of="prompt",
-        unit="gain",
-        scale="better-under",
-        columns=(
-            Column(name=pair.later, unit="percent", over="Score"),
-            Column(name=pair.earlier, unit="percent", over="Score"),
-            Column(name="Better"),
-        ),
-        rows=(row(clean), *map(row, ranked), row(pair.overall, "all recipes")),
+    rows = (row(clean), *map(row, ranked), row(pair.overall, "all recipes"))
+    about = declared(
+        "better-under",
+        ending=ending,
+        less=pair.less,
+        later=pair.later,
+        earlier=pair.earlier,
+        have=have,
+        both=both,
+        and_pairs=" and all pairs" if len(result.pairs) > 1 else "",
+        level=n.level(result.level),
+        margin=n.decimal(100 * result.margin),
     )
+    return Forest(rows=rows, **about)
 
 
 def _by_condition(panel: PanelResult) -> dict[str, Estimate]:
@@ -220,21 +174,11 @@ def _by_condition(panel: PanelResult) -> dict[str, Estimate]:
 
 
 def _ranks(result: SidesCompared) -> Grid:
-    return Grid(
-        name="rank-sets",
-        title="The ranks that are left",
-        columns=(
-            Column(name="Side"),
-            Column(name="Over the recipes, %", unit="percent"),
-            Column(name="best", unit="count", over="Rank"),
-            Column(name="worst", unit="count", over="Rank"),
-        ),
-        rows=tuple((side.name, side.score, *result.ranks[side.name]) for side in result.sides),
-        text=(
-            "By the same differences as above: the best rank counts the sides that are shown to "
-            "be better, the worst those that are shown to be worse.",
-        ),
-    )
+    ranks = {
+        "best": lambda side: result.ranks[side.name][0],
+        "worst": lambda side: result.ranks[side.name][1],
+    }
+    return declared.grid("rank-sets", result.sides, ranks)
 
 
 def _parts(result: SidesCompared) -> Iterator[Figure]:
@@ -249,26 +193,7 @@ def _parts(result: SidesCompared) -> Iterator[Figure]:
         for recipe in result.pairing.recipes
         for name, own in splits.items()
     ]
-    yield Grid(
-        name="parts-compared",
-        title="Of each drop, how much is real",
-        columns=(
-            Column(name="Recipe"),
-            Column(name="Side"),
-            Column(name="Drop", unit="points"),
-            *(
-                Column(name=name, unit="points", over="of it")
-                for name in ("Reading", "Meaning", "Serving", "Wording")
-            ),
-        ),
-        rows=tuple(rows),
-        labels=2,
-        text=(
-            "Each side's own drops and their parts, which add up to the drop; differences of "
-            "parts have no interval of their own here.",
-        ),
-        folded=True,
-    )
+    yield Grid(rows=tuple(rows), **declared("parts-compared"))
 
 
 def _differing(result: SidesCompared) -> Iterator[Figure]:
@@ -278,23 +203,16 @@ def _differing(result: SidesCompared) -> Iterator[Figure]:
     shown, count = len(result.differing), result.differing_count
     stored = all(side.evidence is not None for side in result.pairing.sides)
     answers = "; 'falter answers RUN --item KEY' shows what was answered" if stored else ""
-    which = "These" if shown == count else f"The first {n.whole(shown)} of these"
-    over = "Mean score, %"
-    yield Grid(
-        name="items-that-differ",
-        title="The items that differ most",
-        columns=(
-            Column(name="Item"),
-            *(Column(name=side.name, unit="percent", over=over) for side in result.sides),
-        ),
-        rows=tuple((key, *means) for key, means in result.differing),
-        text=(
-            f"{n.whole(count)} of {n.whole(len(result.pairing.items))} items have another mean "
-            f"score over their prompts on some side. {which} are below, the largest difference "
-            f"first{answers}.",
-        ),
-        folded=True,
+    columns = [Column(name=s.name, unit="percent", over="Mean score, %") for s in result.sides]
+    about = declared(
+        "items-that-differ",
+        columns,
+        count=n.whole(count),
+        items=n.whole(len(result.pairing.items)),
+        which="These" if shown == count else f"The first {n.whole(shown)} of these",
+        answers=answers,
     )
+    yield Grid(rows=tuple((key, *means) for key, means in result.differing), **about)
 
 
 def _recipes(result: SidesCompared) -> str:

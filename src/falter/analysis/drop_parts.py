@@ -134,11 +134,6 @@ def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[Reci
     return tuple(of(n) for n in table.distinct)
 
 
-def evidence_of_run(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> list[Evidence]:
-    """What stands beside the scores of each panel of a run."""
-    return tables_with_evidence(store, run, scorers)[1]
-
-
 def tables_with_evidence(
     store: Store, run: Run, scorers: Mapping[str, Scorer]
 ) -> tuple[list[Table], list[Evidence]]:
@@ -156,8 +151,8 @@ def tables_with_evidence(
     return tables, [
         Evidence(
             reread=found.reread(table),
-            meaning_fails=found.meaning_fails(table),
-            served_differently=found.served_differently(table),
+            meaning_fails=found.marked(found.fails, table),
+            served_differently=found.marked(found.elsewhere, table),
             checked=checks.recipes,
             reader=None if reader is None else reader.name,
         )
@@ -217,7 +212,7 @@ class _Gathered:
         self._rows: dict[str, int] = {}
         self._columns = {recipe.id: n for n, recipe in enumerate(run.recipes)}
         self._at, self._reread = array("q"), array("d")
-        self._fails, self._elsewhere = bytearray(), bytearray()
+        self.fails, self.elsewhere = bytearray(), bytearray()
         self._baseline: Variant | None = None
         self._hosts: set[str] = set()
 
@@ -233,8 +228,8 @@ class _Gathered:
         value = None if second is None else second.value
         self._at.append(self._place(cell, column))
         self._reread.append(math.nan if value is None else value)
-        self._elsewhere.append(bool(host and self._hosts and host not in self._hosts))
-        self._fails.append(same and before is not None and checks.fails(column, before, variant))
+        self.elsewhere.append(bool(host and self._hosts and host not in self._hosts))
+        self.fails.append(same and before is not None and checks.fails(column, before, variant))
 
     def _place(self, cell: StoredCell, column: int) -> int:
         """Where a cell stands, with the items in the order in which they come."""
@@ -250,15 +245,8 @@ class _Gathered:
         values.flat[self._places_in(table)] = np.frombuffer(self._reread)
         return values
 
-    def meaning_fails(self, table: Table) -> Mask:
-        """Whether a prompt lost its meaning."""
-        return self._marked(self._fails, table)
-
-    def served_differently(self, table: Table) -> Mask:
-        """Whether an answer came from another host than its baseline's."""
-        return self._marked(self._elsewhere, table)
-
-    def _marked(self, marks: bytearray, table: Table) -> Mask:
+    def marked(self, marks: bytearray, table: Table) -> Mask:
+        """Marks of cells, in the table's order."""
         values = np.zeros(table.value.shape, np.bool_)
         values.flat[self._places_in(table)] = np.frombuffer(marks, np.bool_)
         return values

@@ -6,17 +6,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis.table import CHANGED, SAME_PROMPT, SCORED, Table
-from falter.measures.keeps_and_reads import SAME, KeepsAndReads, keeps_and_reads
+from falter.measures.keeps_and_reads import LINES, SAME, KeepsAndReads, keeps_and_reads
 from falter.scorers.calls import compares_with_clean
+from falter.stats.mean import known_mean
 
 Floats = NDArray[np.float64]
 
 
-def keeping_of(table: Table, level: float) -> KeepsAndReads | None:
+def keeping_of(
+    table: Table, level: float, lines: tuple[float, float] = LINES
+) -> KeepsAndReads | None:
     """Both numbers of a panel; None where it has no control and compares with right answers."""
     compares = compares_with_clean(table.panel.scorer)
     if not table.has_baseline or not (table.controls or compares):
         return None
+    return keeps_and_reads(*item_shares(table), clusters=table.clusters, level=level, lines=lines)
+
+
+def item_shares(
+    table: Table,
+) -> tuple[dict[str, Floats], dict[str, Floats], Floats, Floats | None]:
+    """What is kept and noticed, item by item, as `keeps_and_reads` takes it."""
+    compares = compares_with_clean(table.panel.scorer)
     labels = [recipe.label for recipe in table.recipes]
     controls = [n for n in table.controls if _real(table, n).any()]
     harmless = [n for n in table.columns if _real(table, n).any()]
@@ -27,13 +38,11 @@ def keeping_of(table: Table, level: float) -> KeepsAndReads | None:
     other = np.stack([~known[n] for n in controls], axis=1) if noticed else every > 0
     there = ~np.isnan(every)
     unknown = (other & there).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-    return keeps_and_reads(
+    return (
         {labels[n]: _kept(table, n) for n in harmless},
         {labels[n]: share for n, share in noticed.items()},
         np.ones(len(table.items)) * (compares or unknown),
         None if again is None else _kept(table, again, real=False),
-        clusters=table.clusters,
-        level=level,
     )
 
 
@@ -59,7 +68,7 @@ def _kept(table: Table, n: int, *, real: bool = True) -> Floats:
         first, now = _before(table, table.output.astype(np.float64)), table.output[:, n]
         stays &= (after >= 1.0) | (first < 0) | (now < 0) | (first == now)
     kept = np.where(np.isnan(before) | np.isnan(after), np.nan, stays)
-    return _shares(np.where(_real(table, n), kept, np.nan) if real else kept)
+    return known_mean(np.where(_real(table, n), kept, np.nan) if real else kept)
 
 
 def _known(table: Table, n: int) -> NDArray[np.bool_]:
@@ -75,19 +84,11 @@ def _noticed(table: Table, n: int, *, compares: bool) -> Floats:
     value, real = table.scores()[:, n], _real(table, n)
     there = real & ~np.isnan(value)
     if compares:
-        return _shares(np.where(there, scored & (value < 0.5), np.nan))
+        return known_mean(np.where(there, scored & (value < 0.5), np.nan))
     right = np.where(there, value, np.nan)
     if table.output is None:
-        return _shares(np.where(_known(table, n)[:, None], right, np.nan))
+        return known_mean(np.where(_known(table, n)[:, None], right, np.nan))
     before = _before(table, table.output.astype(np.float64))
     there &= before >= 0
     other = np.where(there, scored & (table.output[:, n] != before), np.nan)
-    return _shares(np.where(_known(table, n)[:, None], right, other))
-
-
-def _shares(cells: Floats) -> Floats:
-    known = ~np.isnan(cells)
-    count = known.sum(axis=1)
-    total = np.where(known, cells, 0.0).sum(axis=1)
-    share: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return share
+    return known_mean(np.where(_known(table, n)[:, None], right, other))

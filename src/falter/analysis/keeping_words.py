@@ -31,6 +31,7 @@ def keeping_sentence(title: str, panel: PanelResult) -> str:
             needed="" if keeping.needed is None else _needed(keeping.needed),
         )
         + _deaf_to(keeping)
+        + _lines(keeping)
     )
 
 
@@ -70,6 +71,13 @@ def _deaf_to(keeping: KeepsAndReads) -> str:
     if not ignored or keeping.word in ("deaf", "undecided"):
         return ""
     return sentence("keeping.deaf_to", names="; ".join(ignored))
+
+
+def _lines(keeping: KeepsAndReads) -> str:
+    if keeping.word == "not asked":
+        return ""
+    keep, read = (n.percent(line) for line in keeping.lines)
+    return sentence("keeping.lines", keep=keep, read=read)
 
 
 def _needed(items: int) -> str:

@@ -30,6 +30,7 @@ def notes_of_panel(
         *_missing(table, recipes, settings),
         *_asked_once([table], "notes.asked_once"),
         *_prompts(table),
+        *table.calls.notes(table.recipes),
     )
 
 
@@ -87,6 +88,7 @@ def _missing(table: Table, recipes: Sequence[RecipeResult], settings: Settings) 
         few = sentence("notes.few_clusters") if clusters < 6 else ""
         # A run knows the prompts, and only those make its clusters.
         same = "" if table.edits is None else sentence("notes.same_prompt")
+        same = sentence("notes.same_chat") if table.chats else same
         yield sentence("notes.clusters", count=f"{clusters:,}", same=same, few=few)
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.analysis.budget import not_asked
 from falter.analysis.keeping import keeping_of
 from falter.analysis.notes import MUCH_UNREAD, at_chance, notes_of_panel
 from falter.analysis.results import (
+    AskedRecipe,
     Counts,
     GroupResult,
+    NotAsked,
     PanelResult,
     RecipeResult,
     Settings,
@@ -41,6 +42,7 @@ from falter.measures.averages import (
     random_conditions_average,
 )
 from falter.measures.drops import accuracy, accuracy_drop
+from falter.measures.estimates import of_result
 from falter.measures.flips import FlipRate, flip_rate, noise_floor, turn_threshold
 from falter.measures.missing import MissingBounds, missing_bounds, missingness
 from falter.measures.variance import PromptShare, prompt_share, variance_components
@@ -48,7 +50,9 @@ from falter.measures.verdicts import FamilyVerdicts, RecipeVerdict, recipe_verdi
 from falter.records.figures import Verdict
 from falter.records.ids import short
 from falter.records.types import Estimate
+from falter.stats.layout import planned_half_widths
 from falter.stats.multiplicity import average_level, panel_p, recipe_level
+from falter.stats.subsample import SampleEstimate, masked_brittleness, masked_drop
 
 # A condition by subject: the mean over them, each counting the same.
 
@@ -200,7 +204,7 @@ class _Panel:
             stated=otherwise(family, self._stated(), fewer=True),
             read=otherwise(family, self._read(), fewer=self.settings.strict),
             quantile=self._quantile(recipes),
-            keeping=keeping_of(table, self.level),
+            keeping=keeping_of(table, self.level, self.settings.lines),
         )
         return map_estimates(result, _withheld) if self.counts.mostly_failed else result
 
@@ -505,4 +509,59 @@ def _counts(table: Table, columns: Sequence[int] | range) -> Counts:
         empty=0 if table.empty is None else int(table.empty[:, list(columns)][planned].sum()),
         **dict(zip(OUTCOMES, by_outcome, strict=True)),
         **dict(zip(STATUSES[1:], by_status[1:], strict=True)),
+    )
+
+
+# What a budget left unasked, and what the cells that were asked say about all of them
+
+
+def not_asked(table: Table, settings: Settings, sign: Callable[..., Estimate]) -> NotAsked | None:
+    """The cells of a table that a budget left out, and estimates about exactly its items.
+
+    These come from the design: which cells were asked is random by the seed, so they say what the
+    whole table would have said, and their intervals hold the chance of that choice. They are over
+    all items; where a recipe did not change a prompt, the clean prompt's outcome stands. None where
+    no budget was set, or no cell was left out.
+    """
+    layout = table.layout
+    if layout is None or layout["requests"] >= layout["of"] or not table.columns:
+        return None
+    population, columns = int(layout["items"]), [0, *table.columns]
+    values = table.carry(table.matrix(strict=settings.strict))[:, columns]
+    about: dict[str, Any] = {"population": population, "level": settings.level}
+    asked: NDArray[np.bool_] = np.asarray(table.in_plan.any(axis=2))
+    per_item = asked[:, table.columns].sum(axis=1)
+    fewest = int(per_item.min(initial=len(table.columns)))
+
+    def estimate(measure: str, sample: SampleEstimate, conditions: int, **group: str) -> Estimate:
+        return sign(of_result(measure, sample, conditions=conditions), **group)
+
+    def recipe(place: int, column: int) -> AskedRecipe:
+        label, count = table.recipes[column].label, int(asked[:, column].sum())
+        drop = masked_drop(values[:, [0, place]], 0, **about)
+        return AskedRecipe(
+            label=label,
+            asked=count,
+            not_asked=population - count,
+            drop=estimate("masked.drop", drop, 1, recipe=label),
+        )
+
+    return NotAsked(
+        items=population,
+        items_asked=len(table.items),
+        cells=table.planned,
+        of=int(layout["of"]),
+        per_item=(fewest, int(per_item.max(initial=0))),
+        brittleness=estimate(
+            "masked.brittleness", masked_brittleness(values, baseline=0, **about), len(columns)
+        ),
+        average=estimate("masked.drop", masked_drop(values, 0, **about), len(columns) - 1),
+        recipes=tuple(recipe(n, column) for n, column in enumerate(table.columns, start=1)),
+        promised=planned_half_widths(
+            items=len(table.items),
+            population=population,
+            conditions=len(columns),
+            per_item=max(1, fewest),
+            level=settings.level,
+        ),
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from falter.analysis.declared import Declared
 from falter.analysis.examples import cells_read_twice, judgement
 from falter.analysis.panel import Signer, panel_of
 from falter.analysis.results import PanelResult, Settings
@@ -18,7 +19,6 @@ from falter.measures.drops import accuracy_drop
 from falter.records import numbers as n
 from falter.records.figures import (
     VERDICT_WORDS,
-    Column,
     Figure,
     Forest,
     ForestRow,
@@ -31,6 +31,7 @@ from falter.records.types import Estimate, Panel, Run, Score
 from falter.scorers.short_answers import aliases
 from falter.store.store import Store, StoredCell
 
+declared = Declared("falter.analysis")
 MOST_SHOWN = 10
 _COUNTED = ("inferred", "unparsed", "truncated", "refused")
 
@@ -260,26 +261,8 @@ def _readings(panel: ReadTwice) -> Grid:
     counts = (panel.first.counts, panel.second.counts)
     more = [getattr(counts[1], name) - getattr(counts[0], name) for name in _COUNTED]
     first, second = panel.scorers
-    return Grid(
-        name="readings",
-        title="The same answers, read by two scorers",
-        columns=(
-            Column(name="Read by"),
-            Column(name="Baseline, %", unit="percent"),
-            Column(name="Average drop, points", unit="points"),
-            Column(name="Prompt share, %", unit="percent"),
-            Column(name="inferred", unit="count", over="Answers"),
-            Column(name="unparsed", unit="count", over="Answers"),
-            Column(name="cut off", unit="count", over="Answers"),
-            Column(name="refused", unit="count", over="Answers"),
-        ),
-        rows=(*readings, (f"{second} less {first}", panel.accuracy, panel.average, None, *more)),
-        text=(
-            "The last line is taken item by item from the same answers, so its interval is about "
-            "the two readings and leaves out the difference between items. Inferred answers were "
-            "taken from prose; all other answers were stated, or are the whole reply.",
-        ),
-    )
+    last = (f"{second} less {first}", panel.accuracy, panel.average, None, *more)
+    return Grid(rows=(*readings, last), **declared("readings"))
 
 
 def _drops(panel: ReadTwice, level: float) -> Forest:
@@ -305,40 +288,15 @@ def _drops(panel: ReadTwice, level: float) -> Forest:
         )
     ]
     average = ForestRow(label="all recipes", kind="total", estimate=panel.average)
-    return Forest(
-        name="drops-read-twice",
-        title=f"What {second} adds to each drop",
-        text=(
-            f"A drop as {second} reads it less the same drop as {first} reads it, in points, over "
-            f"the items that the recipe changed. Each {n.level(level)} interval is about one "
-            "recipe alone.",
-        ),
-        measured="difference of drops",
-        of="recipe",
-        scale="drops-read-twice",
-        columns=(
-            Column(name=first, unit="points", over="Drop"),
-            Column(name=second, unit="points", over="Drop"),
-            Column(name=first, over="Verdict"),
-            Column(name=second, over="Verdict"),
-            Column(name=first, unit="count", over="Unread"),
-            Column(name=second, unit="count", over="Unread"),
-            Column(name="Judged differently", unit="count", about="answers"),
-        ),
-        rows=(*rows, average),
-    )
+    about = declared("drops-read-twice", first=first, second=second, level=n.level(level))
+    return Forest(rows=(*rows, average), **about)
 
 
 def _turned(panel: ReadTwice) -> Grid:
     """From which judgement to which."""
     first, second = panel.scorers
-    return Grid(
-        name="judged-differently",
-        title="Judged differently",
-        columns=(Column(name=first), Column(name=second), Column(name="Answers", unit="count")),
-        rows=tuple((*judged, count) for judged, count in panel.turned.items()),
-        labels=2,
-    )
+    rows = tuple((*judged, count) for judged, count in panel.turned.items())
+    return Grid(rows=rows, **declared("judged-differently", first=first, second=second))
 
 
 def _commonest(panel: ReadTwice) -> Grid:
@@ -351,16 +309,5 @@ def _commonest(panel: ReadTwice) -> Grid:
             for word, read in zip(reading.judged, reading.read, strict=True)
         ]
         rows.append((reading.reply or "(empty)", reading.expected, *looks, reading.count))
-    return Grid(
-        name="replies-judged-differently",
-        title="The commonest replies that are judged differently",
-        text=("After the judgement stands what the scorer took for the answer.",),
-        columns=(
-            Column(name="Reply"),
-            Column(name="Right answer"),
-            Column(name=first),
-            Column(name=second),
-            Column(name="Times", unit="count"),
-        ),
-        rows=tuple(rows),
-    )
+    about = declared("replies-judged-differently", first=first, second=second)
+    return Grid(rows=tuple(rows), **about)

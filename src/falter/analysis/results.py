@@ -10,9 +10,11 @@ from statistics import fmean
 from typing import Any, Literal, TypeVar, cast, get_args
 
 from falter.measures.brittleness import PooledBrittleness
+from falter.measures.comparison import PairComparison
+from falter.measures.consistency import ItemStd, OutputConsistency
 from falter.measures.drop_decomposition import DropParts
 from falter.measures.flips import SCORE_TOLERANCE, Churn, FlipRate
-from falter.measures.keeps_and_reads import KeepsAndReads
+from falter.measures.keeps_and_reads import LINES, KeepsAndReads
 from falter.measures.missing import MissingBounds
 from falter.measures.rankings import RankingChanged
 from falter.measures.variance import PromptShare
@@ -63,44 +65,18 @@ class RankRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelPair:
-    """Two models on one task: `first` less `second`, over the same items and recipes.
-
-    `p_drop` is the adjusted p-value of the difference of drops, over all pairs of the task.
-    """
-
-    task: str
-    first: str
-    second: str
-    accuracy: Estimate
-    drop: Estimate
-    prompt_share: Estimate
-    flip_rate: Estimate
-    p_drop: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Consistency:
     """How far a model's items stay the same over the conditions.
 
-    `output` is the share of items with the same answer in all conditions; an answer that could not
-    be read equals no other. `valid` compares only answers that could be read; `right` and `wrong`
-    split `output`. All four are None where answers are not known. `spread` is the mean standard
-    deviation of an item's scores; `all_right`, `all_wrong` and `steady` are the shares of items
-    where it is zero.
+    `same` is the share of items with the same answer in all of them, None where answers are not
+    known; `scores` are the standard deviations of the items' scores, and what those of zero are.
     """
 
     model: str
     task: str
     conditions: int
-    output: Estimate | None
-    valid: Estimate | None
-    right: Estimate | None
-    wrong: Estimate | None
-    spread: Estimate
-    all_right: Estimate
-    all_wrong: Estimate
-    steady: Estimate
+    same: OutputConsistency | None
+    scores: ItemStd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +91,7 @@ class Across:
     """
 
     omnibus: tuple[Estimate, ...] = ()
-    pairs: tuple[ModelPair, ...] = ()
+    pairs: tuple[PairComparison, ...] = ()
     failures: tuple[Estimate, ...] = ()
     consistency: tuple[Consistency, ...] = ()
     by_model: Mapping[str, PooledBrittleness] = field(default_factory=dict)
@@ -460,36 +436,14 @@ class Meaning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Analysis:
-    """All panels of a run, and what takes several of them.
-
-    `meaning` says, on a sample of items, what the recipes did to them. `store` is where falter
-    keeps the run, so that its commands can show the answers; None for results of others.
-    """
-
-    run: str
-    version: str
-    created_at: float
-    seed: int
-    level: float
-    unparsed: Literal["wrong", "excluded"]
-    panels: tuple[PanelResult, ...]
-    meaning: tuple[Meaning, ...] = ()
-    across: Across | None = None
-    store: Path | None = None
-
-
-# What an analysis needs to know besides its tables.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Where the numbers come from and how to analyse them.
 
     `margin` is the drop, as a fraction, inside which a recipe counts as equivalent; choose it
     before you look at the results. `replications` is the number of draws of every bootstrap.
     `everyday` gives the name of a recipe that people use, where one is known. `reader` names who
-    read the replies that the scorer inferred or could not read. `store` is that of `Analysis`.
+    read the replies that the scorer inferred or could not read. `lines` are those of
+    `KeepsAndReads`, `store` is that of `Analysis`.
     """
 
     run: str
@@ -503,6 +457,7 @@ class Settings:
     notes: tuple[str, ...] = ()
     everyday: Callable[[Recipe], str] = lambda recipe: ""
     reader: str = ""
+    lines: tuple[float, float] = LINES
     store: Path | None = None
 
     @property
@@ -529,6 +484,19 @@ class Settings:
     def strict(self) -> bool:
         """Whether unparsed, truncated and refused answers count as wrong."""
         return self.unparsed == "wrong"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis(Settings):
+    """All panels of a run, and what takes several of them.
+
+    `meaning` says, on a sample of items, what the recipes did to them. `store` is where falter
+    keeps the run, so that its commands can show the answers; None for results of others.
+    """
+
+    panels: tuple[PanelResult, ...]
+    meaning: tuple[Meaning, ...] = ()
+    across: Across | None = None
 
 
 def map_estimates(value: T, change: Callable[[Estimate], Estimate]) -> T:

@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from falter.analysis.results import Analysis, Counts, PanelResult, RecipeResult, Settings
+from falter.analysis.results import Counts, PanelResult, RecipeResult, Settings
 from falter.records import numbers as n
 from falter.records.figures import VERDICT_WORDS, Verdict
 from falter.records.ids import short
@@ -38,7 +38,7 @@ def sentence(name: str, /, **values: object) -> str:
     return str(templates()[group][key]).format(**values)
 
 
-def command(of: Analysis | Settings, name: str, *options: str) -> str:
+def command(of: Settings, name: str, *options: str) -> str:
     """A command about these results as a reader types it: `'falter answers 5a5a5a --lost'`."""
     store = () if of.store == DEFAULT_STORE else ("--store", str(of.store))
     return f"'{' '.join(['falter', name, *map(_word, (short(of.run), *options, *store))])}'"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis.cache import KnownScores
+from falter.analysis.call_counts import CallCounts
+from falter.records.chats import CHAT_TAG
 from falter.records.interfaces import Case, PreparedScorer, Scorer
 from falter.records.types import BASELINE, Panel, Recipe, Response, Run, Score, Tier
 from falter.scorers.base import EMPTY_REASON, safe_score
-from falter.store.cells import CellRange
-from falter.store.store import PromptSize, Store, StoredCell
+from falter.stats.mean import known_mean
+from falter.store.store import CellRange, PromptSize, Store, StoredCell
 
 # Prompts that a server cut without a word: their tokens stop growing while they grow.
 
@@ -122,6 +124,8 @@ class Table:
     tier: NDArray[np.uint8] | None = None
     empty: NDArray[np.bool_] | None = None
     other: NDArray[np.bool_] | None = None
+    calls: CallCounts = field(default_factory=CallCounts)
+    chats: bool = False
 
     @property
     def columns(self) -> list[int]:
@@ -165,12 +169,7 @@ class Table:
 
     def matrix(self, *, strict: bool = True) -> Floats:
         """Items × recipes: the mean over realisations. Failed and missing cells are left out."""
-        value = self.scores(strict=strict)
-        scored = ~np.isnan(value)
-        count = scored.sum(axis=2)
-        total = np.where(scored, value, 0.0).sum(axis=2)
-        mean: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-        return mean
+        return known_mean(self.scores(strict=strict), axis=2)
 
     def changed(self) -> NDArray[np.bool_]:
         """Items × recipes: whether the recipe really changed the prompt (in any draw)."""
@@ -225,13 +224,12 @@ def scored_cells(
     run: Run,
     scorers: Mapping[str, Scorer],
     *,
-    items: Collection[str] | None = None,
     within: CellRange | None = None,
     sections: bool = False,
     cut: Mapping[tuple[int, str], int] | None = None,
     cells: Iterator[StoredCell] | None = None,
 ) -> Iterator[tuple[StoredCell, Score | None]]:
-    """Every planned cell with its score, in plan order; of all items, or of some.
+    """Every planned cell with its score, in plan order; of all items, or of those `within`.
 
     Prompts have their sections where a scorer needs them, or if `sections` says so. An answer to a
     prompt that the server cut without a word is failed, not wrong; `cut` are these, where they are
@@ -241,7 +239,7 @@ def scored_cells(
     sections = sections or any(scorer.needs_prompt for scorer in by_panel)
     cut = cuts_of_run(store, run) if cut is None else cut
     if cells is None:
-        cells = store.cells(run, items=items, within=within, sections=sections)
+        cells = store.cells(run, within=within, sections=sections)
     show, total = show_scored.get(), int(run.origin.get("cells", 0))
     for done, (cell, score) in enumerate(judged_cells(cells, run, by_panel)):
         if done % STRETCH == 0 and done:
@@ -386,6 +384,8 @@ class TableBuilder:
         self.chances: dict[str, float] = {}
         self.outputs: dict[str, int] = {}
         self.prompts: dict[tuple[str, int, str], list[int]] = {}
+        self.calls = CallCounts()
+        self.chats = False  # whether items are turns of one conversation
         self.lacks_answers = False  # whether an answer was scored of which no text is known
 
     def add(self, cell: StoredCell, score: Score | None) -> None:
@@ -404,9 +404,12 @@ class TableBuilder:
             if variant.prompt.choices:
                 self.chances[variant.item.key] = 1.0 / len(variant.prompt.choices)
         column = self.column[variant.recipe.id]
+        self.calls.add(column, variant.recipe, variant.prompt, score)
         if column == 0:
             key = variant.item.key
-            self.clusters[key] = self.first_of.setdefault(cell.key, key)
+            chat = next((tag for tag in variant.item.tags if tag.startswith(CHAT_TAG)), None)
+            self.chats |= chat is not None
+            self.clusters[key] = self.first_of.setdefault(chat or cell.key, key)
         # The identity condition asks the baseline at the repeats after the baseline's own.
         repeat = cell.repeat - variant.recipe.repeat * self.run.repeats
         place = variant.draw * self.run.repeats + repeat
@@ -488,6 +491,8 @@ class TableBuilder:
             empty=empty,
             clusters=self._clusters(items),
             other=other,
+            calls=self.calls,
+            chats=self.chats,
             families=tuple(self.families[key] for key in items)
             if items and len(self.families) == len(items)
             else None,

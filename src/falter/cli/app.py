@@ -8,10 +8,14 @@ import os
 import re
 import shlex
 import sys
+import tomllib
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib import import_module
+from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -49,39 +53,10 @@ class LateGroup(click.Group):
 # What options are called elsewhere, so that an error can name ours.
 
 
-_OURS = {
-    "--perturb": "--recipe",
-    "--perturbation": "--recipe",
-    "--perturbations": "--recipe",
-    "--recipes": "--recipe",
-    "--models": "--model",
-    "--tasks": "--task",
-    "--dataset": "--data",
-    "--prompt": "--template",
-    "--prompts": "--template",
-    "--num_fewshot": "--demonstrations",
-    "--num-fewshot": "--demonstrations",
-    "--fewshot": "--demonstrations",
-    "--shots": "--demonstrations",
-    "--samples": "--limit",
-    "--num-samples": "--limit",
-    "--max-samples": "--limit",
-    "--epochs": "--repeats",
-    "--repeat": "--repeats",
-    "--max-connections": "--concurrency",
-    "--num_concurrent": "--concurrency",
-    "--max_tokens": "--max-tokens",
-    "--max_gen_toks": "--max-tokens",
-    "--model-base-url": "--base-url",
-    "--base_url": "--base-url",
-    "--api-base": "--base-url",
-    "--metric": "--scorer",
-    "--output": "--html",
-    "--output_path": "--html",
-    "--system-prompt": "--template",
-    "--grader": "--judge",
-}
-"""By their names in lm-evaluation-harness, Inspect and promptfoo, or as one might guess them."""
+@cache
+def option_tables() -> dict[str, dict[str, Any]]:
+    """What each command takes, and the names that others use for it."""
+    return tomllib.loads((files("falter.cli") / "options.toml").read_text("utf-8"))
 
 
 def usage_message(error: click.UsageError) -> str:
@@ -91,12 +66,11 @@ def usage_message(error: click.UsageError) -> str:
         from falter.engine.settings import removed  # costs what a help page need not
 
         return removed(name.removeprefix("--")).message
-    ours = _OURS.get(name)
-    if error.ctx is None or ours is None:
+    ours = [our for our, others in option_tables()["names elsewhere"].items() if name in others]
+    has = [] if error.ctx is None else [o for p in error.ctx.command.params for o in p.opts]
+    if not ours or ours[0] not in has:
         return error.format_message()
-    if not any(ours in parameter.opts for parameter in error.ctx.command.params):
-        return error.format_message()
-    return f"No such option '{name}'. Did you mean '{ours}'?"
+    return f"No such option '{name}'. Did you mean '{ours[0]}'?"
 
 
 # The command as the user typed it: to be remembered with what it made, and in its errors.

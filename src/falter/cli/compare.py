@@ -7,23 +7,12 @@ from typing import Any
 
 import click
 
-from falter.cli.analyze import file_reading_options, read_as
-from falter.cli.options import FORM_NAMES, form_options, show, store_option
+from falter.cli.analyze import read_as
+from falter.cli.options import show, taken_out, takes
 
 
 @click.command()
-@click.argument("runs", nargs=-1, metavar="[NAME=]RUN[@STORE]|FILE...")
-@store_option
-@click.option("--model", "-m", "models", multiple=True, metavar="NAME", help="Only this model.")
-@click.option("--task", "-t", "tasks", multiple=True, metavar="NAME", help="Only this task.")
-@click.option("--part", metavar="NAME", help="The part of a protocol's study.")
-@click.option(
-    "--margin", type=float, default=0.02, show_default=True,
-    help="Sides that differ by less than this, as a fraction, are alike.",
-)  # fmt: skip
-@click.option("--partial", is_flag=True, help="Compare a run that has not been finished.")
-@file_reading_options
-@form_options
+@takes("compare")
 def compare(
     runs: tuple[str, ...],
     store_path: Path,
@@ -50,7 +39,7 @@ def compare(
     """
     from falter.engine.comparison import ComparedRun, compared_study
 
-    forms = {name: options.pop(name) for name in FORM_NAMES}
+    forms = taken_out(options, "form options")
     named = [ComparedRun.parse(run, store_path) for run in runs]
     study = compared_study(
         named or [ComparedRun(run=None, store=store_path)],

@@ -13,7 +13,7 @@ import click
 
 from falter import __version__
 from falter.cli.listing import EMBEDDED, not_downloaded, weights_here
-from falter.cli.options import env_file_option
+from falter.cli.options import takes
 from falter.engine.config import ModelSpec
 from falter.engine.connections import connect, probe_text, probed
 from falter.engine.execution import run_async
@@ -34,21 +34,8 @@ EXTRAS = {
 
 
 @click.command()
-@click.option("-m", "--model", "names", multiple=True, help="A model to check.")
-@click.option("--base-url", help="Where its server listens.")
-@click.option("--api", help="chat or completions.")
-@click.option("--api-key-env", help="The environment variable that holds the key.")
-@env_file_option
-@click.option("--probe", is_flag=True, help="Send two short requests and say what came back.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def doctor(
-    names: tuple[str, ...],
-    base_url: str | None,
-    api: str | None,
-    api_key_env: str | None,
-    probe: bool,
-    as_json: bool,
-) -> int:
+@takes("doctor")
+def doctor(names: tuple[str, ...], probe: bool, as_json: bool, **connection: Any) -> int:
     """Say what is installed, whether models can be reached, and what they can do.
 
     With --probe, one real request of 16 tokens and one for log-probabilities: what the server had
@@ -61,10 +48,7 @@ def doctor(
         "python": platform.python_version(),
         "extras": {extra: _version(module) for extra, module in EXTRAS.items()},
         **weights_here(),
-        "models": [
-            _diagnose(ModelSpec(name=n, base_url=base_url, api=api, api_key_env=api_key_env), probe)
-            for n in names
-        ],
+        "models": [_diagnose(ModelSpec(name=name, **connection), probe) for name in names],
     }
     if as_json:
         click.echo(json.dumps(findings, indent=2))
@@ -131,10 +115,7 @@ def _print_findings(findings: dict[str, Any]) -> None:
 
 
 @click.command()
-@click.argument(
-    "path", type=click.Path(dir_okay=False, path_type=Path), default=Path("experiment.yaml")
-)
-@click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
+@takes("init")
 def init(path: Path, force: bool) -> None:
     """Write a commented experiment file to PATH, with its JSON Schema beside it."""
     from falter.engine.file_schema import EXAMPLE, SCHEMA_FILE, schema

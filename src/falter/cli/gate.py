@@ -11,16 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from falter.cli.analyze import read_as, result_options
-from falter.cli.options import (
-    FILE,
-    FORM_NAMES,
-    file_options,
-    form_options,
-    settings_from,
-    show,
-    store_option,
-)
+from falter.cli.analyze import read_as
+from falter.cli.options import settings_from, show, taken_out, takes
 from falter.cli.progress import Meter
 from falter.records.errors import UsageError, printable
 
@@ -33,26 +25,7 @@ INFEASIBLE = 2
 
 
 @click.command()
-@file_options
-@click.option(
-    "--against",
-    type=FILE,
-    metavar="FILE",
-    help="The version to compare with: a baseline file, an experiment file that is asked too, or "
-    "with --results the earlier results.",
-)
-@click.option(
-    "--results",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Decide over results of another tool, as 'falter analyze' takes them; send nothing.",
-)
-@click.option("--plan", "plan_only", is_flag=True, help="Say what it can decide; send nothing.")
-@click.option("--junit", "junit_path", type=FILE, help="Write a JUnit file, a case for each line.")
-@click.option("--comment", "comment_path", type=FILE, help="Write the tables as Markdown.")
-@result_options
-@form_options
-@store_option
+@takes("gate")
 def gate(
     store_path: Path,
     against: Path | None,
@@ -79,7 +52,7 @@ def gate(
     from falter.gate.preparation import prepared, read_gate, read_spec
     from falter.gate.run import run_gate
 
-    forms = {name: options.pop(name) for name in FORM_NAMES}
+    forms = taken_out(options, "form options")
     if options["file"] is None:
         raise UsageError("No file is named", hint="falter gate robustness.yaml")
     permits = {"env": options["allow_env"], "code": options["allow_code"]}
@@ -156,10 +129,7 @@ def baseline() -> None:
 
 
 @baseline.command()
-@click.argument("run", required=False)
-@click.option("-o", "--output", "path", type=FILE, required=True, help="Where to write it.")
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
-@store_option
+@takes("baseline save")
 def save(run: str | None, path: Path, force: bool, store_path: Path) -> None:
     """Save the outcomes of RUN, the first digits of a run's id; without it, the newest.
 
@@ -178,8 +148,7 @@ def save(run: str | None, path: Path, force: bool, store_path: Path) -> None:
 
 
 @baseline.command("show")
-@click.argument("path", type=FILE)
-@form_options
+@takes("baseline show")
 def show_(path: Path, **forms: Any) -> None:
     """Show what a baseline FILE holds: the score of each condition, and how many answers turned."""
     from falter.gate.baseline import baseline_study, read_baseline

@@ -9,12 +9,11 @@ from typing import Any
 import click
 from rich.console import Console
 
-from falter.cli.options import connection_options, store_option
+from falter.cli.options import takes
 from falter.cli.progress import Meter
 from falter.records.codec import to_json
 from falter.store.store import Store
 
-_FOLDER = click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 MOST_SHOWN = 20
 
 
@@ -27,16 +26,7 @@ def generate() -> None:
 
 
 @generate.command("items")
-@_FOLDER
-@click.option(
-    "--issues", required=True, help="JSONL with key, area and issue; or it, hr for bundled ones."
-)
-@click.option("--domain", required=True, help="YAML with name, description and areas; or it, hr.")
-@click.option("--writer", required=True, metavar="MODEL", help="The model that writes.")
-@connection_options
-@click.option("--limit", type=click.IntRange(min=1), help="The first so many issues.")
-@store_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@takes("generate items")
 def items_command(
     folder: Path,
     issues: str,
@@ -78,7 +68,7 @@ def items_command(
 
 
 @generate.command("check")
-@_FOLDER
+@takes("folder argument")
 def check_command(folder: Path) -> None:
     """Check the items of FOLDER by rule: structure, lengths, sources, slots, leaks."""
     from falter.engine.generation import items_in
@@ -87,9 +77,7 @@ def check_command(folder: Path) -> None:
 
 
 @generate.command("sheet")
-@_FOLDER
-@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path),
-              help="Write the sheet here.")  # fmt: skip
+@takes("generate sheet")
 def sheet_command(folder: Path, output: Path) -> None:
     """Write a review sheet: a line for each part, with a column for ok, reject or edit."""
     from falter.engine.generation import write_sheet
@@ -98,8 +86,7 @@ def sheet_command(folder: Path, output: Path) -> None:
 
 
 @generate.command("apply")
-@_FOLDER
-@click.argument("sheet", type=click.Path(dir_okay=False, exists=True, path_type=Path))
+@takes("generate apply")
 def apply_command(folder: Path, sheet: Path) -> None:
     """Carry out a reviewed sheet: rejected items move away, edited texts replace the old ones."""
     from falter.engine.generation import apply_sheet

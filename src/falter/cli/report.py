@@ -11,15 +11,7 @@ import click
 from rich.console import Console
 
 from falter.analysis.examples import Answer, AnswerKind
-from falter.cli.options import (
-    FILE,
-    form_options,
-    html_option,
-    published_option,
-    show,
-    store_option,
-    write_page,
-)
+from falter.cli.options import show, taken_out, takes, write_page
 from falter.cli.progress import Meter, replies_read
 from falter.engine.answers import (
     Answers,
@@ -33,23 +25,7 @@ from falter.report.forms.terminal import terminal_figures
 
 
 @click.command()
-@click.argument("run", required=False)
-@store_option
-@form_options
-@click.option(
-    "--scores", "scores_path", type=FILE, help="Write one row for each score: .parquet or .csv."
-)
-@click.option(
-    "--export",
-    "exports",
-    type=(str, click.Path(path_type=Path)),
-    multiple=True,
-    metavar="FORM DIR",
-    help="Write all answers for another tool to a new folder: inspect (logs), hf (a data set), "
-    "otel (spans).",
-)
-@published_option
-@click.option("--partial", is_flag=True, help="Report a run that has not been finished.")
+@takes("report")
 def report(
     run: str | None,
     store_path: Path,
@@ -96,49 +72,12 @@ def report(
 # `falter answers`: what was asked, what was answered and how it was read.
 
 
-_HELP: dict[AnswerKind, str] = {
-    "lost": "Right as asked, not right when changed.",
-    "gained": "Not right as asked, right when changed.",
-    "unparsed": "No answer could be read, the commonest replies first.",
-    "truncated": "The reply was cut off before an answer.",
-    "refused": "The model declined to answer.",
-    "failed": "The request failed.",
-}
-
-
-def _kind_options(command: Any) -> Any:
-    for kind in reversed(get_args(AnswerKind)):
-        command = click.option(f"--{kind}", is_flag=True, help=_HELP[kind])(command)
-    return command
-
-
 @click.command()
-@click.argument("run", required=False)
-@store_option
-@_kind_options
-@click.option("--recipe", "-r", metavar="NAME", help="Only under this recipe.")
-@click.option("--item", "items", multiple=True, metavar="KEY", help="Only of this item; repeat it.")
-@click.option("--model", "-m", metavar="NAME", help="Only of this model.")
-@click.option("--task", "-t", metavar="NAME", help="Only of this task.")
-@click.option("--part", metavar="NAME", help="The part of a protocol's study.")
-@click.option(
-    "--limit", type=click.IntRange(1), default=20, show_default=True, help="Show so many answers."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
-@html_option
+@takes("answers")
 def answers(
-    run: str | None,
-    store_path: Path,
-    recipe: str | None,
-    items: tuple[str, ...],
-    model: str | None,
-    task: str | None,
-    part: str | None,
-    limit: int,
-    as_json: bool,
-    html_path: Path | None,
-    **kinds: bool,
-) -> None:
+    run: str | None, store_path: Path, limit: int, as_json: bool, html_path: Path | None,
+    **options: Any,
+) -> None:  # fmt: skip
     """Show the answers of RUN, the first digits of a run's or a study's id; without it, the newest.
 
     Calls no model. Each answer stands beside that to the clean prompt, with what the scorer read.
@@ -148,14 +87,8 @@ def answers(
     falter answers 3f1c --unparsed
     falter answers --item animals-001 --json
     """
-    picked = PickedAnswers(
-        kinds=tuple(kind for kind in get_args(AnswerKind) if kinds[kind]),
-        recipe=recipe,
-        items=items,
-        model=model,
-        task=task,
-        part=part,
-    )
+    kinds = tuple([kind for kind in get_args(AnswerKind) if options.pop(kind)])
+    picked = PickedAnswers(kinds=kinds, **options)
     with replies_read(Console(stderr=True)):
         result = pick_answers(store_path, run, picked, limit=limit)
     if as_json:
@@ -198,38 +131,11 @@ def _plain(answer: Answer) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("run", required=False)
-@click.option("--scorer", "-s", metavar="NAME", help="The scorer that reads the answers again.")
-@click.option(
-    "--reader", metavar="MODEL", help="Ask this model for the answer in each reply that is "
-    "inferred or unparsed.",
-)  # fmt: skip
-@click.option("--reader-base-url", help="Where the reader's server listens.")
-@click.option("--reader-api", help="Which API to use: chat (default) or completions.")
-@click.option("--reader-api-key-env", help="The environment variable that holds its key.")
-@click.option("--marks", type=FILE, help="What people read, as 'falter view' exports it.")
-@click.option(
-    "--labels", metavar="A,B,C", help="The labels to read, for a scorer of labels  "
-    "[default: the run's, or the different targets]",
-)  # fmt: skip
-@store_option
-@click.option("--part", metavar="NAME", help="The part of a protocol's study.")
-@click.option("--partial", is_flag=True, help="Read a run that has not been finished.")
-@form_options
+@takes("rescore")
 def rescore(
-    run: str | None,
-    scorer: str | None,
-    reader: str | None,
-    reader_base_url: str | None,
-    reader_api: str | None,
-    reader_api_key_env: str | None,
-    marks: Path | None,
-    labels: str | None,
-    store_path: Path,
-    part: str | None,
-    partial: bool,
-    **forms: Any,
-) -> None:
+    run: str | None, scorer: str | None, reader: str | None, labels: str | None, store_path: Path,
+    **options: Any,
+) -> None:  # fmt: skip
     """Read the stored answers of RUN again, by another scorer, a model or people, and show both
     readings.
 
@@ -243,28 +149,17 @@ def rescore(
     falter rescore 3f1c --reader openai:NAME
     falter rescore 3f1c --marks falter-marks.jsonl
     """
-    spec = None
+    spec, forms = None, taken_out(options, "form options")
+    reached_by = taken_out(options, "reader options")
     meter: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
     if reader is not None:
         from falter.engine.config import ModelSpec
 
-        spec = ModelSpec(
-            name=reader,
-            base_url=reader_base_url,
-            api=reader_api,
-            api_key_env=reader_api_key_env,
-        )
+        spec = ModelSpec(name=reader, **reached_by)
         meter = Meter(Console(stderr=True), {reader: None})
     with meter as watch:
+        chosen = [label.strip() for label in (labels or "").split(",") if label.strip()]
         study = rescored_study(
-            store_path,
-            run,
-            scorer,
-            part=part,
-            labels=[label.strip() for label in (labels or "").split(",") if label.strip()],
-            incomplete=partial,
-            reader=spec,
-            marks=marks,
-            watch=watch,
+            store_path, run, scorer, labels=chosen, reader=spec, watch=watch, **options
         )
     show(study, **forms)

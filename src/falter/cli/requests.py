@@ -10,18 +10,11 @@ from typing import Any
 import click
 
 from falter.cli.app import typed_command
-from falter.cli.options import (
-    STORE_PATH,
-    experiment_options,
-    protocol_options,
-    settings_from,
-    store_option,
-)
-from falter.clients.settings import FORMS
+from falter.cli.options import STORE_PATH, settings_from, takes
 from falter.engine.requests import ImportedResults, export_requests, import_results
 from falter.engine.study import read_study, study_in
 from falter.records.batches import OPEN_STATES, StoredBatch
-from falter.records.errors import StoreError, UsageError, printable
+from falter.records.errors import UsageError, printable
 from falter.records.ids import short
 from falter.store.batches import Batches
 from falter.store.store import Store
@@ -33,29 +26,7 @@ def requests() -> None:
 
 
 @requests.command("export")
-@experiment_options
-@protocol_options
-@store_option
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMS),
-    help="The form of a line.  [default: that of the model's provider, else jsonl]",
-)
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="FILE",
-    help="Where to write; part-%03d.jsonl for several files.",
-)
-@click.option(
-    "--per-file",
-    type=click.IntRange(1),
-    default=50_000,
-    show_default=True,
-    help="The most requests of a file, where the files are numbered.",
-)
+@takes("requests export")
 def export_command(
     store_path: Path, form: str | None, output: str, per_file: int, **options: Any
 ) -> None:
@@ -96,29 +67,14 @@ def export_command(
 
 
 @requests.command("import")
-@click.argument("run")
-@click.argument(
-    "files",
-    nargs=-1,
-    required=True,
-    metavar="FILE...",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-)
-@store_option
-@click.option(
-    "--any-model",
-    is_flag=True,
-    help="Take answers of a model that calls itself by another name than the one that was asked.",
-)
+@takes("requests import")
 def import_command(run: str, files: tuple[Path, ...], store_path: Path, any_model: bool) -> int:
     """Store answers that were made elsewhere, in the form of any provider's batches or as jsonl.
 
     All lines are checked first. An answer that is stored already stays; what belongs to no request
     of the RUN, is there twice or is no answer is counted and left out.
     """  # fmt: skip
-    if not store_path.exists():
-        raise StoreError(f"The store {store_path} does not exist", hint="name it with --store")
-    with Store(store_path) as store:
+    with Store.existing(store_path) as store:
         stored = store.find_run(run)
         if not stored.planned:
             raise UsageError(
@@ -171,16 +127,13 @@ def batch() -> None:
 
 
 @batch.command("status")
-@store_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@takes("batch status")
 def status_command(store_path: Path, as_json: bool) -> None:
     """List the batches, the newest last, as they were last heard of. Asks no provider.
 
     'falter run --batch' asks: the same command again goes on where the last one ended.
     """
-    if not store_path.exists():
-        raise StoreError(f"The store {store_path} does not exist", hint="name it with --store")
-    with Store(store_path, writes=False) as store:
+    with Store.existing(store_path, writes=False) as store:
         batches = Batches(store).all()
     if as_json:
         click.echo(json.dumps([_row(each) for each in batches], indent=2))
@@ -196,17 +149,14 @@ def status_command(store_path: Path, as_json: bool) -> None:
 
 
 @batch.command("forget")
-@click.argument("name")
-@store_option
+@takes("batch forget")
 def forget_command(name: str, store_path: Path) -> None:
     """Give up a batch that cannot be read any more, by its NAME or its address.
 
     What it was asked is asked once more by the next run, and paid once more. Do this only where the
     provider no longer has the answers.
     """
-    if not store_path.exists():
-        raise StoreError(f"The store {store_path} does not exist", hint="name it with --store")
-    with Store(store_path) as store:
+    with Store.existing(store_path) as store:
         book = Batches(store)
         found = book.find(name)
         if found.state not in OPEN_STATES:

@@ -10,21 +10,14 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 
-from falter.cli.options import (
-    connection_options,
-    experiment_from,
-    experiment_options,
-    protocol_options,
-    settings_from,
-    store_option,
-)
+from falter.cli.options import named_experiment, settings_from, takes
 from falter.cli.progress import Meter
 from falter.engine.config import ModelSpec
 from falter.engine.rewriting import StatusRow, judge_rewrites, prepare, rewrite_status
 from falter.engine.study import read_study, rewriting_experiments
 from falter.records import numbers as n
 from falter.records.codec import to_json
-from falter.records.errors import InvalidValue, StoreError, UsageError
+from falter.records.errors import InvalidValue, UsageError
 from falter.rewrites.agreement import Calibration, Coefficient, Pair
 from falter.rewrites.bank import STATUSES, bank_lines, bundled_rewrites, read_bank
 from falter.rewrites.reviews import (
@@ -51,21 +44,8 @@ def rewrites() -> None:
     """
 
 
-def _selection_options(command: F) -> F:
-    """Add the options that say which stored rewrites to take."""
-    author = click.option("--author", help="Only the rewrites of this model or person.")
-    perturbation = click.option(
-        "-p", "--perturbation", "names", multiple=True,
-        help="Only these, e.g. paraphrase_free or 'tone(angry)'.",
-    )  # fmt: skip
-    return perturbation(author(command))
-
-
 @rewrites.command("prepare")
-@experiment_options
-@protocol_options
-@store_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@takes("rewrites prepare")
 def prepare_command(
     store_path: Path,
     as_json: bool,
@@ -111,17 +91,14 @@ def _meter(spec: ModelSpec) -> Meter:
 
 
 @rewrites.command("status")
-@experiment_options
-@store_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@takes("rewrites status")
 def status_command(store_path: Path, as_json: bool, **options: Any) -> None:
     """Count rewrites by perturbation, author and status.
 
     With an experiment, those it needs, and how many are missing; without one, all in the store.
     """
-    names_experiment = any(value not in (None, ()) for value in options.values())
-    experiment = experiment_from(options, needs_models=False) if names_experiment else None
-    with _existing(store_path) as store:
+    experiment = named_experiment(options)
+    with Store.existing(store_path) as store:
         rows = rewrite_status(experiment, store)
     if as_json:
         click.echo(json.dumps([to_json(row) for row in rows], indent=2))
@@ -130,21 +107,7 @@ def status_command(store_path: Path, as_json: bool, **options: Any) -> None:
 
 
 @rewrites.command("export")
-@_selection_options
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here, not to stdout.")
-@click.option("--format", "kind", help="csv, html or jsonl  [default: the ending of the file]")
-@click.option(
-    "--calibration",
-    type=float,
-    default=0.1,
-    show_default=True,
-    help="The share of a sheet's rows that is damaged on purpose.",
-)
-@click.option("--seed", default=0, show_default=True, help="The seed of order and damage.")
-@click.option("--failed", is_flag=True, help="Also those without a usable text, to write by hand.")
-@click.option("--flags", is_flag=True, help="Show what a check notices; this reveals damaged rows.")
-@click.option("--language", default="en", show_default=True, help="The language for --flags.")
-@store_option
+@takes("rewrites export")
 def export_command(
     store_path: Path,
     names: tuple[str, ...],
@@ -166,7 +129,7 @@ def export_command(
     kind = kind or ("csv" if output is None else output.suffix.removeprefix(".").lower())
     if kind not in FORMATS:
         raise InvalidValue("--format", kind, f"one of: {', '.join(FORMATS)}")
-    with _existing(store_path) as store:
+    with Store.existing(store_path) as store:
         chosen = pick_rewrites(store, names=names, author=author, failed=failed or kind == "jsonl")
         if kind == "jsonl":
             text = "".join(f"{line}\n" for line in bank_lines(chosen))
@@ -190,10 +153,7 @@ def export_command(
 
 
 @rewrites.command("import")
-@click.argument("paths", metavar="[FILE…]", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--bundled", is_flag=True, help="Take in the rewrites that come with falter.")
-@store_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@takes("rewrites import")
 def import_command(paths: tuple[Path, ...], bundled: bool, store_path: Path, as_json: bool) -> None:
     """Take in filled-in review sheets (.csv, one rater per file) or banks of rewrites (.jsonl).
 
@@ -204,7 +164,7 @@ def import_command(paths: tuple[Path, ...], bundled: bool, store_path: Path, as_
         raise UsageError("No file is named", hint="a sheet, a bank of rewrites, or --bundled")
     banks = [path for path in paths if path.suffix.lower() == ".jsonl"]
     sheets = [path for path in paths if path.suffix.lower() != ".jsonl"]
-    with Store(store_path) if bundled or banks else _existing(store_path) as store:
+    with Store(store_path) if bundled or banks else Store.existing(store_path) as store:
         taken = {str(path): read_bank(path) for path in banks}
         if bundled:
             taken["bundled"] = [*bundled_rewrites()]
@@ -234,12 +194,7 @@ def import_command(paths: tuple[Path, ...], bundled: bool, store_path: Path, as_
 
 
 @rewrites.command("rate")
-@click.option("--judge", "name", required=True, help="The model that rates.")
-@connection_options
-@click.option("--api", help="Which API to use: chat (default) or completions.")
-@_selection_options
-@store_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@takes("rewrites rate")
 def rate_command(
     name: str,
     names: tuple[str, ...],
@@ -254,7 +209,7 @@ def rate_command(
     failed; the same command sends them again.
     """
     spec = ModelSpec(name=name, **connection)
-    with _existing(store_path) as store:
+    with Store.existing(store_path) as store:
         chosen = pick_rewrites(store, names=names, author=author)
         with _meter(spec) as meter:
             judged = judge_rewrites(store, spec, chosen, meter)
@@ -271,12 +226,6 @@ def rate_command(
     if judged.failed:
         click.echo(f"error: {judged.failed:,} requests failed", err=True)
     return 1 if judged.failed else 0
-
-
-def _existing(path: Path) -> Store:
-    if not path.exists():
-        raise StoreError(f"The store {path} does not exist", hint="name it with --store")
-    return Store(path)
 
 
 # What is printed

@@ -12,17 +12,7 @@ import click
 from rich.console import Console
 
 from falter.cli.app import typed_command
-from falter.cli.options import (
-    FILE,
-    STORE_PATH,
-    experiment_options,
-    html_option,
-    protocol_options,
-    published_option,
-    settings_from,
-    store_option,
-    write_page,
-)
+from falter.cli.options import STORE_PATH, settings_from, takes, write_page
 from falter.cli.progress import IN_BATCHES, PLAIN_EVERY, LiveDrops, Meter, replies_read
 from falter.engine.findings import check_published
 from falter.engine.results import stored_result
@@ -36,16 +26,7 @@ from falter.store.studies import StoredStudy
 
 
 @click.command()
-@experiment_options
-@protocol_options
-@store_option
-@html_option
-@published_option
-@click.option(
-    "--shard",
-    metavar="K/N",
-    help="Ask the K-th of N shares, chosen by the hash of a request; 'falter store merge' joins.",
-)
+@takes("run")
 def run(
     store_path: Path, html_path: Path | None, published: bool, shard: str | None, **options: Any
 ) -> int:
@@ -78,24 +59,7 @@ def run(
 
 
 @click.command()
-@experiment_options
-@protocol_options
-@store_option
-@click.option(
-    "--prices", help="A price list (2025-11, or a file) for models without a price of their own."
-)
-@click.option(
-    "--show",
-    "shown",
-    type=click.IntRange(0),
-    default=0,
-    metavar="N",
-    help="Also print the prompts of the first N items as they would be sent.",
-)
-@click.option(
-    "--exact", is_flag=True, help="Make every prompt and count; else large data are sampled."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@takes("plan")
 def plan(
     store_path: Path,
     prices: str | None,
@@ -231,16 +195,7 @@ SEED = 1
 
 
 @click.command()
-@store_option
-@click.option("--limit", default=ITEMS, show_default=True, help="Questions to ask.")
-@click.option(
-    "--html",
-    "html_path",
-    type=FILE,
-    default=Path("falter-demo.html"),
-    show_default=True,
-    help="Write the report here.",
-)
+@takes("demo")
 def demo(store_path: Path, limit: int, html_path: Path) -> int:
     """See a real language model falter: SmolLM2 on the bundled questions, with a report.
 

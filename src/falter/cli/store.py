@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from falter.cli.options import store_option
+from falter.cli.options import takes
 from falter.records.errors import StoreError, printable
 from falter.records.ids import short
 from falter.store.maintenance import prune, repair, verify
@@ -23,7 +23,7 @@ def store() -> None:
 
 
 @store.command("verify")
-@store_option
+@takes("store option")
 def verify_command(store_path: Path) -> int:
     """Recompute every hash, follow every reference, count every plan."""
     with _existing(store_path) as opened:
@@ -38,13 +38,7 @@ def verify_command(store_path: Path) -> int:
 
 
 @store.command("repair")
-@store_option
-@click.option(
-    "--to",
-    "new_path",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The new file.  [default: the store's name with .repaired before its ending]",
-)
+@takes("store repair")
 def repair_command(store_path: Path, new_path: Path | None) -> None:
     """Copy what is sound into a new file, and say what is not.
 
@@ -70,12 +64,8 @@ def _counted(rows: Mapping[str, int]) -> str:
     return ", ".join(words) or "nothing"
 
 
-_SOURCE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
 @store.command("merge")
-@click.argument("sources", nargs=-1, required=True, type=_SOURCE)
-@store_option
+@takes("store merge")
 def merge_command(sources: tuple[Path, ...], store_path: Path) -> None:
     """Add to the store what it lacks of other stores, such as those of shards.
 
@@ -90,15 +80,7 @@ def merge_command(sources: tuple[Path, ...], store_path: Path) -> None:
 
 
 @store.command("copy")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@store_option
-@click.option(
-    "--to",
-    "new_path",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The store to copy into; it is created if it is not there.",
-)
+@takes("store copy")
 def copy_command(runs: tuple[str, ...], store_path: Path, new_path: Path) -> None:
     """Copy runs with everything that they need into another store.
 
@@ -110,9 +92,7 @@ def copy_command(runs: tuple[str, ...], store_path: Path, new_path: Path) -> Non
 
 
 @store.command("prune")
-@click.argument("names", nargs=-1, metavar="[RUN]...")
-@store_option
-@click.option("--yes", is_flag=True, help="Remove it; without this, only say what would go.")
+@takes("store prune")
 def prune_command(names: tuple[str, ...], store_path: Path, yes: bool) -> None:
     """Remove runs or studies, with the answers that no other run needs; then shrink the file.
 
@@ -162,7 +142,7 @@ def _say_added(report: MergeReport, path: Path) -> None:
 
 
 @store.command("runs")
-@store_option
+@takes("store option")
 def runs_command(store_path: Path) -> None:
     """List the runs, the newest last."""
     with _existing(store_path) as opened:
@@ -176,7 +156,7 @@ def runs_command(store_path: Path) -> None:
 
 
 @store.command("studies")
-@store_option
+@takes("store option")
 def studies_command(store_path: Path) -> None:
     """List the protocols that were run, the newest last, with the run of each part."""
     with _existing(store_path) as opened:
@@ -191,11 +171,9 @@ def studies_command(store_path: Path) -> None:
 
 
 def _existing(path: Path) -> Store:
-    if not path.exists():
-        raise StoreError(f"The store {path} does not exist", hint="name it with --store")
-    if not path.stat().st_size:
+    if path.exists() and not path.stat().st_size:
         raise StoreError(
             f"The store {path} is empty: all that it held is gone",
             hint="restore it from a copy, or delete the file and start the runs once more",
         )
-    return Store(path, writes=False)
+    return Store.existing(path, writes=False)

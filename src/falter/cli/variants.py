@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from falter.cli.options import experiment_from, experiment_options, store_option
+from falter.cli.options import experiment_from, named_experiment, takes
 from falter.engine.rewriting import bank_in
 from falter.engine.variants import (
     TaskProposals,
@@ -29,13 +29,10 @@ def variants() -> None:
 
 
 @variants.command()
-@experiment_options
-@store_option
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here, not to stdout.")
-@click.option("--prompts", is_flag=True, help="Include the prompts themselves.")
+@takes("variants export")
 def export(store_path: Path, output: Path | None, prompts: bool, **options: Any) -> None:
     """Write a manifest: one line for each variant with its id, and a hash over all of them."""
-    experiment = experiment_from(options, needs_models=False)
+    experiment = experiment_from(options)
     with bank_in(experiment, store_path) as bank:
         sets = variant_sets(experiment, bank)
         lines = manifest_lines(sets, experiment, prompts=prompts)
@@ -50,17 +47,14 @@ def export(store_path: Path, output: Path | None, prompts: bool, **options: Any)
 
 
 @variants.command()
-@click.argument("manifest", type=click.Path(path_type=Path))
-@experiment_options
-@store_option
+@takes("variants verify")
 def verify(manifest: Path, store_path: Path, **options: Any) -> int:
     """Check MANIFEST: its own hashes, and whether an experiment makes the same variants.
 
     Exit code 1 if anything differs.
     """
-    names_experiment = any(value not in (None, ()) for value in options.values())
-    if names_experiment:
-        experiment = experiment_from(options, needs_models=False)
+    experiment = named_experiment(options)
+    if experiment is not None:
         with bank_in(experiment, store_path) as bank:
             problems = verify_manifest(manifest, experiment, bank)
     else:
@@ -72,7 +66,7 @@ def verify(manifest: Path, store_path: Path, **options: Any) -> int:
     if problems:
         click.echo(f"error: {len(problems):,} differences in {manifest}", err=True)
         return 1
-    result = "intact, and the experiment makes the same variants" if names_experiment else "intact"
+    result = "intact, and the experiment makes the same variants" if experiment else "intact"
     click.echo(f"{manifest} is {result}", err=True)
     return 0
 
@@ -81,8 +75,7 @@ def verify(manifest: Path, store_path: Path, **options: Any) -> int:
 
 
 @click.command()
-@experiment_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@takes("recommend")
 def recommend(as_json: bool, **options: Any) -> None:
     """Propose recipes for the shape of a task, and say why. Sends nothing.
 
@@ -93,7 +86,7 @@ def recommend(as_json: bool, **options: Any) -> None:
     falter recommend --task basics
     falter recommend --data mine.jsonl --template prompt.txt --target answer
     """
-    found = proposals(experiment_from(options, needs_models=False))
+    found = proposals(experiment_from(options))
     if as_json:
         rows = [{**to_json(one), "chosen": list(one.chosen)} for one in found]
         click.echo(json.dumps(rows, indent=2))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from falter.cli.options import STORE_PATH, store_option
+from falter.cli.options import STORE_PATH, takes
 from falter.records.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,20 +22,8 @@ if TYPE_CHECKING:
     from falter.viewer.source import StoredSource
 
 
-LOCALHOST_PORTS = click.IntRange(1024, 65535)
-
-
 @click.command()
-@click.argument("names", nargs=-1, metavar="[RUN|STORE]...")
-@store_option
-@click.option(
-    "--bundle",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Write the page as files to this new folder, for any web server, and serve nothing.",
-)
-@click.option("--port", type=LOCALHOST_PORTS, help="The port.  [default: one that is free]")
-@click.option("--no-open", is_flag=True, help="Print the address and open no browser.")
+@takes("view")
 def view(
     names: Sequence[str],
     store_path: Path,
@@ -53,7 +41,7 @@ def view(
     falter view 3f1c --bundle answers/
     """
     from falter.store.store import Store
-    from falter.store.studies import find_study
+    from falter.store.studies import find_study, require_store
     from falter.viewer.panels import marks_beside, notes_beside
     from falter.viewer.source import StoredSource
 
@@ -61,8 +49,7 @@ def view(
     if len(stores) > 1 or (stores and store_path != STORE_PATH):
         raise UsageError("More than one store is named", hint="a page shows the runs of one")
     path = Path(stores[0]) if stores else store_path
-    if not path.exists():
-        raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
+    require_store(path)
     runs = [name for name in names if name not in stores]
     with Store(path, writes=False) as opened:
         chosen = [find_study(opened, name) for name in runs] or [find_study(opened)]

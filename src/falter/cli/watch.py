@@ -11,39 +11,25 @@ import click
 from rich.console import Console
 
 from falter.analysis.analyses import PanelSoFar, drops_so_far
-from falter.cli.options import store_option
+from falter.cli.options import takes
 from falter.engine.scoring import run_scorers
-from falter.records.errors import UsageError
 from falter.records.figures import Column, Grid
 from falter.records.ids import short
 from falter.report.forms.terminal import terminal_figures
 from falter.store.changes import changes
 from falter.store.store import Store, StoredRun
-from falter.store.studies import find_study
+from falter.store.studies import find_study, require_store
 
 LEAST_REST = 10  # a look takes at most a tenth of the time
 
 
 @click.command()
-@click.argument("run", required=False)
-@store_option
-@click.option(
-    "--every",
-    type=click.FloatRange(1, 3600),
-    default=5.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How often to look for new answers.",
-)
-@click.option("--once", is_flag=True, help="Look once, and end.")
+@takes("watch")
 def watch(run: str | None, store_path: Path, every: float, once: bool) -> None:
     """Follow RUN, the first digits of a run's or a study's id, from another terminal; without it,
     the newest. Ends with the run, or with Ctrl-C. Sends nothing and changes nothing.
     """
-    if not store_path.exists():
-        raise UsageError(
-            f"The store {store_path} does not exist", hint="start a run, or name another"
-        )
+    require_store(store_path)
     with Store(store_path, writes=False) as store, contextlib.suppress(KeyboardInterrupt):
         names = [part.run for part in find_study(store, run).parts]
         _follow(store, names, every, once=once)

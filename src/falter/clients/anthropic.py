@@ -12,11 +12,12 @@ import orjson
 from falter.clients import batches as batch
 from falter.clients.answers import Answer, submapping
 from falter.clients.base import HttpClient
-from falter.clients.settings import ClientSettings, OptionTable, clients
+from falter.clients.chat_forms import anthropic_tool, anthropic_turns
+from falter.clients.settings import ClientSettings, OptionTable, asks_for_reasoning, clients
 from falter.clients.transport import Transport
 from falter.records.batches import BatchLine, BatchStatus, ListedBatch, custom_id, key_of
 from falter.records.interfaces import Capabilities, Parameter
-from falter.records.types import Message, Model, Request, Response
+from falter.records.types import Model, Request, Response
 
 THINKING = "tokens for thinking, on top of the limit"
 CACHE = "mark what stands before the last turn as a prefix to keep"
@@ -28,10 +29,9 @@ OPTIONS = OptionTable(
     ),
     name="the model's name, as in 'anthropic:NAME'",
     passes_on=True,
-    ours=("model", "messages", "system", "stream"),
+    ours=("model", "messages", "system", "stream", "tools"),
     sampling=("max_tokens", "temperature", "top_p", "stop_sequences"),
 )
-KEPT = {"cache_control": {"type": "ephemeral"}}
 FINISH = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -63,7 +63,15 @@ class Anthropic(HttpClient):
             may_drop=("temperature", "top_p", "stop_sequences"),
         )
         self._url = self.transport.url("messages")
-        self.capabilities = Capabilities(generates=True, scores=False, batches=True)
+        self.capabilities = Capabilities(
+            generates=True,
+            scores=False,
+            batches=True,
+            tools=True,
+            system_in_front=True,
+            # The server wants the thoughts before a call, signed by itself; a file has none.
+            replays=not (self._options["thinking_tokens"] or asks_for_reasoning(self._options)),
+        )
         self.batches = AnthropicBatches(self.transport, self._body, read_message)
         self.model = Model(
             client="anthropic",
@@ -80,11 +88,12 @@ class Anthropic(HttpClient):
     def _body(self, request: Request) -> dict[str, Any]:
         sampling, options = request.sampling, dict(self._options)
         thinking, keeps = options.pop("thinking_tokens"), options.pop("cache")
-        system, turns = _turns(request.messages or (("user", request.context),), keeps)
+        system, turns = anthropic_turns(request.messages or (("user", request.context),), keeps)
         fields = {
             "model": self.model.name,
             "system": system,
             "messages": turns,
+            "tools": [anthropic_tool(text) for text in request.tools] or None,
             "stream": False,
             "max_tokens": sampling.max_tokens + (thinking or 0),
             # With thinking, no other temperature than the server's own is taken.
@@ -95,21 +104,6 @@ class Anthropic(HttpClient):
             **options,
         }
         return {name: value for name, value in fields.items() if value is not None}
-
-
-def _turns(messages: tuple[Message, ...], keeps: bool) -> tuple[Any, list[dict[str, Any]]]:
-    """The system's text and the turns; the last turn but one, or the system, is marked as kept."""
-    text = "\n\n".join(text for role, text in messages if role == "system")
-    turns: list[dict[str, Any]] = [
-        {"role": role, "content": text} for role, text in messages if role != "system"
-    ]
-    system: Any = text or None
-    if keeps and len(turns) > 1:
-        last = turns[-2]
-        last["content"] = [{"type": "text", "text": last["content"], **KEPT}]
-    elif keeps and text:
-        system = [{"type": "text", "text": text, **KEPT}]
-    return system, turns
 
 
 def read_message(data: Any) -> Answer:
@@ -127,6 +121,9 @@ def read_message(data: Any) -> Answer:
         cached_tokens=cached,
         served_by=data["model"],
         request_id=data.get("id"),
+        calls=[
+            {"name": b["name"], "arguments": b["input"]} for b in blocks if b["type"] == "tool_use"
+        ],
     )
 
 

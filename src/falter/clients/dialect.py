@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from falter.clients.answers import RequestRefused
+from falter.records.chats import system_text
 from falter.records.errors import EndpointError
 from falter.records.types import Message
 
@@ -25,12 +27,31 @@ UNSUPPORTED = re.compile(
 )
 
 
-SYSTEM = re.compile(
-    r"system (?:role|message|prompt|turn)s?\b.{0,40}\bnot\b|roles must alternate"
-    r"|only user(?:, | and ).{0,30}roles are supported",
-    re.I | re.S,
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """A change of the body that a refusal asks for: how it is refused, what becomes of it, a note.
+
+    A `late` habit is learnt after the first answer too: whatever it changes was refused before, so
+    no condition got an answer without it.
+    """
+
+    refused: re.Pattern[str]
+    change: str
+    note: str
+    late: bool = False
+
+
+SYSTEM = "the system turn"
+FOLDED = Habit(
+    # The words of Gemma's chat templates, and of those of some Mistral models.
+    re.compile(
+        r"system (?:role|message|prompt|turn)s?\b.{0,40}\bnot\b|roles must alternate"
+        r"|only user(?:, | and ).{0,30}roles are supported",
+        re.I | re.S,
+    ),
+    "folded into the first user turn",
+    "system turn folded into the user's",
 )
-"""How chat templates refuse a system turn: Gemma's, and those of some Mistral models."""
 
 
 class Dialect:
@@ -47,21 +68,28 @@ class Dialect:
     Each answer's `served_by` says what was left out; the model's record does not, since its hash
     is in the keys of requests that were planned before.
 
-    A system turn that a chat template refuses is folded into the first user turn: `turns`. A new
-    kind of change is one more attribute, learnt in `learn` and applied in `fields` or by the
-    client. `changes` is for whoever shows or stores what was learnt.
+    A system turn that a chat template refuses is folded into the first user turn: `turns`. That,
+    and whatever else is no field, is a habit: `learnt` holds its name, and the client applies it.
+    `changes` is for whoever shows or stores what was learnt.
     """
 
-    __slots__ = ("_may_drop", "_names", "_renames", "dropped", "folds", "settled", "version")
+    __slots__ = (
+        "_habits", "_may_drop", "_names", "_renames", "dropped", "learnt", "settled", "version",
+    )  # fmt: skip
 
     def __init__(
-        self, renames: Mapping[str, str] = MappingProxyType({}), may_drop: Collection[str] = ()
+        self,
+        renames: Mapping[str, str] = MappingProxyType({}),
+        may_drop: Collection[str] = (),
+        habits: Mapping[str, Habit] = MappingProxyType({}),
     ) -> None:
+        self._habits = {SYSTEM: FOLDED, **habits}
+        self.learnt: list[str] = []
         self._renames = dict(renames)
         self._may_drop = frozenset(may_drop)
         self._names: dict[str, str] = {}
         self.dropped: frozenset[str] = frozenset()
-        self.folds = self.settled = False
+        self.settled = False
         self.version = 0
 
     def fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,9 +102,9 @@ class Dialect:
 
     def turns(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The turns of a chat, the system's folded into the first of the user's where need be."""
-        if not self.folds:
+        if SYSTEM not in self.learnt:
             return messages
-        system = "\n\n".join(text for role, text in messages if role == "system")
+        system = system_text(messages)
         others = [message for message in messages if message[0] != "system"]
         if not system:
             return messages
@@ -93,28 +121,32 @@ class Dialect:
     def changes(self) -> dict[str, str]:
         """What was learnt, in words: for each field, what became of it."""
         renamed = {name: f"sent as {other}" for name, other in self._names.items()}
-        folded = {"the system turn": "folded into the first user turn"} if self.folds else {}
-        return renamed | dict.fromkeys(sorted(self.dropped), "not sent") | folded
+        learnt = {name: self._habits[name].change for name in self.learnt}
+        return renamed | dict.fromkeys(sorted(self.dropped), "not sent") | learnt
 
     def require(self, sampling: Mapping[str, Any]) -> None:
         """Raise when a condition sets what is not sent: its answers would be the baseline's."""
         for name in sorted(self.dropped & sampling.keys()):
             raise EndpointError(f"the condition sets {name}, which the server does not take")
 
-    def note(self, served_by: str | None) -> str:
+    def note(self, served_by: str | None) -> str | None:
         """Who served an answer, with what it was asked without."""
         notes = [f"asked without {', '.join(sorted(self.dropped))}"] if self.dropped else []
-        notes += ["system turn folded into the user's"] if self.folds else []
-        return ", ".join([*([served_by] if served_by else []), *notes])
+        notes += [self._habits[name].note for name in self.learnt]
+        return ", ".join([*([served_by] if served_by else []), *notes]) or None
 
     def learn(self, refusal: RequestRefused) -> str | None:
         """Change what the refusal asks for, and name the field; None when it asks for nothing."""
-        if self.settled or refusal.status not in STATUSES:
+        if refusal.status not in STATUSES:
             return None
-        if SYSTEM.search(refusal.said) and not self.folds:
-            self.folds = True
-            self.version += 1
-            return "the system turn"
+        for name, habit in self._habits.items():
+            open_ = name not in self.learnt and (habit.late or not self.settled)
+            if open_ and habit.refused.search(refusal.said):
+                self.learnt.append(name)
+                self.version += 1
+                return name
+        if self.settled:
+            return None
         field = self._field(refusal)
         other = self._renames.get(field)
         if not UNSUPPORTED.search(f"{refusal.code.replace('_', ' ')} {refusal.said}"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -11,9 +12,12 @@ import orjson
 from falter.clients import batches as batch
 from falter.clients.answers import Answer, RequestRefused, UnusableAnswer, submapping
 from falter.clients.base import HttpClient
+from falter.clients.chat_forms import gemini_contents, gemini_declaration
+from falter.clients.dialect import Habit
 from falter.clients.settings import ClientSettings, OptionTable, clients
 from falter.clients.transport import Transport
 from falter.records.batches import BatchLine, BatchStatus, ListedBatch, custom_id, key_of
+from falter.records.chats import system_text
 from falter.records.interfaces import Capabilities, Parameter
 from falter.records.types import Model, Request, Response
 
@@ -28,12 +32,27 @@ OPTIONS = OptionTable(
     name="the model's name, as in 'gemini:NAME'",
     passes_on=True,
     ours=(
-        "contents", "systemInstruction", "candidateCount", "thinkingConfig", "responseSchema",
-        "responseMimeType",
+        "contents", "tools", "systemInstruction", "candidateCount", "thinkingConfig",
+        "responseSchema", "responseMimeType",
     ),
     sampling=("temperature", "topP", "maxOutputTokens", "stopSequences", "seed"),
 )  # fmt: skip
 CATEGORIES = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT")
+SIGNATURE, SCHEMA = "the unsigned call of a conversation", "parametersJsonSchema"
+HABITS = {
+    SIGNATURE: Habit(
+        re.compile(r"missing a `?thought_signature", re.I),
+        "marked skip_thought_signature_validator, Google's own word for calls from elsewhere",
+        "unsigned calls marked skip_thought_signature_validator",
+        late=True,
+    ),
+    SCHEMA: Habit(
+        re.compile(r"(unknown name|cannot find field).{0,40}parameters_?json_?schema", re.I | re.S),
+        "sent as parameters",
+        "schemas of tools sent as parameters",
+        late=True,
+    ),
+}
 FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "IMAGE_SAFETY": "safety", "OTHER": "other"}
 
 
@@ -50,10 +69,16 @@ class Gemini(HttpClient):
             endpoints=("models",),
             models_path="models?pageSize=1000",
             may_drop=("temperature", "topP", "stopSequences", "seed"),
+            habits=HABITS,
         )
         self._url = self.transport.url(f"models/{settings.name}:generateContent")
         self.capabilities = Capabilities(
-            generates=True, scores=False, constrains=True, batches=True
+            generates=True,
+            scores=False,
+            constrains=True,
+            batches=True,
+            tools=True,
+            system_in_front=True,
         )
         self.batches = GeminiBatches(self.transport, self._body, read_candidates)
         self.batches.model = settings.name
@@ -90,14 +115,14 @@ class Gemini(HttpClient):
         }
         config = {name: value for name, value in config.items() if value is not None}
         body: dict[str, Any] = {
-            "contents": [
-                {"role": "model" if role == "assistant" else "user", "parts": [{"text": text}]}
-                for role, text in turns
-                if role != "system"
-            ],
+            "contents": list(gemini_contents(turns, SIGNATURE in self.transport.dialect.learnt)),
             "generationConfig": self.transport.dialect.fields(config),
         }
-        system = "\n\n".join(text for role, text in turns if role == "system")
+        if request.tools:
+            plain = SCHEMA in self.transport.dialect.learnt
+            declared = [gemini_declaration(tool, plain) for tool in request.tools]
+            body["tools"] = [{"functionDeclarations": declared}]
+        system = system_text(turns)
         if system:
             body["systemInstruction"] = {"parts": [{"text": system}]}
         if threshold is not None:
@@ -140,6 +165,11 @@ def read_candidates(data: Any) -> Answer:
         "".join(part["text"] for part in parts if "text" in part and not part.get("thought")),
         reasoning="".join(p["text"] for p in parts if "text" in p and p.get("thought")) or None,
         finish_reason=FINISH.get(reason, reason.lower()),
+        calls=[
+            {"name": part["functionCall"]["name"], "arguments": part["functionCall"].get("args")}
+            for part in parts
+            if "functionCall" in part
+        ],
         **counted,
     )
 

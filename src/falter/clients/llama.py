@@ -65,6 +65,8 @@ class LlamaClient(BaseClient):
             lanes=self._lanes,
             constrains=True,
             keeps_prefixes=True,
+            instead="llama.cpp's built-in chat templates write no tools: serve the file with "
+            "llama-server --jinja, and ask it by openai:NAME with its base_url",
         )
         self.model = model
         self._locate = locate

@@ -7,6 +7,7 @@ and asks for the prompt's own log-probabilities back (`echo`).
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,7 @@ from falter.clients import batches as batch
 from falter.clients.answers import Answer, RequestRefused, failed, submapping
 from falter.clients.base import HttpClient
 from falter.clients.constrained import CONSTRAINT_OPTION, PLAIN_FORMS, constraint_fields, likeliest
+from falter.clients.dialect import Habit
 from falter.clients.openai_replies import Scoring, UnfitServer, read_chat, read_completion
 from falter.clients.settings import ClientSettings, OptionTable, asks_for_reasoning, clients
 from falter.clients.transport import CHARACTERS_A_TOKEN, Transport
@@ -33,11 +35,19 @@ OPTIONS = OptionTable(
     name="the model's name, as in 'openai:NAME'",
     passes_on=True,
     ours=(
-        "api", "model", "messages", "prompt", "stream", "stream_options", "n", "best_of", "suffix",
-        "echo", "logprobs", "top_logprobs", "structured_outputs", "guided_choice", "grammar",
+        "api", "model", "messages", "tools", "prompt", "stream", "stream_options", "n", "best_of",
+        "suffix", "echo", "logprobs", "top_logprobs", "structured_outputs", "guided_choice",
+        "grammar",
     ),
     sampling=("temperature", "top_p", "max_tokens", "stop", "seed"),
 )  # fmt: skip
+SILENT = "the absent content of a call"
+EMPTY = Habit(
+    re.compile(r"\bcontent\b.{0,60}\b(null|none|nonetype|valid string|be a string)\b", re.I | re.S),
+    "sent as an empty text",
+    "absent content sent as an empty text",
+    late=True,
+)
 
 
 @clients.registers("openai")
@@ -67,6 +77,7 @@ class OpenAI(HttpClient):
             key_variable="OPENAI_API_KEY",
             renames={"max_tokens": "max_completion_tokens"},
             may_drop=("temperature", "top_p", "seed", "stop"),
+            habits={SILENT: EMPTY},
         )
         self._chat = settings.api == "chat"
         if self._chat and self.transport.is_home:
@@ -124,7 +135,8 @@ class OpenAI(HttpClient):
         if self._chat:
             name = b',"messages":'
             asked = self.transport.dialect.turns(turns or (("user", request.context),))
-            content = chat_turns(asked)
+            silent = "" if SILENT in self.transport.dialect.learnt else None
+            content = chat_turns(asked, silent=silent)
         else:
             # A completion has no turns: messages, where they come all the same, are joined.
             name = b',"prompt":'

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from falter.clients.answers import Answer, UnusableAnswer, stop_at
 from falter.clients.base import HttpClient
+from falter.clients.chat_forms import responses_items
 from falter.clients.constrained import answer_schema
 from falter.clients.settings import ClientSettings, OptionTable, asks_for_reasoning, clients
 from falter.clients.transport import Transport
+from falter.records.chats import sides
 from falter.records.interfaces import Capabilities
 from falter.records.types import Model, Request, Response
 
@@ -16,7 +19,7 @@ OPTIONS = OptionTable(
     client="responses",
     name="the model's name, as in 'responses:NAME'",
     passes_on=True,
-    ours=("model", "input", "instructions", "stream", "background", "store"),
+    ours=("model", "input", "instructions", "stream", "background", "store", "tools"),
     sampling=("temperature", "top_p", "max_output_tokens"),
 )
 FINISH = {"max_output_tokens": "length", "content_filter": "content_filter"}
@@ -40,7 +43,7 @@ class Responses(HttpClient):
         self._url = self.transport.url("responses")
         reasons = asks_for_reasoning(self._options)
         self.capabilities = Capabilities(
-            generates=True, scores=False, constrains=True, reasons=reasons
+            generates=True, scores=False, constrains=True, reasons=reasons, tools=True
         )
         url = self.transport.base_url
         self.model = Model(
@@ -59,7 +62,9 @@ class Responses(HttpClient):
         turns = request.messages or (("user", request.context),)
         fields = {
             "model": self.model.name,
-            "input": [{"role": role, "content": text} for role, text in turns],
+            "input": [item for turn in sides(turns) for item in responses_items(*turn)],
+            "tools": [{"type": "function", "strict": False, **json.loads(t)} for t in request.tools]
+            or None,
             "max_output_tokens": sampling.max_tokens,
             "temperature": sampling.temperature,
             "top_p": sampling.top_p if sampling.top_p < 1 else None,
@@ -103,6 +108,7 @@ def _read(data: Any, stop: tuple[str, ...]) -> Answer:
         cached_tokens=(usage.get("input_tokens_details") or {}).get("cached_tokens"),
         served_by=data.get("model"),
         request_id=data.get("id"),
+        calls=[out for out in data["output"] if out["type"] == "function_call"],
     )
 
 

@@ -31,7 +31,7 @@ from falter.clients.connection import (
     normal_url,
     read_key,
 )
-from falter.clients.dialect import Dialect
+from falter.clients.dialect import Dialect, Habit
 from falter.clients.limiter import Limiter
 from falter.clients.retry import (
     AbortRun,
@@ -108,7 +108,7 @@ class Transport:
     - `endpoints`, paths that do not belong into a base URL and are refused there.
     - `models_path`, where the list of models is (None: there is none), and `models_of`, which
       reads their names from it.
-    - `renames` and `may_drop`: fields of the body that dialects differ in, see `Dialect`.
+    - `renames`, `may_drop` and `habits`: that in which dialects differ, see `Dialect`.
 
     `on_attempt` is told of every attempt: None if the server answered, else what went wrong.
 
@@ -129,6 +129,7 @@ class Transport:
         models_of: Callable[[Any], Sequence[str]] = listed_models,
         renames: Mapping[str, str] = MappingProxyType({}),
         may_drop: Collection[str] = (),
+        habits: Mapping[str, Habit] = MappingProxyType({}),
     ) -> None:
         if settings.base_url is None and default_url is None:
             raise InvalidValue("base_url", None, "the URL of a server")
@@ -141,7 +142,7 @@ class Transport:
             requests_per_minute=settings.requests_per_minute,
             tokens_per_minute=settings.tokens_per_minute,
         )
-        self.dialect = Dialect(renames, may_drop)
+        self.dialect = Dialect(renames, may_drop, habits)
         self.on_attempt: Callable[[str | None], None] = lambda trouble: None
         self._sent: dict[object, float] = {}
         self._policy = RetryPolicy(settings.max_attempts, cap=settings.max_wait)
@@ -190,7 +191,8 @@ class Transport:
         """The response to a request: its answer, or the reason why there is none.
 
         `build` makes the body, and `read` the answer from the JSON that came, as for `ask`. A body
-        that is a mapping goes out in the server's `dialect`; one in bytes has it already.
+        that is a mapping goes out in the server's `dialect`; one in bytes has it already. A server
+        without such an endpoint is found out before it has answered anything: `PreflightError`.
         """
         dialect = self.dialect
         while True:
@@ -206,6 +208,12 @@ class Transport:
             except RequestRefused as refusal:
                 if refusal.code in FILTERED:
                     return refused_key(request.key, "content_filter")
+                if refusal.status in WRONG_PLACE and not dialect.settled:
+                    raise PreflightError(
+                        f"{self.base_url} does not answer this client: {refusal.message}",
+                        hint="check the base URL, the model's name and the client: 'falter list "
+                        "clients' has all clients",
+                    ) from refusal
                 # Another request may have learnt it while this one was under way.
                 if version == dialect.version and not self._learns(request, refusal):
                     return failed(request, refusal.message)
@@ -216,8 +224,7 @@ class Transport:
             else:
                 if version == dialect.version:
                     dialect.settled = True
-                    if dialect.dropped or dialect.folds:
-                        answer = replace(answer, served_by=dialect.note(answer.served_by))
+                    answer = replace(answer, served_by=dialect.note(answer.served_by))
                     return answer.response(request, seconds)
 
     async def ask(self, url: URL, body: bytes, tokens: float, read: Read) -> tuple[Answer, float]:

@@ -24,7 +24,7 @@ from falter.scorers import scorers
 from falter.scorers.base import ReadElsewhere, with_readings
 from falter.scorers.choosing import READERS
 from falter.store.store import Store, StoredRun
-from falter.store.studies import find_study
+from falter.store.studies import find_study, require_store
 
 UNREAD = ("unparsed", "truncated", "refused")
 
@@ -58,8 +58,7 @@ class Answers:
 
 def pick_answers(path: Path, name: str | None, picked: PickedAnswers, *, limit: int) -> Answers:
     """The answers of a stored run, or of a part of a study."""
-    if not path.exists():
-        raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
+    require_store(path)
     with Store(path) as store:
         run = part_of_study(store, name, picked.part).run
         _check(run, picked)
@@ -207,8 +206,7 @@ def rescored_study(
             "Nothing is named that reads the answers again",
             hint="falter rescore --scorer NAME, --reader MODEL or --marks FILE",
         )
-    if not path.exists():
-        raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
+    require_store(path)
     with Store(path) as store:
         stored = part_of_study(store, name, part)
         run = stored.run

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from falter.engine.config import Experiment, ModelSpec
-from falter.records.errors import UsageError
+from falter.records.errors import UnknownName, UsageError
 from falter.records.interfaces import Capabilities, Scorer
-from falter.records.types import Recipe
+from falter.records.types import Item, Recipe
 from falter.tasks.chats import Chat
 from falter.tasks.task import Task
 
@@ -78,10 +79,33 @@ def require_fit_chat(
             f"{what}, and the scorer '{scorer.name}' compares options",
             hint="use a scorer that reads replies: answer, label, numeric or tool_call",
         )
+    _require_arguments(experiment.ignore_arguments, task)
     needs = any("tools" in item.fields for item in task.items)
     if needs and not able.tools:
         raise UsageError(
             f"{what} with tools, which '{spec.name}' does not take",
-            hint="ask a chat server: openai:NAME; or a function with the parameters messages and "
-            "tools: function:MODULE:NAME",
+            hint=able.instead,
         )
+    if needs and not able.replays and any(_calls_before(item) for item in task.items):
+        raise UsageError(
+            f"{what} with earlier calls, and '{spec.name}' is asked to think: the server takes "
+            "thoughts before a call only as it signed them itself",
+            hint="drop the option thinking_tokens",
+        )
+
+
+def _require_arguments(names: Sequence[str], task: Task) -> None:
+    """Raise for an argument to be ignored that no tool takes."""
+    schemas = [
+        tool["parameters"]
+        for item in (task.items if names else ())
+        for tool in json.loads(item.fields.get("tools", "[]"))
+    ]
+    known = {name for s in schemas if isinstance(s, dict) for name in s.get("properties", ())}
+    for name in names:
+        if name not in known:
+            raise UnknownName(f"argument of the tools of '{task.name}'", name, sorted(known))
+
+
+def _calls_before(item: Item) -> bool:
+    return any("calls" in turn for turn in json.loads(item.fields["messages"]))

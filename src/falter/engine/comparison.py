@@ -30,6 +30,7 @@ from falter.records.errors import DuplicateName, UsageError
 from falter.records.figures import Study
 from falter.records.ids import digest, short
 from falter.store.store import Store
+from falter.store.studies import require_store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,10 +144,7 @@ def compared_study(
     with ExitStack() as stack:
         sources = []
         for named in runs:
-            if not named.store.exists():
-                raise UsageError(
-                    f"The store {named.store} does not exist", hint="start a run, or name another"
-                )
+            require_store(named.store)
             store = stack.enter_context(Store(named.store, writes=False))
             stored = part_of_study(store, named.run, part)
             tasks_of = [panel.task for panel in stored.run.panels]
@@ -193,7 +191,14 @@ def _compared_files(
     if all(cells.task.names == (stem,) for cells, stem in zip(sides, stems, strict=True)):
         sides = [_on_one_task(cells) for cells in sides]
     tables = [
-        TableToCompare(source_name=str(path), called=name, prompt=prompt, table=table)
+        TableToCompare(
+            source_name=str(path),
+            called=name,
+            task=table.panel.task,
+            prompt=prompt,
+            panel=table.panel,
+            table=table,
+        )
         for path, name, cells in zip(paths, called, sides, strict=True)
         for prompt, table in _tables(cells, baseline, alone=len(files) == 1, path=path)
     ]

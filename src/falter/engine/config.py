@@ -98,6 +98,21 @@ class InRole(Block[ModelSpec]):
         )
 
 
+class SameAs(Value):
+    """Ways to compare an answer with the clean one; those that a model would decide are refused."""
+
+    def __init__(self) -> None:
+        super().__init__(str, words=("auto", "call", "choice", "label", "number", "text"))
+
+    def read(self, value: Any, place: Place) -> Any:
+        if value in ("meaning", "judge"):
+            raise UsageError(
+                f"{place.name} is '{value}', and falter compares answers by rule only",
+                hint="compare the words: --same text, or what is read from them: label, number",
+            )
+        return super().read(value, place)
+
+
 class Model(Shape[ModelSpec]):
     """A model by its name, or a mapping with how to reach it."""
 
@@ -160,7 +175,7 @@ DATA = Data(
         shape=Columns(tuple), metavar="COLUMN", off="options"),
     fields=Setting("the column for a placeholder, if their names differ", "--field",
         shape=Placeholders(), metavar="NAME=COLUMN", off="{question: text}"),
-    key=Setting("the column with a unique key; without it the content is the key", "--key",
+    key=Setting("column of unique keys; else id, key, question_id, name or content", "--key",
         metavar="COLUMN", off="id"),
     drop_duplicates=Setting("keep the first of rows that are the same", "--drop-duplicates",
         off="true"),
@@ -268,7 +283,15 @@ class Experiment:
         without="the different targets", off="[billing, login, other]")
     same: Literal["auto", "call", "choice", "label", "number", "text"] | None = setting(
         "compare every answer with that to the clean prompt, read as this", "--same",
+        shape=SameAs(),
         identity="when set", without="compare with the right answers", off="call")
+    ignore_arguments: tuple[str, ...] = setting("arguments of tools that may be anything",
+        "--ignore-arguments", shape=Columns(tuple), default=(), metavar="A,B,C",
+        identity="when set", off="[reason]")
+    keep_line: float = setting("percent of answers that a robust model keeps", default=90.0,
+        low=50, high=99.9, identity="when set", off="90")
+    read_line: float = setting("percent of changed meanings that a robust model follows",
+        default=80.0, low=1, high=99.9, identity="when set", off="80")
     limit: int | None = setting("how many items of each task to ask, drawn with the seed",
         "--limit", low=1, identity="always", without="all", on="60")
     demonstrations: int = setting("solved examples before each item; they are not asked themselves",

@@ -64,6 +64,10 @@ class GateSpec:
         "condition may be", low=0.01, high=100, off="2")
     min_score: float | None = setting("the score of the clean prompt, in percent, that must be "
         "surpassed", low=0, high=100, off="80")
+    keep: float | None = setting("percent of answers that harmless changes must be shown to "
+        "leave", low=0, high=100, off="95")
+    follow: float | None = setting("percent of controls that must be shown to be followed",
+        low=0, high=100, off="80")
     max_unread: float | None = setting("how many more answers may be unreadable, in points",
         low=0.01, high=100, off="2")
     level: float = setting("how sure a pass is", default=0.95, low=0.51, high=0.9999, off="0.95")
@@ -79,6 +83,12 @@ class GateSpec:
         low=0, high=1, without="what the baseline file says, else 0.1", off="0.1")
     undecided: Literal["fail", "neutral", "pass"] = setting("what an undecided line counts as",
         default="fail", off="fail")
+
+    @property
+    def stands_alone(self) -> bool:
+        """Return True if something must hold without another version to compare with."""
+        margins = (self.max_drop, self.min_score, self.keep, self.follow, self.max_unread)
+        return any(margin is not None for margin in margins)
 
 
 GATE = Block(GateSpec)

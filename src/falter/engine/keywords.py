@@ -56,10 +56,9 @@ class PriceSettings(TypedDict, total=False):
     batch: float | None
 
 
-class ModelSettings(TypedDict, total=False):
-    """A model."""
+class Reach(TypedDict, total=False):
+    """How a model is reached."""
 
-    name: Required[str]
     base_url: str | None
     api: Literal["chat", "completions"] | None
     api_key_env: str | None
@@ -69,18 +68,29 @@ class ModelSettings(TypedDict, total=False):
     timeout: float | None
     max_attempts: int | None
     price: PriceSettings | None
-    scorer: str | None
     headers: Mapping[str, Any] | None
     options: Mapping[str, Any] | None
 
 
-class SamplingSettings(TypedDict, total=False):
-    """Sampling."""
+class ModelSettings(Reach, total=False):
+    """A model."""
+
+    name: Required[str]
+    scorer: str | None
+
+
+class Writing(TypedDict, total=False):
+    """How answers are written."""
 
     temperature: float | None
     top_p: float | None
     max_tokens: int | None
     stop: str | Sequence[str] | None
+
+
+class SamplingSettings(Writing, total=False):
+    """Sampling."""
+
     seed: int | None
 
 
@@ -105,6 +115,8 @@ class GateSettings(TypedDict, total=False):
     max_drop: float | Mapping[str, float] | None
     max_regression: float | None
     min_score: float | None
+    keep: float | None
+    follow: float | None
     max_unread: float | None
     level: float | None
     fail_level: float | None
@@ -126,7 +138,7 @@ AnyModel = str | Callable[..., Any] | ModelSettings
 """A model's name, a function that answers, or a mapping of how to reach a model."""
 
 
-class ExperimentSettings(TypedDict, total=False):
+class ExperimentSettings(Columns, Reach, Writing, total=False):
     """An experiment, or a protocol."""
 
     task: str | Sequence[str] | None
@@ -140,6 +152,9 @@ class ExperimentSettings(TypedDict, total=False):
     scorer: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
     labels: str | Sequence[str] | None
     same: Literal["auto", "call", "choice", "label", "number", "text"] | None
+    ignore_arguments: str | Sequence[str] | None
+    keep_line: float | None
+    read_line: float | None
     limit: int | None
     demonstrations: int | None
     perturb_demonstrations: bool | None
@@ -165,30 +180,4 @@ class ExperimentSettings(TypedDict, total=False):
     judge: str | ModelSettings | Sequence[str | ModelSettings] | None
     rubrics: str | None
     gate: GateSettings | None
-    target: str | None
-    target_as: Literal["auto", "index", "label", "text"] | None
-    choices: str | Sequence[str] | None
-    fields: Mapping[str, str] | None
-    key: str | None
-    drop_duplicates: bool | None
-    tags: str | Sequence[str] | None
-    split: str | None
-    turns: Literal["last", "all"] | None
-    join: str | None
-    each: str | None
-    base_url: str | None
-    api: Literal["chat", "completions"] | None
-    api_key_env: str | None
-    concurrency: int | None
-    requests_per_minute: float | None
-    tokens_per_minute: float | None
-    timeout: float | None
-    max_attempts: int | None
-    price: PriceSettings | None
-    headers: Mapping[str, Any] | None
-    options: Mapping[str, Any] | None
-    temperature: float | None
-    top_p: float | None
-    max_tokens: int | None
-    stop: str | Sequence[str] | None
     model: AnyModel | None

@@ -27,7 +27,7 @@ from falter.rewrites.sheet import Faults, read_rating, sheet_in
 from falter.scorers.rating import RATINGS, RatingOfThree
 from falter.stats.agreement import exact_agreement
 from falter.store.store import Store
-from falter.store.studies import find_study
+from falter.store.studies import find_study, require_store
 from falter.tasks import Template
 from falter.tasks.rows import read_rows
 from falter.tasks.task import Task, pick
@@ -283,7 +283,6 @@ def summary_ratings(
 
 @contextmanager
 def _first_part(path: Path, name: str | None) -> Iterator[PartResult]:
-    if not path.exists():
-        raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
+    require_store(path)
     with Store(path, writes=False) as opened:
         yield part_results(opened, find_study(opened, name))[0]

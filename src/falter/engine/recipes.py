@@ -18,6 +18,7 @@ from falter.records.interfaces import Perturbation
 from falter.records.types import BASELINE, Recipe, Step
 from falter.remedies import remedy_from
 from falter.remedies.prompts import Remedy
+from falter.tasks.data_sets import CHAT_TASKS
 from falter.tasks.rows import holds_chats, read_template_file, rows_at
 
 # Grids: every combination of the levels of some factors, the first of each being the baseline.
@@ -94,11 +95,25 @@ def recipes_of(experiment: Experiment) -> tuple[Recipe, ...]:
 
 def _usual(experiment: Experiment) -> Sequence[str]:
     """The recipes where none are named: for conversations the sets that fit their columns."""
-    data = experiment.data
-    if data is None or data.path.startswith("hub:") or not holds_chats(data.path):
+    data, tasks = experiment.data, experiment.tasks
+    own = data is not None and not data.path.startswith("hub:") and holds_chats(data.path)
+    if not own and not (tasks and all(name in CHAT_TASKS for name in tasks)):
         return DEFAULT_RECIPES
-    tools = RECIPE_SETS["tools"] if any(row.get("tools") for row in rows_at(data.path)) else ()
-    return tuple(dict.fromkeys((*tools, *RECIPE_SETS["chats"], *RECIPE_SETS["controls"])))
+    rows = rows_at(data.path) if data else [{CHAT_TASKS[name]: True} for name in tasks]
+    sets = {
+        "tools": any(row.get("tools") for row in rows),
+        "rag": any(row.get("documents") for row in rows),
+        "chats": True,
+        "controls": True,
+    }
+    return tuple(
+        dict.fromkeys(name for key, fits in sets.items() if fits for name in RECIPE_SETS[key])
+    )
+
+
+def members_of(name: Any) -> tuple[str, ...]:
+    """The recipes of a set, by its name; none where it is the name of no set."""
+    return RECIPE_SETS.get(name, ()) if isinstance(name, str) else ()
 
 
 def _spelled_out(specs: Sequence[Sequence[StepSpec]]) -> Iterator[Sequence[StepSpec]]:

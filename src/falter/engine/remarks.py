@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -31,6 +32,28 @@ def copied_answers(resolved: Resolved) -> list[str]:
             if remark is not None:
                 remarks[panel.task.name] = remark
     return list(remarks.values())
+
+
+def moved_system_turns(resolved: Resolved) -> list[str]:
+    """One remark for each model whose API takes system turns in front alone, where some are not."""
+    in_front = {c.model.id for c in resolved.clients if c.capabilities.system_in_front}
+    remarks: dict[str, None] = {}
+    for panel in resolved.panels:
+        model, chats = panel.panel.model, [i.fields.get("messages", "[]") for i in panel.items]
+        moved = sum(map(_has_late_system, chats)) if model.id in in_front else 0
+        if moved:
+            said = (
+                f"{moved:,} of {len(chats):,} conversations have a later system turn, which "
+                f"{model.label} gets in front"
+            )
+            remarks[said] = None
+    return list(remarks)
+
+
+def _has_late_system(messages: str) -> bool:
+    """Return True if a system turn comes after another turn."""
+    is_system = [turn["role"] == "system" for turn in json.loads(messages)]
+    return is_system != sorted(is_system, reverse=True)
 
 
 def _remark(panel: PanelPlan) -> str | None:

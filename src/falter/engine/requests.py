@@ -18,7 +18,7 @@ from falter.records.errors import UsageError, printable
 from falter.records.ids import short
 from falter.records.interfaces import Client
 from falter.records.types import Request, Response, Run
-from falter.store.batches import Batches, planned_keys, put_answers
+from falter.store.batches import Batches, planned_keys
 from falter.store.store import Store
 
 PLACE = re.compile(r"%0?[0-9]{0,2}d")
@@ -230,7 +230,8 @@ def _store(
     for panel, responses in waiting.items():
         missing = store.missing([response.key for response in responses])
         fresh = [response for response in responses if response.key in missing]
-        put_answers(store, run.panels[panel].model, fresh)
+        model = run.panels[panel].model
+        store.put_answers((model, response) for response in fresh)
         report.already += len(responses) - len(fresh)
         report.stored += sum(response.failure is None for response in fresh)
         report.failed += sum(response.failure is not None for response in fresh)

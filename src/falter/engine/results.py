@@ -28,7 +28,7 @@ from falter.records.figures import Figure, Study, estimates, figures_named
 from falter.records.ids import short
 from falter.records.types import Run
 from falter.store.store import Store
-from falter.store.studies import StoredStudy, find_study, studies
+from falter.store.studies import StoredStudy, find_study, require_store, studies
 from falter.tasks.rows import is_rows, offer_rows
 
 # What can be shown in every form: figures, tables, rows, reports.
@@ -401,8 +401,7 @@ def open_result(
     tables of the protocol's paper stand at the end of the report.
     """
     path = given_path("store", store)
-    if not path.exists():
-        raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
+    require_store(path)
     with Store(path, writes=False) as opened:
         stored = find_study(opened, name)
         return stored_result(opened, stored, path, incomplete=incomplete, published=published)
@@ -467,6 +466,5 @@ class StoredResults(Mapping[str, Result]):
 def open_store(path: Path | str = "falter.db") -> StoredResults:
     """The results in a store that exists."""
     path = given_path("path", path)
-    if not path.exists():
-        raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
+    require_store(path)
     return StoredResults(path)

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 
@@ -15,9 +16,12 @@ from falter.engine.config import Experiment, ModelSpec
 from falter.engine.execution import Watch
 from falter.engine.recipes import recipes_of
 from falter.engine.resolving import resolve
-from falter.engine.translations import TaskTranslations, needs_translations
+from falter.engine.task_loading import load_tasks
+from falter.engine.task_rewrites import TaskRewrites
 from falter.engine.variants import open_sets
-from falter.perturbations.rewriting import Wanted
+from falter.perturbations import perturbations
+from falter.perturbations.language import wanted_translation
+from falter.perturbations.rewriting import RewritePerturbation, Wanted
 from falter.records.errors import UsageError
 from falter.records.interfaces import RewriteBank
 from falter.records.planning import Target, request
@@ -100,8 +104,7 @@ def bank_for(experiment: Experiment, store: Store | None) -> RewriteBank:
 def _written_by_hand(experiment: Experiment, store: Store | None) -> list[RewriteBank]:
     """Return the texts that people wrote or edited, in the store and bundled."""
     banks: list[RewriteBank] = [] if store is None else [StoreBank(store, HAND_WRITTEN)]
-    banks.append(bundled_bank())
-    return [*banks, *([TaskTranslations(experiment)] if needs_translations(experiment) else [])]
+    return [*banks, bundled_bank(), TaskRewrites(experiment)]
 
 
 @contextlib.contextmanager
@@ -380,3 +383,41 @@ def _store_ratings(
     put_samples(store, samples.values())
     put_reviews(store, reviews)
     return len(reviews), unparsed
+
+
+# Translations
+
+
+def needs_translations(experiment: Experiment) -> bool:
+    """Whether a recipe of the experiment wants texts in another language."""
+    bank = wanted_translation("", "en").perturbation.bank
+    return any(_uses(recipe, bank) for recipe in recipes_of(experiment))
+
+
+def _uses(recipe: Recipe, bank: str) -> bool:
+    kinds = [perturbations.get(step.name) for step in recipe.steps]
+    return any(isinstance(kind, RewritePerturbation) and kind.bank == bank for kind in kinds)
+
+
+class TaskTranslations:
+    """What people translated of an experiment's tasks; read when first asked for a text."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+
+    @cached_property
+    def _bank(self) -> MemoryBank:
+        pairs = {
+            (text, language): translation
+            for task in load_tasks(self._experiment)
+            if task.translations is not None
+            for language, texts in task.translations().items()
+            for text, translation in texts.items()
+        }
+        return MemoryBank(
+            wanted_translation(text, language).rewrite(HAND_WRITTEN, translation)
+            for (text, language), translation in pairs.items()
+        )
+
+    def find(self, key: str, text: str) -> Rewrite | None:
+        return self._bank.find(key, text)

@@ -19,6 +19,7 @@ from falter.remedies.prompts import Remedy
 from falter.scorers import scorers
 from falter.scorers.answers import Label
 from falter.scorers.base import after_reasoning
+from falter.scorers.calls import ignoring
 from falter.scorers.choosing import named_scorers, usual_reason, usual_scorer
 from falter.tasks import Template
 from falter.tasks.task import Task
@@ -110,8 +111,11 @@ def with_labels(scorer: Scorer, labels: Mapping[str, Sequence[str]]) -> Scorer:
 def run_scorers(run: Run) -> dict[str, Scorer]:
     """The scorers of a stored run, with the labels that it was planned with."""
     labels = run.experiment.get("labels") or {}
+    ignored = run.experiment.get("ignore_arguments") or ()
     return {
-        p.scorer: with_reasoning(with_labels(scorers.get(p.scorer), labels), run.experiment)
+        p.scorer: with_reasoning(
+            ignoring(with_labels(scorers.get(p.scorer), labels), ignored), run.experiment
+        )
         for p in run.panels
     }
 

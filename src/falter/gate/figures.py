@@ -84,7 +84,7 @@ def _figures(result: GateResult) -> Iterator[Figure]:
     scores = [line for line in result.lines if line.kind == "score"]
     if scores:
         rows = _rows(result, scores, SCORE_COLUMNS)
-        yield Grid(name="gate-score", title="The score", columns=SCORE_COLUMNS, rows=rows)
+        yield Grid(name="gate-score", title="Scores and shares", columns=SCORE_COLUMNS, rows=rows)
     texts = [result.line_text(line) for line in result.lines if line.verdict != "pass"]
     if texts:
         yield Statement(name="open-lines", title="What does not pass", text=tuple(texts))
@@ -143,7 +143,7 @@ def _estimate(result: GateResult, line: CriterionResult) -> Estimate:
         group={"line": line.name, "model": result.model, "task": result.task},
         estimand="mean over items like these of how much worse the outcome is"
         if line.kind != "score"
-        else "mean score with the clean prompt, items like these",
+        else f"mean over items like these: {line.name}",
         low=line.low,
         high=line.high,
         # The two ends err independently of each other at worst: together they hold for the rest.

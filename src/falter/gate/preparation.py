@@ -22,7 +22,13 @@ from falter.engine.task_loading import load_tasks
 from falter.gate.baseline import Baseline, manifest_hash, read_baseline
 from falter.gate.decision import Schedule, schedule
 from falter.gate.feasibility import GatePlan, plan_gate
-from falter.gate.requirements import Requirement, planned_criteria, requirements
+from falter.gate.requirements import (
+    FOLLOW,
+    KEEP,
+    Requirement,
+    planned_criteria,
+    requirements,
+)
 from falter.gate.result import ItemCost, infeasible_text
 from falter.records.errors import InvalidValue, UsageError
 from falter.records.interfaces import Client, RewriteBank
@@ -83,9 +89,7 @@ def read_gate(
         )
     gate = Gate(experiment=study.experiment, spec=study.gate)
     if against is None:
-        spec = gate.spec
-        others = (spec.max_drop, spec.min_score, spec.max_unread)
-        if spec.max_regression is not None and all(margin is None for margin in others):
+        if gate.spec.max_regression is not None and not gate.spec.stands_alone:
             raise UsageError(
                 "max_regression needs a version to compare with",
                 hint="give --against with a baseline file or another experiment file",
@@ -259,11 +263,7 @@ def _prepared(gate: Gate, arms: tuple[Arm, ...]) -> PreparedGate:
         required,
         spec,
         items=most,
-        changed={
-            recipe.id: sum(recipe.id in ids for ids in changing[:most])
-            for recipe in full.run.recipes
-            if recipe.perturbs
-        },
+        changed=_items_changed(full.run.recipes, changing[:most]),
         baseline=gate.baseline,
         strict=gate.experiment.unparsed == "wrong",
     )
@@ -280,6 +280,15 @@ def _prepared(gate: Gate, arms: tuple[Arm, ...]) -> PreparedGate:
         cost=cost,
         notes=tuple(notes),
     )
+
+
+def _items_changed(recipes: Sequence[Recipe], changing: Sequence[set[str]]) -> dict[str, int]:
+    """The number of items that each recipe changes, any harmless one, and any control."""
+    perturbing = [recipe for recipe in recipes if recipe.perturbs]
+    groups = {recipe.id: {recipe.id} for recipe in perturbing}
+    groups[KEEP] = {recipe.id for recipe in perturbing if not recipe.controls}
+    groups[FOLLOW] = {recipe.id for recipe in perturbing if recipe.controls}
+    return {name: sum(bool(group & ids) for ids in changing) for name, group in groups.items()}
 
 
 # Checks

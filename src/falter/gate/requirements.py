@@ -8,27 +8,35 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from falter.analysis.keeping import item_shares
 from falter.analysis.table import OUTCOMES, UNREADABLE, Table
 from falter.engine.gate_settings import GateSpec
 from falter.gate.baseline import Baseline
 from falter.gate.decision import Criterion, CriterionKind
 from falter.gate.feasibility import PlannedCriterion
+from falter.measures.keeps_and_reads import shares_of_items
 from falter.records.errors import UnknownName, UsageError
 from falter.records.types import Recipe
 
 Floats = NDArray[np.float64]
 AVERAGE = "average"
 CLEAN = "clean prompt"
+KEEP, FOLLOW = "answers kept", "controls followed"
+"""Names of the scores of answers that stay, and of answers that change with the meaning."""
 USUAL_DISCORDANCE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """A criterion as it was asked for: of one recipe, or (None) of all or of the clean prompt."""
+    """A criterion as it was asked for: of one recipe, or (None) of all or of the clean prompt.
+
+    A score is that of the clean prompt, or the `share` of answers that stay or follow.
+    """
 
     kind: CriterionKind
     margin: float
     recipe: Recipe | None = None
+    share: str | None = None
 
     @property
     def name(self) -> str:
@@ -36,7 +44,7 @@ class Requirement:
         if self.recipe is not None:
             label = self.recipe.label
         else:
-            label = AVERAGE if self.kind == "average" else CLEAN
+            label = AVERAGE if self.kind == "average" else self.share or CLEAN
         return label if self.kind in ("drop", "average") else f"{label}, {self.kind}"
 
 
@@ -57,12 +65,25 @@ def requirements(
         required += [Requirement(kind="unread", margin=margin, recipe=r) for r in changing]
     if spec.min_score is not None:
         required.append(Requirement(kind="score", margin=spec.min_score / 100.0))
+    if spec.keep is not None:
+        _require_any(changing, "keep", "a harmless change", "-r tools, or typos")
+        required.append(Requirement(kind="score", margin=spec.keep / 100.0, share=KEEP))
+    if spec.follow is not None:
+        controls = [recipe for recipe in recipes if recipe.controls]
+        _require_any(controls, "follow", "a control", "recipes: [tools, controls]")
+        required.append(Requirement(kind="score", margin=spec.follow / 100.0, share=FOLLOW))
     if not required:
         raise UsageError(
             "The gate has no line to hold",
-            hint="set max_drop, min_score or max_unread; max_regression goes with --against",
+            hint="set max_drop, min_score, keep, follow or max_unread; max_regression goes with "
+            "--against",
         )
     return tuple(required)
+
+
+def _require_any(recipes: Sequence[Recipe], name: str, what: str, hint: str) -> None:
+    if not recipes:
+        raise UsageError(f"The gate's '{name}' needs {what}, and has none", hint=f"such as {hint}")
 
 
 def _drops(spec: GateSpec, changing: Sequence[Recipe]) -> Iterator[Requirement]:
@@ -97,7 +118,8 @@ def planned_criteria(
 ) -> list[PlannedCriterion]:
     """Return the criteria with their items and the share of answers that flip by themselves.
 
-    `changed` says how many items each recipe changes, by its id. The share is the user's, else the
+    `changed` says how many items each recipe changes, by its id, and any harmless one or control,
+    by the name of the score. The share is the user's, else the
     baseline file's, else 10 %. Without a file it is not known of unreadable answers: then none.
     """
 
@@ -106,14 +128,14 @@ def planned_criteria(
         if spec.discordance is not None and each.kind != "unread":
             share, source = spec.discordance, "the gate's settings"
         score = None
-        if each.kind == "score" and baseline is not None:
+        if each.kind == "score" and each.share is None and baseline is not None:
             score = baseline.accuracy(0, strict=strict)[0]
             source = "" if score is None else "the baseline file"
         return PlannedCriterion(
             name=each.name,
             kind=each.kind,
             margin=each.margin,
-            items=items if each.recipe is None else changed.get(each.recipe.id, 0),
+            items=items if not _key(each) else changed.get(_key(each), 0),
             discordance=share,
             source=source,
             conditions=max(1, len(changed)) if each.kind == "average" else 1,
@@ -123,11 +145,15 @@ def planned_criteria(
     return [planned(each) for each in required]
 
 
+def _key(required: Requirement) -> str:
+    return required.share or ("" if required.recipe is None else required.recipe.id)
+
+
 def _flips(required: Requirement, baseline: Baseline | None, strict: bool) -> tuple[float, str]:
     """The share of answers that flip where nothing changed, and its source."""
     unknown = (0.0, "none unread") if required.kind == "unread" else (USUAL_DISCORDANCE, "assumed")
     if required.kind == "score":
-        return 0.0, "every answer right"
+        return 0.0, "every answer right" if required.share is None else f"all {required.share}"
     if baseline is None:
         return unknown
     shares: list[float | None]
@@ -167,13 +193,17 @@ def measured_criteria(
     scores, changed = table.matrix(strict=strict)[rows], table.changed()[rows]
     unread = _unread(table)[rows]
     by_id = {recipe.id: n for n, recipe in enumerate(table.recipes)}
+    shares: dict[str, Floats] = {}
+    if any(each.share is not None for each in required):
+        found = shares_of_items(*item_shares(table))
+        shares = {name: share[rows] for name, share in zip((KEEP, FOLLOW), found, strict=True)}
 
     def values_of(required: Requirement) -> Floats:
         column = 0 if required.recipe is None else by_id[required.recipe.id]
         if required.kind == "average":
             return np.where(changed, scores[:, :1] - scores, np.nan)[:, table.columns]
         if required.kind == "score":
-            return scores[:, 0]
+            return scores[:, 0] if required.share is None else shares[required.share]
         if required.kind == "regression":
             values = other[table.recipes[column].id] - scores[:, column]
         elif required.kind == "unread":

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from falter.analysis.results import MOST_FAILED
 from falter.gate.decision import CriterionResult, Verdict, gate_verdict
 from falter.gate.feasibility import CriterionPlan, GatePlan
+from falter.gate.requirements import CLEAN
 from falter.records import numbers as n
 from falter.records.types import Estimate
 
@@ -209,12 +210,18 @@ def _lost(line: CriterionResult) -> str:
     if value is None:
         return f"nothing is known; {needed}"
     if is_score:
-        return f"the score is {n.percent(value)} %{_between(line.low, line.high)}; {needed}"
+        what = "score" if _is_clean(line) else "share"
+        return f"the {what} is {n.percent(value)} %{_between(line.low, line.high)}; {needed}"
     low, high = line.low, line.high
     if gains := value < 0.0:
         low, high = (None if end is None else -end for end in (high, low))
     said = _WORDS[line.kind][gains].format(n.decimal(abs(100 * value)))
     return f"{said}{_between(low, high)}; {needed}"
+
+
+def _is_clean(line: CriterionResult) -> bool:
+    """Return True for the score of the clean prompt, whose items are right or wrong."""
+    return line.name == f"{CLEAN}, {line.kind}"
 
 
 def _between(low: float | None, high: float | None) -> str:
@@ -231,7 +238,8 @@ def _counts(line: CriterionResult) -> str:
     if line.fell is None or line.rose is None:
         return f"Over {items}."
     if line.kind == "score":
-        return f"{line.items - line.fell:,} of {items} are right."
+        said = "are right" if _is_clean(line) else "hold in all of their versions"
+        return f"{line.items - line.fell:,} of {items} {said}."
     return f"{line.fell:,} of {items} got worse, {line.rose:,} better."
 
 

@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 MARK = "__falter_robust__"
 """The attribute of a test function that the plugin looks for."""
+SCORES = (("score", "min_score"), ("keep", "keep"), ("follow", "follow"))
+"""The tests about no recipe, each with its setting."""
+EXTRA = {
+    "average": "average", "score": "clean prompt", "keep": "answers kept",
+    "follow": "controls followed",
+}  # fmt: skip
+"""The names of the lines that such tests are about."""
 CASE = "case"
 """The parameter that gets the case; all other parameters are fixtures."""
 
@@ -86,11 +93,15 @@ class Robust:
         """List the criteria that are about no recipe and have a test of their own."""
         margins = self.settings.get("max_drop")
         average = ["average"] if isinstance(margins, Mapping) and "average" in margins else []
-        return [*average, *(["score"] if self.settings.get("min_score") is not None else [])]
+        return [*average, *(name for name, setting in SCORES if self._sets(setting))]
 
     def test_ids(self) -> list[str]:
-        """List the names of its tests: one for each recipe, and the extra ones."""
-        return [*map(_recipe_id, self.recipes), *self.extra_tests()]
+        """List the names of its tests: one for each recipe that a line is about, and extra ones."""
+        about = any(map(self._sets, ("max_drop", "max_unread", "max_regression")))
+        return [*(map(_recipe_id, self.recipes) if about else ()), *self.extra_tests()]
+
+    def _sets(self, setting: str) -> bool:
+        return self.settings.get(setting) is not None
 
 
 def cases(
@@ -126,9 +137,9 @@ def robust(
 
     The function gets a `case` and returns a text, or `falter.Scored` with a score; it may be async.
     Its other parameters are fixtures; every call runs inside the fixtures of the first test.
-    Settings are those of a gate (`max_drop`, `min_score`, `looks`, …) and `max_calls`. Its answers
-    are stored and not asked for again until its source, the modules of the project that it uses, a
-    file that `depends_on` names, or `version` changes.
+    Settings are those of a gate (`max_drop`, `min_score`, `keep`, `follow`, `looks`, …) and
+    `max_calls`. Its answers are stored and not asked for again until its source, the modules of the
+    project that it uses, a file that `depends_on` names, or `version` changes.
     """
     if not isinstance(cases, Cases):
         raise TypeError(f"falter.robust takes falter.cases(…), got {type(cases).__name__}")
@@ -186,8 +197,9 @@ def outcome_of(
         result = keyword_result(config, path, **settings)
     except FalterError as error:
         return {"error": str(error)}
-    names = {"average": "average", "score": "clean prompt"}
-    labels = [*result.recipes, *(names[extra] for extra in mark.extra_tests())]
+    extra = [[EXTRA[name]] for name in mark.extra_tests()]
+    about = len(mark.test_ids()) - len(extra)
+    labels = [*_labels(mark.recipes, result.recipes)][:about] + extra
     return {
         "error": "",
         "missing": result.failed_text if result.failed else "",
@@ -198,14 +210,25 @@ def outcome_of(
             f"{result.items:,} items, {result.calls:,} calls now."
         ],
         "tests": [
-            [
-                _plain(result, line)
-                for line in result.lines
-                if line.name == label or line.name.startswith(f"{label}, ")
-            ]
-            for label in labels
+            [_plain(result, line) for line in result.lines if line.name.partition(", ")[0] in names]
+            for names in labels
         ],
     }
+
+
+def _labels(named: Sequence[Any], labels: Sequence[str]) -> Iterator[Sequence[str]]:
+    """For each recipe as it was named its label, and for a set those of all its recipes."""
+    from falter.engine.recipes import members_of
+
+    left, seen = iter(labels), set[str]()
+    for recipe in named:
+        members = members_of(recipe)
+        if not members:
+            members = (next(left, ""),)
+        else:
+            [next(left, "") for name in members if name not in seen]
+        seen |= set(members)
+        yield members
 
 
 def _of_prompts(test: CaseFunction) -> Callable[..., Any]:

@@ -99,13 +99,11 @@ def gate_results(
 
 
 def _check(spec: GateSpec, against: Path | None) -> None:
-    if spec.max_regression is not None and against is None:
-        others = (spec.max_drop, spec.min_score, spec.max_unread)
-        if all(margin is None for margin in others):
-            raise UsageError(
-                "max_regression needs earlier results to compare with",
-                hint="give them: --against before.json",
-            )
+    if spec.max_regression is not None and against is None and not spec.stands_alone:
+        raise UsageError(
+            "max_regression needs earlier results to compare with",
+            hint="give them: --against before.json",
+        )
     if against is not None and spec.max_regression is None:
         raise UsageError(
             "--against compares by max_regression, which the gate does not set",

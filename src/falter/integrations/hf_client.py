@@ -83,7 +83,7 @@ class HuggingFace(BatchClient):
         chats = self.source.chats and settings.api == "chat"
         lanes = min(settings.concurrency, together)
         self.capabilities = Capabilities(
-            generates=True, scores=True, chats=chats, lanes=lanes, batch=4
+            generates=True, scores=True, chats=chats, lanes=lanes, batch=4, tools=chats
         )
         self.model = Model(
             client="hf",
@@ -138,7 +138,7 @@ class HuggingFace(BatchClient):
         plain = "\n\n".join(text for _, text in request.messages) or request.context
         turns = request.messages if chats else ()
         return Ask(
-            prompt=tuple(prompt_tokens(self.loaded, turns, plain, self._system)),
+            prompt=tuple(prompt_tokens(self.loaded, turns, plain, self._system, request.tools)),
             sampling=sampling,
             seed=int(request.key[7:19], 16) if sampling.seed is None else sampling.seed,
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from falter.clients.answers import Answer, stop_at
+from falter.clients.chat_forms import chat_text
 from falter.clients.llama_engine import check_decoding
 from falter.integrations.hf_engine import CausalEngine, Engine, Scores, Tokens
 from falter.records.types import Message, Sampling, Usage
@@ -34,7 +35,11 @@ class Ask:
 
 
 def prompt_tokens(
-    engine: Engine, messages: Sequence[Message], context: str, system: str | None
+    engine: Engine,
+    messages: Sequence[Message],
+    context: str,
+    system: str | None,
+    offered: Sequence[str] = (),
 ) -> list[int]:
     """A chat in the tokenizer's template, or a plain text; ValueError when it does not fit.
 
@@ -42,12 +47,7 @@ def prompt_tokens(
     the template's own affair: some write a default one.
     """
     if messages:
-        turns = [{"role": role, "content": text} for role, text in messages]
-        if system is not None and all(role != "system" for role, _ in messages):
-            turns.insert(0, {"role": "system", "content": system})
-        text = engine.tokenizer.apply_chat_template(
-            turns, tokenize=False, add_generation_prompt=True
-        )
+        text = chat_text(engine.tokenizer, messages, offered, system)
         # The template writes the start token itself where the model wants one.
         tokens = engine.encode([text], special=False)[0]
     else:

@@ -13,6 +13,7 @@ from typing import Any
 
 from falter.clients.answers import Answer
 from falter.clients.base import BatchClient
+from falter.clients.chat_forms import chat_text
 from falter.clients.constrained import native_choice
 from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
 from falter.records.errors import PreflightError
@@ -50,7 +51,9 @@ class Vllm(BatchClient):
         super().__init__(most=settings.concurrency, name="vllm")
         require("Models in vLLM", "vllm", "vllm")
         chats = settings.api == "chat"
-        self.capabilities = Capabilities(generates=True, scores=True, chats=chats, constrains=True)
+        self.capabilities = Capabilities(
+            generates=True, scores=True, chats=chats, constrains=True, tools=chats
+        )
         self.model = Model(
             client="vllm", name=settings.name, options={"api": settings.api, **self._options}
         )
@@ -113,6 +116,8 @@ class Vllm(BatchClient):
                 ready = [self._scoring(request.context, text) for text in request.continuations]
             else:
                 ready = [_Prompt(tokens=self._asked(request), decoding=_decoding(request))]
+        except PreflightError:
+            raise
         except Exception as error:
             return error
         longest = int(self._llm.llm_engine.model_config.max_model_len)
@@ -127,10 +132,7 @@ class Vllm(BatchClient):
     def _asked(self, request: Request) -> list[int]:
         if not request.messages:
             return list(self._tokenizer.encode(request.context))
-        turns = [{"role": role, "content": text} for role, text in request.messages]
-        text = self._tokenizer.apply_chat_template(
-            turns, tokenize=False, add_generation_prompt=True
-        )
+        text = chat_text(self._tokenizer, request.messages, request.tools)
         return list(self._tokenizer.encode(text, add_special_tokens=False))
 
     def _scoring(self, context: str, continuation: str) -> _Prompt:

@@ -10,12 +10,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from falter.measures.estimates import Basis, Clusters, Floats
+from falter.measures.estimates import Basis, Clusters, Floats, with_clusters
 from falter.measures.resample import unit_sums
 from falter.measures.tables import RARE_EVENT_LIMIT, Table, share_of_few
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
-from falter.stats.clusters import cluster_codes, too_few_clusters
+from falter.stats.clusters import cluster_codes
 from falter.stats.intervals import Interval, no_interval
 
 # The plug-in decomposition as a function of sums over items, so that dropping one is cheap.
@@ -380,12 +380,7 @@ class _Pool:
         if not self.clustered:
             return estimate
         counts = [int((s.units[:, 0::5].sum(axis=1) > 0.0).sum()) for s in strata]
-        estimate = replace(estimate, clusters=sum(counts))
-        few = too_few_clusters(min(counts))
-        if estimate.status != "ok" or few is None:
-            return estimate
-        why = f"none: {few}"
-        return replace(estimate, status="too_few_clusters", low=None, high=None, method=why)
+        return with_clusters(estimate, sum(counts), fewest=min(counts))
 
     def _ratio(
         self, measure: str, strata: Sequence[_Stratum], whole: Floats, basis: Basis

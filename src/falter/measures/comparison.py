@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from falter.measures.brittleness import gapped_item_sums
-from falter.measures.estimates import Basis
+from falter.measures.estimates import Basis, with_clusters
 from falter.measures.flips import cell_flips
 from falter.measures.resample import (
     check_replications,
@@ -23,7 +23,7 @@ from falter.measures.variance import INFORMATIVE
 from falter.measures.verdicts import RecipeVerdict, Verdict, recipe_verdicts
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
-from falter.stats.clusters import cluster_codes, too_few_clusters
+from falter.stats.clusters import cluster_codes
 from falter.stats.intervals import Between
 from falter.stats.mean import least_error
 from falter.stats.multiplicity import holm
@@ -127,7 +127,7 @@ def compare_pair(
         if name != "prompt_share" and estimate.low is not None:
             between = _between(name, sides, None if clusters is None else codes.tolist())
             estimate = _widened(estimate, between, level)
-        estimates[name] = estimate if clusters is None else _clustered(estimate, len(units))
+        estimates[name] = estimate if clusters is None else with_clusters(estimate, len(units))
     return PairComparison(
         first=names[0],
         second=names[1],
@@ -280,15 +280,6 @@ def _mean_of_means(sums: Floats, counts: Floats) -> Floats:
     return np.where(ran > 0, means.sum(axis=-1) / np.maximum(ran, 1), np.nan)
 
 
-NAMES = ("accuracy", "drop", "prompt_share", "flip_rate")
-ESTIMANDS = {
-    "accuracy": "accuracy with the clean prompt, first less second",
-    "drop": "mean drop over these conditions, first less second",
-    "prompt_share": "share of the variance by prompt and run, first less second",
-    "flip_rate": "share of changed cells that are not the baseline's, first less second",
-}
-
-
 def _difference(
     name: str, parts: Sequence[_ItemSums], units: Floats, draws: Floats | None, basis: Basis
 ) -> Estimate:
@@ -346,21 +337,6 @@ def _widened(estimate: Estimate, between: Between | None, level: float) -> Estim
         high=max(estimate.high, ends.high),
         p_value=p_value,
         method=f"{estimate.method}, holding MOVER",
-    )
-
-
-def _clustered(estimate: Estimate, clusters: int) -> Estimate:
-    estimate = replace(estimate, clusters=clusters)
-    few = too_few_clusters(clusters)
-    if estimate.status != "ok" or few is None:
-        return estimate
-    return replace(
-        estimate,
-        status="too_few_clusters",
-        low=None,
-        high=None,
-        p_value=None,
-        method=f"none: {few}",
     )
 
 

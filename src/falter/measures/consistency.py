@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -292,8 +292,8 @@ class ItemStd:
     An item that never varies is all right, all wrong, or `steady` at a score in between.
     """
 
-    items: NDArray[np.intp]
-    values: NDArray[np.float64]
+    items: NDArray[np.intp] = field(compare=False)
+    values: NDArray[np.float64] = field(compare=False)
     mean: Estimate
     all_correct: Estimate
     all_wrong: Estimate

@@ -21,6 +21,7 @@ from falter.stats.intervals import (
     outer,
     wilson_interval,
 )
+from falter.stats.mean import known_mean
 
 STATES = ("another", "unparsed", "truncated", "refused")
 """States of a reply that lost a point: another answer, or none, by its reason."""
@@ -122,7 +123,7 @@ def drop_parts(
     kinds = _like("states", states or tuple(np.zeros(side.shape) for side in sides), sides)
     again = _like("reread", reread or tuple(np.full(side.shape, np.nan) for side in sides), sides)
     options: dict[str, Any] = {"clusters": clusters, "level": level}
-    means = _mean(sides[0]), _mean(sides[1])
+    means = known_mean(sides[0]), known_mean(sides[1])
     drop = accuracy_drop(*means, **options)
     kept = ~np.isnan(means[0] - means[1])
     corrected = _corrected(sides[0], kinds[0], again[0]), _corrected(sides[1], kinds[1], again[1])
@@ -130,7 +131,7 @@ def drop_parts(
         np.where(corrected[0] > sides[0], 0.0, kinds[0]),
         np.where(corrected[1] > sides[1], 0.0, kinds[1]),
     )
-    left = _mean(corrected[0]) - _mean(corrected[1])
+    left = known_mean(corrected[0]) - known_mean(corrected[1])
     recovered = means[0] - means[1] - left
     marks = [
         None if mask is None else _mask(name, mask, sides[1]) & kept
@@ -185,14 +186,6 @@ def _mask(name: str, mask: ArrayLike, cells: Floats) -> Bools:
     return np.asarray((marks & ~np.isnan(cells)).any(axis=1))
 
 
-def _mean(cells: Floats) -> Floats:
-    """The mean of every row; NaN where a row has nothing."""
-    present = ~np.isnan(cells)
-    count = present.sum(axis=1)
-    total = np.where(present, cells, 0.0).sum(axis=1)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
 def _corrected(cells: Floats, kinds: Floats, again: Floats) -> Floats:
     """The scores, with the right answers that only the second reader finds."""
     lacks = np.isin(kinds, (_UNPARSED, _TRUNCATED)) & ~np.isnan(again)
@@ -210,10 +203,10 @@ def _by_state(
     options: Mapping[str, Any],
 ) -> dict[str, Estimate]:
     """Return the part of the drop for each state; another answer is the rest."""
-    parts, means = {}, (_mean(sides[0]), _mean(sides[1]))
+    parts, means = {}, (known_mean(sides[0]), known_mean(sides[1]))
     rest = means[0] - means[1]
     for code, name in enumerate(STATES[1:], start=1):
-        shares = [_mean(np.where(np.isnan(side), np.nan, kind == code))
+        shares = [known_mean(np.where(np.isnan(side), np.nan, kind == code))
                   for side, kind in zip(sides, kinds, strict=True)]  # fmt: skip
         parts[name] = shares[1] * means[0] - shares[0] * means[1]
         rest = rest - parts[name]

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from falter.measures.estimates import Basis, Clusters, Floats, matrix, of_rate, vectors
+from falter.measures.estimates import Basis, Clusters, Floats, matrix, of_rate, of_result, vectors
 from falter.measures.resample import bootstrap_of_whole_rows, sums_interval, unit_sums
 from falter.records.errors import InvalidValue, UnknownName
 from falter.records.types import Estimate
@@ -51,21 +51,12 @@ def accuracy_drop(
     insufficient_data; fewer than 6 clusters: too_few_clusters.
     """
     drop = paired_difference(baseline, perturbed, clusters=clusters, level=level)
-    return Estimate(
-        measure="accuracy_drop",
-        value=drop.value,
-        status=drop.status,
+    return of_result(
+        "accuracy_drop",
+        drop,
         estimand="score(baseline) - score(this condition), items like these",
-        low=drop.interval.low,
-        high=drop.interval.high,
-        level=level,
-        p_value=drop.p_value,
         method=f"{drop.interval.method}; p: {drop.test}",
-        items=drop.items,
         conditions=2,
-        excluded=drop.excluded,
-        clusters=drop.clusters,
-        design_effect=drop.design_effect,
     )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
+from falter.stats.clusters import too_few_clusters
 from falter.stats.intervals import Interval
 from falter.stats.mean import ItemMean
 
@@ -118,6 +119,31 @@ def of_rate(measure: str, what: str, mean: ItemMean) -> Estimate:
     ).counting(mean)
     found = basis.of_mean(measure, mean, p_value=mean.p_value)
     return replace(found, informative=mean.informative)
+
+
+_SAID = (
+    "value", "status", "estimand", "low", "high", "p_value", "items", "conditions", "excluded",
+    "clusters", "design_effect",
+)  # fmt: skip
+
+
+def of_result(measure: str, result: Any, **more: Any) -> Estimate:
+    """Return what a test or a mean found as an estimate; `more` is said beside it, or instead."""
+    found = {name: getattr(result, name) for name in _SAID if hasattr(result, name)}
+    interval = getattr(result, "interval", None)
+    if interval is not None:
+        found |= {name: getattr(interval, name) for name in ("low", "high", "level", "method")}
+    return Estimate(measure=measure, **{**found, **more})
+
+
+def with_clusters(estimate: Estimate, clusters: int, *, fewest: int | None = None) -> Estimate:
+    """Return the estimate with its number of clusters; `fewest` of a part may be too few."""
+    estimate = replace(estimate, clusters=clusters)
+    few = too_few_clusters(clusters if fewest is None else fewest)
+    if estimate.status != "ok" or few is None:
+        return estimate
+    none: dict[str, Any] = dict.fromkeys(("low", "high", "p_value"))
+    return replace(estimate, status="too_few_clusters", method=f"none: {few}", **none)
 
 
 def vectors(names: str, *values: ArrayLike) -> list[Floats]:

@@ -16,8 +16,9 @@ import numpy as np
 from falter.measures.drops import accuracy, accuracy_drop
 from falter.measures.estimates import Clusters, Floats
 from falter.records.types import Estimate
+from falter.stats.mean import known_mean
 
-KEEP_LINE, READ_LINE = 0.90, 0.80
+LINES = (0.90, 0.80)
 """Shares from which on a model keeps its answers, and reads its input."""
 RESTLESS = 0.20
 """Share of answers that change when asked again, from which on nothing else is worth saying."""
@@ -56,12 +57,13 @@ class KeepsAndReads:
     word: Word
     needed: int | None
     conditions: tuple[Condition, ...]
+    lines: tuple[float, float] = LINES
 
     @property
     def deaf_to(self) -> tuple[Condition, ...]:
         """The controls that are noticed too rarely each, beyond chance."""
         controls = (c for c in self.conditions if c.control)
-        return tuple(c for c in controls if _side(c.share, READ_LINE) is False)
+        return tuple(c for c in controls if _side(c.share, self.lines[1]) is False)
 
     def weakest(self, *, control: bool) -> Condition | None:
         """The harmless change that keeps least, or the control that is noticed least."""
@@ -77,6 +79,7 @@ def keeps_and_reads(
     *,
     clusters: Clusters = None,
     level: float = 0.95,
+    lines: tuple[float, float] = LINES,
 ) -> KeepsAndReads:
     """Summarise answers kept and meanings noticed, item by item.
 
@@ -88,13 +91,13 @@ def keeps_and_reads(
         another one. From these, what changes when asked again is taken off.
     again : the share of an item's answers that stay when the clean prompt is asked again; None
         where it was not.
+    lines : the shares from which on a model keeps its answers, and reads its input.
     """
     how: dict[str, Any] = {"clusters": clusters, "level": level}
     keeps = _rate(_mean(list(kept.values()), len(unknown)), how)
     reads = None
     if noticed:
-        answered = _mean(list(noticed.values()), len(unknown))
-        moves = np.zeros(len(unknown)) if again is None else np.nan_to_num(1.0 - again) * unknown
+        answered, moves = _mean(list(noticed.values()), len(unknown)), _moves(unknown, again)
         if np.nansum(moves) > 0:
             reads = _turned(accuracy_drop(moves, answered, **how))
         else:
@@ -105,22 +108,31 @@ def keeps_and_reads(
         keeps=keeps,
         reads=reads,
         again=None if again is None else accuracy(again, **how),
-        word=_word(keeps, reads),
-        needed=_needed(keeps, reads),
+        word=_word(keeps, reads, lines),
+        needed=_needed(keeps, reads, lines),
         conditions=tuple(c for c in conditions if c.items),
+        lines=lines,
     )
+
+
+def shares_of_items(
+    kept: Mapping[str, Floats], noticed: Mapping[str, Floats], unknown: Floats, again: Floats | None
+) -> tuple[Floats, Floats]:
+    """Both numbers of each item, from what `keeps_and_reads` takes; NaN where nothing applies."""
+    answered = _mean(list(noticed.values()), len(unknown))
+    return _mean(list(kept.values()), len(unknown)), answered - _moves(unknown, again)
+
+
+def _moves(unknown: Floats, again: Floats | None) -> Floats:
+    """For each item what counts as noticed only because answers change when asked again."""
+    return np.zeros(len(unknown)) if again is None else np.nan_to_num(1.0 - again) * unknown
 
 
 def _mean(columns: Sequence[Floats], items: int) -> Floats:
     """The mean of each item over what applies to it; NaN where nothing does."""
     if not columns:
         return np.full(items, np.nan)
-    table = np.stack(columns, axis=1)
-    known = ~np.isnan(table)
-    count = known.sum(axis=1)
-    total = np.where(known, table, 0.0).sum(axis=1)
-    mean: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return mean
+    return known_mean(np.stack(columns, axis=1))
 
 
 def _rate(shares: Floats, how: Mapping[str, Any]) -> Estimate:
@@ -153,10 +165,10 @@ def _side(share: Estimate, line: float) -> bool | None:
     return False if share.high is not None and share.high < line else None
 
 
-def _word(keeps: Estimate, reads: Estimate | None) -> Word:
+def _word(keeps: Estimate, reads: Estimate | None, lines: tuple[float, float]) -> Word:
     if reads is None or reads.value is None:
         return "not asked"
-    sides = _side(keeps, KEEP_LINE), _side(reads, READ_LINE)
+    sides = _side(keeps, lines[0]), _side(reads, lines[1])
     words: dict[tuple[bool | None, bool | None], Word] = {
         (True, True): "robust", (True, False): "deaf",
         (False, True): "brittle", (False, False): "erratic",
@@ -164,10 +176,10 @@ def _word(keeps: Estimate, reads: Estimate | None) -> Word:
     return words.get(sides, "undecided")
 
 
-def _needed(keeps: Estimate, reads: Estimate | None) -> int | None:
+def _needed(keeps: Estimate, reads: Estimate | None, lines: tuple[float, float]) -> int | None:
     """The items by which both intervals would be clear of their lines, at these shares."""
     most = 0.0
-    for share, line in ((keeps, KEEP_LINE), (reads, READ_LINE)):
+    for share, line in zip((keeps, reads), lines, strict=True):
         if share is None or share.value is None or _side(share, line) is not None:
             continue
         if share.low is None or share.high is None or abs(share.value - line) < 0.005:

@@ -21,6 +21,7 @@ from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
 from falter.stats.clusters import cluster_codes
 from falter.stats.intervals import Interval, clopper_pearson, no_interval
+from falter.stats.mean import known_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +187,7 @@ def rank_agreement(
         draws.append(_with_baseline(task.resampled(replications, (seed, place))))
         base, other = task.swapped(replications, (seed, place))
         swaps.append(rank_correlation(np.moveaxis(base, -1, -2), np.moveaxis(other, -1, -2)))
-    value, draw, swap = (_mean_of_known(np.stack(x), axis=0) for x in (values, draws, swaps))
+    value, draw, swap = (known_mean(np.stack(x), axis=0) for x in (values, draws, swaps))
     tied = np.isnan(np.stack(values)).sum(axis=0)
     agreements, noises = [], []
     for j in range(len(conditions)):
@@ -200,13 +201,6 @@ def _with_baseline(accuracies: Floats) -> Floats:
     """(..., models, conditions) to the (..., cases) correlations with the baseline."""
     by_condition = np.moveaxis(accuracies, -1, -2)
     return rank_correlation(by_condition[..., :1, :], by_condition[..., 1:, :])
-
-
-def _mean_of_known(values: Floats, axis: int) -> Floats:
-    """The mean of the numbers that are there; NaN where there is none."""
-    present = ~np.isnan(values)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(present, values, 0.0).sum(axis=axis) / present.sum(axis=axis))
 
 
 def _agreement(value: float, draws: Floats, swaps: Floats, basis: Basis) -> Estimate:
@@ -332,7 +326,7 @@ def _share_of_cases(measure: str, cases: Floats, basis: Basis, too_few: bool) ->
 
 def _null_share(measure: str, tasks: list[Floats], basis: Basis, too_few: bool) -> Estimate:
     """The mean share and its quantiles over draws; `tasks` are draws x cases."""
-    draws = _mean_of_known(np.concatenate(tasks, axis=1), axis=1)
+    draws = known_mean(np.concatenate(tasks, axis=1), axis=1)
     known = draws[~np.isnan(draws)]
     if too_few or not len(known):
         return basis.undefined(measure, "insufficient_data", "fewer than two models, or no case")
@@ -389,7 +383,7 @@ def ranking_survival(
     table = np.asarray(outcomes, dtype=np.float64)
     if table.ndim != 3 or 0 in table.shape:
         raise InvalidValue("outcomes", table.shape, "items x models x conditions, none empty")
-    accuracy, present = _mean_of_known(table, axis=0), ~np.isnan(table)
+    accuracy, present = known_mean(table, axis=0), ~np.isnan(table)
     pairs = tuple(
         _survival(a, b, accuracy, len(table), level)
         for a, b in combinations(range(table.shape[1]), 2)

@@ -297,11 +297,11 @@ def arm_difference(
 class GevalScore:
     """The weighted score, or None with the reason; `renormalised` if the sum was not 100."""
 
-    value: float | None
+    value: float | None = None
     status: EstimateStatus
-    total: float | None
-    renormalised: bool
-    reason: str
+    total: float | None = None
+    renormalised: bool = False
+    reason: str = ""
 
 
 def geval_score(percentages: Sequence[float] | None) -> GevalScore:
@@ -320,22 +320,14 @@ def geval_score(percentages: Sequence[float] | None) -> GevalScore:
     elif min(p) < 0.0:
         reason = "a percentage below 0"
     if reason:
-        return GevalScore(
-            value=None, status="insufficient_data", total=None, renormalised=False, reason=reason
-        )
+        return GevalScore(status="insufficient_data", reason=reason)
     total = math.fsum(p)
     if total == 0.0:
-        return GevalScore(
-            value=None,
-            status="undefined_zero_denominator",
-            total=0.0,
-            renormalised=False,
-            reason="the percentages sum to 0",
-        )
+        reason = "the percentages sum to 0"
+        return GevalScore(status="undefined_zero_denominator", total=0.0, reason=reason)
     value = math.fsum(s * p_s for s, p_s in enumerate(p, start=1)) / total
-    return GevalScore(
-        value=value, status="ok", total=total, renormalised=abs(total - 100.0) > 0.5, reason=""
-    )
+    renormalised = abs(total - 100.0) > 0.5
+    return GevalScore(value=value, status="ok", total=total, renormalised=renormalised)
 
 
 # Which of several summaries people prefer, over several criteria.

@@ -15,6 +15,7 @@ from falter.records.errors import InvalidValue
 from falter.records.types import Estimate, EstimateStatus
 from falter.stats.clusters import cluster_codes, too_few_clusters
 from falter.stats.intervals import Interval, clopper_pearson, no_interval
+from falter.stats.mean import known_mean
 from falter.stats.resampling import jackknife, jackknife_error
 from falter.stats.variance import Components, components
 
@@ -85,10 +86,7 @@ class Table:
     @property
     def means(self) -> Floats:
         """Items x conditions: the mean over a cell's outcomes, NaN where it has none."""
-        seen = ~np.isnan(self.cells)
-        counts = seen.sum(axis=2)
-        total = np.where(seen, self.cells, 0.0).sum(axis=2)
-        return np.asarray(np.where(counts > 0, total / np.maximum(counts, 1), np.nan))
+        return known_mean(self.cells, axis=2)
 
     @property
     def whole(self) -> bool:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from falter.perturbations.base import protected_spans
 from falter.perturbations.options import shows_labels, untouched
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import late_regex, named_regex
 from falter.records.types import Prompt, Section, Span
 from falter.text.code import fences, is_code
 from falter.text.protection import blocked
 from falter.text.spans import Replacement, added, overlaps, replace_spans
 from falter.text.words import sentences
+
+_named = partial(named_regex, "perturbations")
 
 _CUE_WORDS = 4
 
@@ -194,26 +197,9 @@ def _rules(sections: Sequence[Section]) -> list[int]:
 
 
 # What the answer looks like, as opposed to what it says, in which language and how long.
-_FORM = late_regex(
-    r"\b(?:letters?|labels?|options?|choices?|json|yaml|xml|html|markdown|plain text|format|form"
-    r"|tags?|keys?|brackets?|boxed|bullets?|table|heading|nothing else|final (?:answer|number|line)"
-    r"|line of its own|answer only|only the answer|just the answer|yes or no|true or false"
-    r"|(?:give|write|reply|answer|respond)\s+(?:only\s+)?(?:with\s+)?(?:the\s+)?(?:final\s+)?"
-    r"(?:number|answer|result|text))\b|####|\\boxed|[\"“']?Answer:",
-    re.IGNORECASE,
-)
-_OTHER_RULE = late_regex(
-    r"\b(?:at most|at least|no more than|fewer than|less than|up to|words?|sentences?|paragraphs?"
-    r"|characters|brief(?:ly)?|concise(?:ly)?|short|long|cit(?:e|es|ing|ation)s?|sources?|law|tone"
-    r"|polite(?:ly)?|formal(?:ly)?|explain|explanation|reason(?:s|ing)?|steps?|because|mention"
-    r"|include|avoid|never|must not|do not|don['’]t|if you|when you|unless|simple|plain english"
-    r"|english|french|german|spanish|italian|dutch|portuguese|japanese|chinese|language|as if"
-    r"|documents?|quote|name of|rounded?|decimals?|units?|dollars)\b",
-    re.IGNORECASE,
-)
-_NOT_ELSE = late_regex(
-    r"(?:do not|don['’]t|never) (?:write|add|say|give|include) anything(?: else)?"
-)
+_FORM = _named("form")
+_OTHER_RULE = _named("other_rule")
+_NOT_ELSE = _named("not_else")
 RuleKind = Literal["form", "other", "mixed"]
 
 

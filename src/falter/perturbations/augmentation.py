@@ -19,13 +19,17 @@ from falter.perturbations.base import (
     with_section,
 )
 from falter.perturbations.vocabulary import lines, user_lines
+from falter.records.chats import target_texts
 from falter.records.interfaces import Parameter
+from falter.records.lazy_regex import named_regex
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section
 from falter.text.meaning import meaning_flags
 from falter.text.names import copied_words
 from falter.text.spans import overlaps, replace_spans
 from falter.text.words import kept_words, sentences
+
+_named = partial(named_regex, "perturbations")
 
 
 def _file(help: str) -> Parameter:
@@ -98,18 +102,8 @@ _DISTRACTOR_FILE = Parameter(
     help="a text file with sentences of your own, one a line; else those of the project",
 )
 # A task about the text itself has another answer with another sentence in it.
-_ABOUT_THE_TEXT = re.compile(
-    r"\b(?:translat\w*|summar\w*|sentiment|paraphras\w*|rephras\w*|rewrit\w*|reword\w*|proofread\w*"
-    r"|shorten\w*|classif\w*|reviews?|passages?|tone|headlines?|title|abstracts?"
-    r"|correct (?:the|this|any)"
-    r"|(?:letters|words|characters|sentences|vowels|syllables) (?:in|of|are|does))\b",
-    re.IGNORECASE,
-)
-_WITH_A_TEXT = re.compile(
-    r"\b(?:(?:complete|continue|finish|write|draft|generate) (?:a|an|the|this|me|my|[1-9])\b"
-    r"|following (?:\w+ )?(?:sentences?|text|paragraphs?|words?|story|poem|email|dialogue|code)\b)",
-    re.IGNORECASE,
-)
+_ABOUT_THE_TEXT = _named("about_the_text")
+_WITH_A_TEXT = _named("with_a_text")
 # Without one of these in it no text is searched for the two above.
 _STEMS_ABOUT = (
     "abstract", "characters ", "classif", "complete", "continue", "correct ", "draft", "finish",
@@ -117,26 +111,17 @@ _STEMS_ABOUT = (
     "reword", "rewrit", "sentences ", "sentiment", "shorten", "summar", "syllables ", "title",
     "tone", "translat", "vowels ", "words ", "write",
 )  # fmt: skip
-_POINTS_BACK = re.compile(
-    r"\b(?:he|him|his|she|hers?|they|them|their|it|its|this|that|these|those|such|there|both"
-    r"|another|others?|latter|former|(?:a|the) (?:second|third|fourth|rest|remaining|same))\b",
-    re.IGNORECASE,
-)
+_POINTS_BACK = _named("points_back")
 # Points that the question asks about: a sentence among them, or behind them, would be one of them.
 _POINT = re.compile(r"(?:\A|\s)(?:\(?(?:\d{1,2}|[a-hA-H]|[ivx]{1,4})[.)]\s|[-*•]\s|Statement \d)")
 # A pronoun that nothing stands before would point at the sentence that is put there.
-_OPENS_WITH_PRONOUN = re.compile(
-    r"\s*(?:(?:if|when|where|why|what|how|which|who|after|although|as|at|because|before|for|in|of|on"
-    r"|since|to|while|with|am|are|is|was|were|do|does|did|can|could|may|might|must|will|would|should"
-    r"|have|has|had|long|many|much|often|old) ){0,4}"
-    r"(?:he|she|they|him|them|his|hers?|theirs?|this|these|those)\b",
-    re.IGNORECASE,
-)
+_OPENS_WITH_PRONOUN = _named("opens_with_pronoun")
 _WHOLE = 4  # words of a sentence; fewer may be the number of a list
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
-def _about_the_text(prompt: Prompt) -> bool:
+def about_the_text(prompt: Prompt) -> bool:
+    """Return True if a text is worked on, so that more text would have another answer."""
     kinds = ("system", "instruction", "output_format", "input", "cue")
     for section in prompt.sections:
         text = section.text
@@ -152,14 +137,14 @@ def _about_the_text(prompt: Prompt) -> bool:
 def _pool(file: str | None, language: str) -> tuple[tuple[str, frozenset[str]], ...]:
     """The sentences without a number or a negation, each with its stems."""
     return tuple(
-        (sentence, _stems(sentence))
+        (sentence, stems(sentence))
         for sentence in _lines("distractor_context", file, language)
         if not meaning_flags("", sentence, language)
         and kept_words(language).isdisjoint(sentence.lower().split())
     )
 
 
-def _stems(text: str) -> frozenset[str]:
+def stems(text: str) -> frozenset[str]:
     """The first five letters of each longer word: *farmer* and *farming* are near enough."""
     return frozenset(word[:5] for word in _WORD.findall(text.lower()))
 
@@ -171,14 +156,15 @@ def tells(sentence: str, prompt: Prompt) -> bool:
 
 def _answers(prompt: Prompt) -> tuple[str, ...]:
     target = prompt.target if isinstance(prompt.target, str) else ""
-    return (*prompt.choices, target)
+    called = target_texts(target)
+    return (*prompt.choices, target) if called is None else tuple(called)
 
 
 def _strange(prompt: Prompt, file: str | None, language: str) -> Sequence[str]:
     """The sentences that share no longer word with the prompt and hold no answer of it."""
     answers = _answers(prompt)
     texts = [s.text for s in prompt.sections if s.kind in ("input", "document", "choices")]
-    said = _stems("\n".join((*texts, *answers)))
+    said = stems("\n".join((*texts, *answers)))
     left = [sentence for sentence, stems in _pool(file, language) if stems.isdisjoint(said)]
     if copied_words("\n".join(left), answers, each_word=True):
         left = [sentence for sentence in left if not tells(sentence, prompt)]
@@ -222,7 +208,7 @@ def _room(
 ) -> tuple[int, list[tuple[str, int]], Sequence[str]] | None:
     """The section that sentences may be put into, where, and which ones."""
     at = prose_at(prompt)
-    if at is None or _about_the_text(prompt):
+    if at is None:
         return None
     places = _places(prompt, at, place)
     strange = _strange(prompt, file, language) if places else ()
@@ -239,7 +225,7 @@ def _can_distract(
     "distractor_context", version=2, title="sentences about something else", family="wording",
     group="distraction", scope=("input",), parameters=(_PLACE, _SENTENCES, _DISTRACTOR_FILE),
     invariants=("target", "choices", "numbers", "code", "negations", "lines"), languages=("en",),
-    eligible=_can_distract, asks_itself=True,
+    eligible=_can_distract, asks_itself=True, unless=about_the_text,
 )  # fmt: skip
 def distractor_context(
     prompt: Prompt, rng: Rng, place: str, sentences: int, file: str | None, language: str

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import floor
-from typing import Any, TypedDict, TypeVar, Unpack, get_args
+from typing import Any, NotRequired, TypedDict, TypeVar, Unpack, get_args
 
 from falter.records.chats import is_chat, is_json, last_turn, target_texts
 from falter.records.errors import InvalidValue, UnknownName
@@ -22,6 +22,7 @@ from falter.text.spans import Replacement, merged, replace_spans
 perturbations: Registry[Perturbation] = Registry("perturbation", "falter.perturbations")
 
 S = TypeVar("S")
+P = TypeVar("P", bound=Perturbation)
 FindSites = Callable[..., Sequence[S]]
 EditSite = Callable[..., Replacement | list[Replacement] | None]
 ChangePrompt = Callable[..., Prompt]
@@ -129,6 +130,24 @@ class Description(TypedDict, total=False):
     output_format: str | None
     reasons: bool
     effect: Effect
+
+
+class OfSites(Description):
+    """What a perturbation of places says of itself besides."""
+
+    sites: FindSites[Any]
+    closed: NotRequired[Callable[[Prompt, Section, Sequence[str]], Sequence[Span]] | None]
+    default_rate: NotRequired[float]
+    edit_draws: NotRequired[bool]
+
+
+class OfPrompts(Description, total=False):
+    """What a perturbation of whole prompts says of itself besides."""
+
+    eligible: Callable[..., bool]
+    asks_itself: bool
+    whole: bool
+    unless: Callable[[Prompt], bool] | None
 
 
 def summary_of(function: Callable[..., Any]) -> str:
@@ -265,7 +284,8 @@ def _dose(places: int, rate: float | None, count: int | None) -> int:
 class PromptPerturbation(Described):
     """Changes the prompt as a whole.
 
-    Of a conversation it changes the last turn of the user, unless it is for the `whole`.
+    Of a conversation it changes the last turn of the user, unless it is for the `whole`. Where
+    `unless` holds of the whole prompt, its system turn included, nothing is changed.
     """
 
     def __init__(
@@ -277,15 +297,19 @@ class PromptPerturbation(Described):
         eligible: Callable[..., bool] | None = None,
         asks_itself: bool = False,
         whole: bool = False,
+        unless: Callable[[Prompt], bool] | None = None,
         **described: Unpack[Description],
     ) -> None:
         super().__init__(name, summary, **described)
         self._change, self._asks_itself, self._whole = change, asks_itself, whole
+        self._unless = unless
         self._eligible = eligible or has_body
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
         full = checked_parameters(self, params)
         inner = prompt if self._whole else last_turn_of(prompt)
+        if self._unless is not None and self._unless(prompt):
+            return prompt
         if self._asks_itself or self._eligible(inner, **full):
             return with_last_turn(prompt, inner, self._change(inner, rng, **full))
         return prompt
@@ -293,7 +317,8 @@ class PromptPerturbation(Described):
     def applies(self, prompt: Prompt, **params: Any) -> bool:
         """Whether the prompt has what this changes."""
         inner = prompt if self._whole else last_turn_of(prompt)
-        return self._eligible(inner, **checked_parameters(self, params))
+        barred = self._unless is not None and self._unless(prompt)
+        return not barred and self._eligible(inner, **checked_parameters(self, params))
 
 
 def register_all(table: Iterable[Perturbation]) -> None:
@@ -303,18 +328,14 @@ def register_all(table: Iterable[Perturbation]) -> None:
 
 
 def site_perturbation(
-    name: str,
-    *,
-    sites: FindSites[Any],
-    default_rate: float = 1.0,
-    edit_draws: bool = True,
-    **described: Unpack[Description],
+    name: str, **described: Unpack[OfSites]
 ) -> Callable[[EditSite], SitePerturbation]:
     """Register a function that edits one place as a perturbation.
 
     `sites(text, blocked, **own)` finds the places, outside the blocked spans; the decorated
     `edit(text, site, rng, **own)` returns `(start, end, new text)`, a list of several, or None to
-    skip the place. `own` are `parameters` (and `language` where there are `languages`). Edits of
+    skip the place. Where the blocked spans are others than those of all noise, `closed` returns
+    them. `own` are `parameters` (and `language` where there are `languages`). Edits of
     different places must not overlap, except for deletions. Where an edit leaves `rng` alone,
     `edit_draws=False` saves the seeding when every place is edited.
 
@@ -325,24 +346,11 @@ def site_perturbation(
             return start, end, text[start:end].upper()
     """
 
-    def register(edit: EditSite) -> SitePerturbation:
-        perturbation = SitePerturbation(
-            name, summary_of(edit), edit, sites=sites, default_rate=default_rate,
-            edit_draws=edit_draws, **described,
-        )  # fmt: skip
-        perturbations.register(name, perturbation)
-        return perturbation
-
-    return register
+    return partial(_register, SitePerturbation, name, described)
 
 
 def prompt_perturbation(
-    name: str,
-    *,
-    eligible: Callable[..., bool] | None = None,
-    asks_itself: bool = False,
-    whole: bool = False,
-    **described: Unpack[Description],
+    name: str, **described: Unpack[OfPrompts]
 ) -> Callable[[ChangePrompt], PromptPerturbation]:
     """Register `(prompt, rng, **parameters) -> prompt` as a perturbation.
 
@@ -351,23 +359,19 @@ def prompt_perturbation(
     all prompts, and gives back those that it cannot change. `reply_tokens`, for perturbations that
     need a written answer, is its length in tokens. `output_format` is the form that the answer
     should have. `reasons` says that the prompt asks for reasoning first, so that a reply is
-    read from its end. Of a conversation it gets the last turn of the user, or the `whole`.
+    read from its end. Of a conversation it gets the last turn of the user, or the `whole`; where
+    `unless(prompt)` is true of the whole prompt, nothing is changed.
     """
 
-    def register(change: ChangePrompt) -> PromptPerturbation:
-        perturbation = PromptPerturbation(
-            name,
-            summary_of(change),
-            change,
-            eligible=eligible,
-            asks_itself=asks_itself,
-            whole=whole,
-            **described,
-        )
-        perturbations.register(name, perturbation)
-        return perturbation
+    return partial(_register, PromptPerturbation, name, described)
 
-    return register
+
+def _register(
+    make: Callable[..., P], name: str, described: Mapping[str, Any], function: Callable[..., Any]
+) -> P:
+    perturbation = make(name, summary_of(function), function, **described)
+    perturbations.register(name, perturbation)
+    return perturbation
 
 
 # Conversations: what changes a whole prompt changes the last turn of the user

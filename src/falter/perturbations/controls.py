@@ -64,7 +64,8 @@ def contrast(prompt: Prompt, rng: Rng) -> Prompt:
         return prompt
     else:
         section = prompt.sections[at]
-        said = replace_spans(section, [(0, len(section.text), version["say"])])
+        gap = len(section.text) - len(section.text.lstrip())  # what parts it from the documents
+        said = replace_spans(section, [(gap, len(section.text), version["say"])])
         sections = (*prompt.sections[:at], said, *prompt.sections[at + 1 :])
     target = version.get("target")
     return replace(
@@ -74,7 +75,8 @@ def contrast(prompt: Prompt, rng: Rng) -> Prompt:
 
 
 def _with_tools(prompt: Prompt, turns: list[dict[str, Any]]) -> tuple[Any, ...]:
-    new = chat_sections(turns)
+    given = [s for s in prompt.sections if s.name.partition("_")[0] in ("before", "doc", "after")]
+    new = chat_sections(turns, documents=[replace(s, opens=False) for s in given])
     lead = next((n for n, s in enumerate(new) if s.kind != "system"), len(new))
     return (*new[:lead], *(s for s in prompt.sections if s.kind == "tool"), *new[lead:])
 

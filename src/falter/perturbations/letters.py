@@ -1,4 +1,4 @@
-"""Letters replaced by look-alikes, characters that nobody sees, and letter case."""
+"""Letters replaced by look-alikes or without accents, unseen characters, and letter case."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from falter.perturbations.vocabulary import (
     never_produced,
     noise,
     plain_words,
+    table,
     without_symbols,
 )
 from falter.records.rng import Rng
@@ -115,6 +116,56 @@ def leetspeak(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     if not any(map(str.isalpha, leet)):
         leet = word[0] + leet[1:]
     return start, end, leet
+
+
+# Letters without their accents, as on a keyboard that has none
+
+_SPELT = str.maketrans(
+    {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss"}
+)
+_TELLING = ("es", "fr", "it", "pt")  # the accent on a last letter tells tenses and words apart
+
+
+@cache
+def _told_by_accents(language: str) -> frozenset[str]:
+    """Words that would be others without their accents: French *pêcheur*, Spanish *año*."""
+    words: dict[str, str] = table("diacritics.json")
+    return frozenset(words.get(language, "").split())
+
+
+def _bare(word: str, language: str) -> str:
+    spelt = unicodedata.normalize("NFC", word)
+    spelt = spelt.translate(_SPELT) if language == "de" else spelt.replace("ß", "ss")
+    parts = unicodedata.normalize("NFD", spelt)
+    return "".join(letter for letter in parts if not unicodedata.combining(letter))
+
+
+def _accented(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+    """Words with accents that no other word is without them."""
+    if text.isascii():
+        return []
+    unwanted, telling = never_produced(language), _told_by_accents(language)
+    found = []
+    for start, end in long_words(text, blocked, language):
+        word = unicodedata.normalize("NFC", text[start:end].lower())
+        bare, last = (
+            _bare(word, language),
+            not word.removesuffix("s")[-1:].isascii() and language in _TELLING,
+        )
+        kept = last or word in telling or bare in unwanted
+        if bare != word and not kept:
+            found.append((start, end))
+    return found
+
+
+@noise("drop_diacritics", title="letters without accents", sites=_accented, edit_draws=False)
+def drop_diacritics(text: str, site: Span, rng: Rng, language: str) -> Replacement:
+    """Writes letters without their accents, German ones as *ae*, *oe*, *ue* and *ss*.
+
+    Words that would be other words stay (*año*), and so do names.
+    """
+    start, end = site
+    return start, end, _bare(text[start:end], language)
 
 
 # Characters that nobody sees, and what copying and saving makes of others

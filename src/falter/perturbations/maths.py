@@ -11,11 +11,14 @@ from typing import Literal, NamedTuple
 
 from falter.perturbations.base import SitePerturbation, locked_spans, register_all
 from falter.perturbations.vocabulary import word_set
+from falter.records.lazy_regex import named_regex
 from falter.records.rng import Rng
 from falter.records.types import Span
 from falter.text.names import names
 from falter.text.protection import protect
 from falter.text.spans import Replacement, overlaps
+
+_named = partial(named_regex, "perturbations")
 
 # Arithmetic in prose: numbers and expressions, and nothing that only looks like them.
 #
@@ -40,36 +43,16 @@ class Term(NamedTuple):
 
 _CURRENCY = "$€£¥₹"
 _MINUS = "-−"
-_NUMBER = (
-    r"(?:[0-9]{1,3}[ ][0-9]{1,2}/[0-9]{1,3}(?![0-9/])"  # 2 1/2
-    r"|[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?"  # 1,200.50
-    r"|[0-9]{1,3}(?:(?:[ ]000)+|(?:[\u00a0\u202f][0-9]{3})+)(?![0-9])"  # 400 000
-    r"|[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
-)
-_OPERAND = rf"(?:\([ ]?){{0,6}}[-+−]?(?:\([ ]?){{0,6}}[{_CURRENCY}]?{_NUMBER}%?(?:[ ]?\)){{0,6}}"
-_SIDE = rf"{_OPERAND}(?:[ ]{{0,2}}(?:\*\*|[-+−*/×÷·^])[ ]{{0,2}}{_OPERAND})*"
 # Begins with one class of characters, which the regex engine scans for quickly
-_START = re.compile(rf"[-+−(.0-9{_CURRENCY}](?<![^\s(\"“~—].)")
-_RUN = re.compile(_SIDE)
-_OTHER_SIDE = re.compile(rf"[ ]?=[ ]?(?:\?|_|\Z|\n|\.|{_SIDE}(?![\w(^]|[ ]?[=*/+×÷^-]))")
+_START = _named("start")
+_RUN = _named("side")
+_OTHER_SIDE = _named("other_side")
 _OPERATOR = re.compile(r"(?<=[0-9)%])( *)(\*\*|[-+−*/×÷·^])( *)")
 
 # What may be joined to the end of a number
-_JOINED = re.compile(
-    rf"""(?:km/hr?|[kcm]?m|kgs?|m?g|lbs?|oz|m?[lL]|ft|yd|mi|mph|MPH|kph|[kKMGT][bB]|hrs?|mins?|secs?
-    |[kM]?Wh?|k?V|[kMG]?Hz|[kKM])(?![A-Za-z\d])
-    |[°º][CFK]?|/[A-Za-z]{{2,}}|[{_CURRENCY}](?![\d{_CURRENCY}])""",
-    re.VERBOSE,
-)
+_JOINED = _named("joined")
 # What shows that a number or an expression goes on, or is something else
-_GOES_ON = re.compile(
-    r"""[\w²³¹⁰-⁹°$€£¥₹%^({\[\\'’]|[,.:;]\d|:\w|[-–—−/]
-    |[ \u00a0\u202f]{1,2}\.?\d|[ ]?[*/×÷·^<>≤≥≠≈±√|&+−=]|[ ]?[xX][ ]?\d
-    |[ ][-–][ ]?(?:[A-Za-z](?![A-Za-z'’])|[\d(.$])
-    |[ ]?[apAP]\.?[mM]\b|[ ]?o['’]clock|[ ](?:AD|BC|BCE|CE)\b
-    |[ ](?:of[ ])?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)""",
-    re.VERBOSE,
-)
+_GOES_ON = _named("goes_on")
 _DIGITS = re.compile(r"[\d.,/ \u00a0\u202f]+")
 _SCALE = re.compile(r" ?(?:hundred|thousand|[mbtr]+illion|dozen|percent|times|%)\b")
 _RATIO_BEFORE, _RATIO_AFTER = re.compile(r"\d\s?:\s?\Z"), re.compile(r"\s?:\s?\d")

@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 from falter.perturbations.base import choice, locked_spans, prompt_perturbation
 from falter.perturbations.vocabulary import word_set
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import late_regex, named_regex
 from falter.records.render import choice_block
 from falter.records.rng import Rng
 from falter.records.types import Choicewise, Demonstration, Edit, Prompt, Section
 from falter.text.spans import Replacement, overlaps, replace_spans
+
+_named = partial(named_regex, "perturbations")
 
 # The options of a prompt: where they are listed, and which of them refer to others
 
@@ -85,39 +87,13 @@ def _relisted(section: Section, old: str, new: str) -> Section:
 
 # Options that refer to others: "all of the above", "both A and C", "the first option". The other
 # languages are those of the multilingual data; they name the usual closing options only.
-_QUANTITY = r"(?:all|none|any|both|neither|either|each|some|most|two|three|four|five|one|\d+)"
-_OPTION = r"(?:options?|choices?|answers?|alternatives?)"
-_PLACE_REFERENCE = late_regex(
-    rf"^\W*{_QUANTITY}\s+of\s+(?:these|those|them)\b"
-    rf"|\b{_QUANTITY}\s+of\s+(?:the\s+)?(?:above|below|aforementioned|preceding|previous|following"
-    rf"|others?(?=\W*$)|(?:(?:two|three|four|other|given|listed)\s+)?{_OPTION})\b"
-    r"|\b(?:the|of|listed|named|mentioned|stated|given|as|any)\s+(?:above|below|aforementioned)\b"
-    r"|\b(?:above|preceding|previous|foregoing|following|other|these|those|all|both|no)\s+"
-    rf"(?:{_OPTION}|statements?)\b"
-    r"|^\W*(?:all|none|both|neither|either|all\s+(?:three|four)|the\s+others?)\W*$"
-    r"|\b(?:alle|keine[rs]?|beide|nichts)\s+(?:der\s+|von\s+)?(?:oben|obigen?|genannten?|vorigen"
-    r"|davon)\b"
-    r"|\b(?:toutes|aucune|tous|aucun)\s+(?:(?:de\s+)?(?:ces|les|des)\s+)?"
-    r"(?:réponses|précédente?s|ci-dessus|propositions)\b"
-    r"|\b(?:todas|ningun[ao]|nenhum[ao]|todos)\s+(?:de\s+)?(?:las|los|das|dos|as|os)\s+"
-    r"(?:anteriores|opciones|opções|acima)\b"
-    r"|\b(?:tutte|nessuna|tutti|nessuno)\s+(?:le|delle|i|dei)\s+(?:precedenti|opzioni|risposte)\b"
-    r"|\b(?:alle|geen)\s+(?:van\s+)?(?:de\s+)?(?:bovenstaande|genoemde)\b"
-    r"|上記|以上のすべて|いずれでもない|どれでもない",
-    re.IGNORECASE,
-)
+_PLACE_REFERENCE = _named("place_reference")
 # No pattern above or below can match without one of these words: most options end here.
 _SUSPECTS = word_set("refers_to_options")
 _ALONE = frozenset({"all", "both", "either", "four", "neither", "none", "the", "three"})
 _LONELY = _ALONE - {"the", "three", "four"}
 _TOKEN = late_regex(r"\w+")
-_COUNTED = late_regex(
-    r"\b(?:options?|choices?|answers?|alternatives?)\s+(?:#|no\.?\s*|number\s+)?"
-    r"(?:\d+|one|two|three|four|five)\b"
-    r"|\b(?:first|second|third|fourth|fifth|last|next)\s+(?:(?:two|three|\d)\s+)?"
-    r"(?:options?|choices?|answers?|alternatives?)\b",
-    re.IGNORECASE,
-)
+_COUNTED = _named("counted")
 
 
 @lru_cache(maxsize=64)
@@ -279,9 +255,7 @@ def _unlabelled(line: str) -> str:
 
 # The template's own words about labels
 
-_LETTER = re.compile(
-    r"\b(?:the|its|one|only|with|by|correct|right|option|single|a)\s+(letter)\b", re.IGNORECASE
-)
+_LETTER = _named("letter")
 _LEFT = {
     "lower": re.compile(r"\b(?:capitals|capital\s+letters?|upper-?case)\b", re.I),
     "": re.compile(r"\b(?:letters?|Buchstaben?|lettres?|letras?|lettera|lettere)\b", re.IGNORECASE),

@@ -26,11 +26,13 @@ from falter.perturbations.template_parts import (
     reordered,
     template_units,
 )
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import late_regex, named_regex
 from falter.records.rng import Rng
 from falter.records.types import Demonstration, Prompt, Section, SectionKind, Span
 from falter.text.code import fences
 from falter.text.spans import Replacement, overlaps, replace_spans
+
+_named = partial(named_regex, "perturbations")
 
 # Bullet lists inside the sections of a prompt
 
@@ -38,27 +40,12 @@ _LISTED_KINDS: tuple[SectionKind, ...] = ("instruction", "input", "document", "o
 _TEMPLATE_KINDS: tuple[SectionKind, ...] = ("instruction", "output_format")
 _BULLET = late_regex(r"([ \t]*)([-*•‣◦+])[ \t]+\S")
 # Items that tell a story, or point at one another, have an order that matters.
-_SEQUENTIAL = late_regex(
-    r"\W*(?:step|first|firstly|second|secondly|third|then|next|after|afterwards|before|finally"
-    r"|lastly|last)\b|.*\b(?:above|below|previous|preceding|following)\b",
-    re.IGNORECASE | re.DOTALL,
-)
+_SEQUENTIAL = _named("sequential")
 _NUMBERED = late_regex(r"\W*(?:\d{1,3}[.):]|\(?(?:[a-z]|[ivx]{1,4})[.)])\s", re.IGNORECASE)
 # What points at a list as a sequence from anywhere in the template's own words.
-_IN_THIS_ORDER = late_regex(
-    r"\b(?:in (?:this|that|the (?:given|following|same|right|correct|exact)) order"
-    r"|in (?:order|sequence|turn)\s*[:.]|step by step|steps? (?:below|above)|instructions? below"
-    r"|following steps|one after (?:the other|another))\b",
-    re.IGNORECASE,
-)
+_IN_THIS_ORDER = _named("in_this_order")
 # What calls a list a sequence: in it or in the words before it; of a list in the input, anywhere.
-_ORDER = late_regex(
-    r"\b(?:in (?:this|that|the(?: (?:given|following|same|right|correct|exact))?) order"
-    r"|in (?:order|sequence|turn)\s*[:.]|steps?\b(?! by)|step by step|sequence|chronological(?:ly)?"
-    r"|ranked|ranking|timeline|one after (?:the other|another)|from (?:first|oldest|best|most)\b"
-    r"|procedure|recipe|instructions? below|priorit(?:y|ies|ised|ized))",
-    re.IGNORECASE,
-)
+_ORDER = _named("order")
 _DATED = late_regex(r"\W*\d{1,4}[:/.-]\d{1,2}\b")
 _JOINED = late_regex(r"(?:\b(?:and|or|then)|[({\[])\s*$", re.IGNORECASE)
 
@@ -151,12 +138,7 @@ def _neighbours(sections: Sequence[Section], at: int) -> tuple[bool, bool]:
 
 Split = Literal["marked", "paragraphs"]
 
-_MARK = re.compile(
-    r"^[ \t]*(?:(\[)\d{1,3}\]|(<(?:document|doc|article|source|passage|text)\b)"
-    r"|\W{0,3}(document|doc|article|source|passage|text|excerpt|snippet|file|page|kb)"
-    r"\b[^\n:]{0,40}:)",
-    re.IGNORECASE | re.MULTILINE,
-)
+_MARK = _named("document_mark")
 
 
 def documents(text: str, split: Split) -> list[Span]:

@@ -10,8 +10,11 @@ from falter.perturbations.additions import framed, what_to_give, with_instructio
 from falter.perturbations.base import choice, has_body, prompt_perturbation
 from falter.perturbations.options import is_listed, refers, relisted, target_of
 from falter.records.ids import digest
+from falter.records.lazy_regex import named_regex
 from falter.records.rng import Rng
 from falter.records.types import Prompt
+
+_named = partial(named_regex, "perturbations")
 
 _reasoning = partial(prompt_perturbation, family="reasoning", group="reasoning")
 
@@ -43,11 +46,7 @@ def _can_eliminate(prompt: Prompt) -> bool:
 
 
 _SENTENCE = re.compile(r"[^.?!\n]+(?:[?!.\n]|\Z)")
-_DENIAL = re.compile(
-    r"\b(?:not|except|never|cannot|none|neither|nor|least|false|incorrect|incorrectly|untrue|wrong"
-    r"|invalid|unlike|without|exclud\w+|lacks?|fails?|odd one out|doesn['’]?t)\b|n['’]t\b",
-    re.IGNORECASE,
-)
+_DENIAL = _named("denial")
 
 
 def _asks_for_what_is_not(prompt: Prompt) -> bool:
@@ -108,10 +107,7 @@ def elimination_control(prompt: Prompt, rng: Rng) -> Prompt:
 
 # A stray answer
 
-_PLAIN_NUMBER = re.compile(
-    r"(?P<before>[$€£]?)(?P<number>[-−+]?(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,18})(?:\.\d{1,12})?)"
-    r"(?P<after>[ ]?%?)"
-)
+_PLAIN_NUMBER = _named("plain_number")
 _OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
 
 

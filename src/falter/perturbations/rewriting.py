@@ -23,7 +23,7 @@ from falter.records.errors import UsageError
 from falter.records.ids import digest
 from falter.records.interfaces import RewriteBank
 from falter.records.rng import Rng
-from falter.records.types import Prompt, Rewrite, Section, SectionKind, Span
+from falter.records.types import Prompt, Rewrite, RewriteStatus, Section, SectionKind, Span
 from falter.text.protection import blocked, protect
 from falter.text.spans import Replacement, replace_spans
 
@@ -128,6 +128,17 @@ class Wanted:
         bank, wording = self.perturbation.bank, self.perturbation.wording
         return rewrite_key(bank, wording, self.asked, self.text, self.draw)
 
+    def rewrite(
+        self, author: str, text: str | None = None, status: RewriteStatus = "ok",
+        reason: str | None = None,
+    ) -> Rewrite:  # fmt: skip
+        """The record of an author's rewrite, or of the reason why there is none."""
+        return Rewrite(
+            key=self.key, perturbation=self.perturbation.bank, version=self.perturbation.wording,
+            params=self.asked, source=self.text, draw=self.draw, author=author, status=status,
+            text=text, reason=reason,
+        )  # fmt: skip
+
 
 class Ledger:
     """A bank that answers from another bank and records every request.
@@ -156,28 +167,19 @@ class Ledger:
         self.wanted[wanted.key] = wanted
         if rewrite is not None:
             self.found[wanted.key] = rewrite
-        return rewrite if rewrite is not None and rewrite.status == "ok" else _stand_in(wanted)
+        if rewrite is not None and rewrite.status == "ok":
+            return rewrite
+        # It differs from the source, so that later steps see the text as edited.
+        return wanted.rewrite("nobody", f"{wanted.text}…")
 
-    def leave_out(self, wanted: Wanted, author: str, reason: str) -> None:
+    def leave_out(self, wanted: Wanted, author: str) -> None:
         """Give up on a text: its variant gets the status `no_rewrite`."""
-        self.left_out[wanted.key] = Rewrite(
-            key=wanted.key, perturbation=wanted.perturbation.bank,
-            version=wanted.perturbation.wording, params=wanted.asked, source=wanted.text,
-            draw=wanted.draw, author=author, status="empty", reason=reason,
-        )  # fmt: skip
+        reason = "no rewrite of it is bundled"
+        self.left_out[wanted.key] = wanted.rewrite(author, status="empty", reason=reason)
 
     def close(self) -> None:
         """Stop recording and answer only."""
         self.open = False
-
-
-def _stand_in(wanted: Wanted) -> Rewrite:
-    """A text that differs from the source, so that later steps see it as edited."""
-    return Rewrite(
-        key=wanted.key, perturbation=wanted.perturbation.bank, version=wanted.perturbation.wording,
-        params=wanted.asked, source=wanted.text, draw=wanted.draw, author="nobody", status="ok",
-        text=wanted.text + "…",
-    )  # fmt: skip
 
 
 class RewritePerturbation(Described):

@@ -20,20 +20,18 @@ from falter.perturbations.vocabulary import (
     spelt_spans,
     without_symbols,
 )
+from falter.records.lazy_regex import named_regex
 from falter.records.rng import Rng
 from falter.records.types import Span
 from falter.text.spans import Replacement, uncovered
 from falter.text.words import kept_words, sentences
 
+_named = partial(named_regex, "perturbations")
+
 _SPACED_WORD = re.compile(r"[^\W\d_]+(['’][^\W\d_]+)?")
 # Japanese is written without spaces, so what must stay whole is found by its characters:
 # negation, exception, quantity, comparison and numbers.
-_JAPANESE_KEPT = re.compile(
-    r"""ない|なかっ|なく|なけれ|ません|ずに|以外|除[いくき]|なし|[不非未無最毎各].|全て|すべて|全部|全員
-      |誰も|何も|どれも|いずれも|だけ|のみ|しか|以[上下内]|より|少な|多く|半分
-      |[〇零一二三四五六七八九十百千万億兆]+""",
-    re.VERBOSE,
-)
+_JAPANESE_KEPT = _named("japanese_kept")
 
 
 def _kept_spans(text: str, language: str) -> Iterator[Span]:
@@ -206,9 +204,7 @@ def whitespace(text: str, site: Span, rng: Rng, kind: str) -> Replacement:
 
 # Noise at punctuation marks
 
-_MARK = re.compile(
-    r"""[.,;:!?…"“”„«»()\[\]{}¿¡—–‘、。，；：！？「」『』（）]|(?<!\w)['’-]|['’-](?!\w)"""
-)
+_MARK = _named("punctuation")
 
 
 def _mark_sites(text: str, blocked: Sequence[Span]) -> list[tuple[int, str]]:
@@ -242,15 +238,7 @@ _SWAPS = dict(zip(",;:.!、，。．！？；：،؛؟", ";,;!.，、．。!?;:,
 # A mark by itself behind a word, a closing bracket or a closing quotation mark (in French with a
 # space between), and white space or the end behind it; marks of scripts without such spaces; and
 # the opening marks of Spanish.
-_LONE = re.compile(
-    r"""[.,;:!?…、，。．！？；：،؛؟¿¡](?:
-        (?<=[.,;:!?…])(?:(?<=[^\W\d_].)|(?<=[)\]"”’»].)|(?<=[^\W\d_][ \u00a0\u202f][?!:;]))
-        (?=["'”’»)\]]{0,2}(?:\s|$))
-      | (?<=[、，。．！？；：،؛؟])(?:(?<=[^\W\d_].)|(?<=[」』）].))(?![\d.,!?、，。．！？])
-      | (?<=[¿¡])(?<![¿¡].)(?=[^\W\d_])
-    )""",
-    re.VERBOSE,
-)
+_LONE = _named("lone")
 _DIGIT_NEXT = re.compile(r"\s*\d")
 _CLOSERS = "\"'”’»)]"
 _MARK_KIND = choice(

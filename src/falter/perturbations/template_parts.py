@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import groupby
 from typing import Literal, NamedTuple
 
 from falter.perturbations.additions import cue_at, cue_line
 from falter.perturbations.base import locked_spans
+from falter.records.lazy_regex import named_regex
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section, Span
 from falter.text.spans import Replacement, added, overlaps, replace_spans
+
+_named = partial(named_regex, "perturbations")
 
 Role = Literal["instruction", "context", "output", "cue"]
 _RANK: dict[Role, int] = {"instruction": 0, "context": 1, "output": 2, "cue": 3}
@@ -202,11 +205,7 @@ def possible(prompt: Prompt, orders: Iterable[Order]) -> list[Order]:
     ]
 
 
-_PLACE_WORD = re.compile(
-    r"\b(?:above|below|following(?!\s+(?:format|form|schema|structure)\b)|previous|preceding"
-    r"|aforementioned|underneath|beneath|next\s+(?:line|paragraph|section|text))\b",
-    re.IGNORECASE,
-)
+_PLACE_WORD = _named("place_word")
 
 
 def _points(text: str, unit: Unit) -> bool:

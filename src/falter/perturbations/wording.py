@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 from falter.perturbations.additions import prose_at
+from falter.perturbations.augmentation import about_the_text
 from falter.perturbations.base import (
     PROTECT,
     Description,
@@ -21,12 +23,15 @@ from falter.perturbations.base import (
 from falter.perturbations.letters import lowered_words
 from falter.perturbations.spacing import loose_marks
 from falter.perturbations.vocabulary import table
+from falter.records.lazy_regex import named_regex
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section, Span
 from falter.text.meaning import letter_symbols, passive_auxiliaries
 from falter.text.names import mentioned_words, names
 from falter.text.spans import Replacement, merged, overlaps, replace_spans
 from falter.text.words import sentences
+
+_named = partial(named_regex, "perturbations")
 
 _WORDING: Description = {
     "version": 2, "family": "wording", "group": "everyday wording", "scope": ("input",),
@@ -160,34 +165,39 @@ def _phrases() -> dict[str, dict[str, list[str]]]:
 
 
 # Words around a text that is itself worked on would be worked on, too.
-_TEXT_AS_OBJECT = re.compile(
-    r"\b(?:translat\w*|summari\w*|paraphras\w*|rephras\w*|rewrit\w*|reword\w*|proofread\w*|shorten\w*"
-    r"|sentiment|politeness|formality|tone|(?:correct|continue|complete|finish) (?:the|this))\b",
-    re.IGNORECASE,
-)
+_TEXT_AS_OBJECT = _named("text_as_object")
 _SENTENCE_ENDS = re.compile(r"[.?!][\"'”’)\]]?\Z")
 _RULES_OF_A_TASK = ("system", "instruction", "output_format", "cue")
 
 
-def _can_tone(prompt: Prompt, tone: str, language: str) -> bool:
-    return prose_at(prompt) is not None and not any(
+def _can_tone(prompt: Prompt, **params: str) -> bool:
+    return prose_at(prompt) is not None
+
+
+def _works_on_a_text(prompt: Prompt) -> bool:
+    return any(
         s.kind in _RULES_OF_A_TASK and _TEXT_AS_OBJECT.search(s.text) for s in prompt.sections
     )
 
 
 @_rules_of_prompts(
     "tone_rules", title="another tone around the question", parameters=(_TONE,), eligible=_can_tone,
+    unless=_works_on_a_text,
 )  # fmt: skip
 def tone_rules(prompt: Prompt, rng: Rng, tone: str, language: str) -> Prompt:
     """Puts polite, casual, formal, impatient or chatty words around the input, by rule.
 
     The input itself stays as it is, word for word.
     """
+    return _between(prompt, rng, _phrases()[rng.choice(TONES) if tone == "any" else tone])
+
+
+def _between(prompt: Prompt, rng: Rng, phrases: Mapping[str, Sequence[str]]) -> Prompt:
+    """The prompt with a phrase before its prose, and one behind it if it ends a sentence."""
     at = prose_at(prompt)
     if at is None:
         return prompt
-    chosen = _phrases()[rng.choice(TONES) if tone == "any" else tone]
-    before, after = rng.choice(chosen["before"]), rng.choice(chosen["after"])
+    before, after = rng.choice(phrases["before"]), rng.choice(phrases["after"])
     section = prompt.sections[at]
     start, end = len(section.text) - len(section.text.lstrip()), len(section.text.rstrip())
     changes: list[Replacement] = []
@@ -198,14 +208,75 @@ def tone_rules(prompt: Prompt, rng: Rng, tone: str, language: str) -> Prompt:
     return with_section(prompt, at, replace_spans(section, changes))
 
 
+_GREETINGS: dict[str, dict[str, list[str]]] = table("greetings.json")
+_GREETING = choice(
+    "greeting", ("any", *_GREETINGS), "any", "its language; any: drawn for each item"
+)
+
+
+@_rules_of_prompts(
+    "code_switch", title="a greeting in another language", parameters=(_GREETING,),
+    eligible=_can_tone, unless=_works_on_a_text,
+)  # fmt: skip
+def code_switch(prompt: Prompt, rng: Rng, greeting: str, language: str) -> Prompt:
+    """Greets and thanks in another language around the input, which stays as it is."""
+    spoken = rng.choice(tuple(_GREETINGS)) if greeting == "any" else greeting
+    return _between(prompt, rng, _GREETINGS[spoken])
+
+
+# Chats
+
+
+@cache
+def _chat_rules() -> tuple[_Rule, ...]:
+    return tuple(map(_rule, table("chat_speak_en.json")))
+
+
+def _short_sites(text: str, blocked: Sequence[Span], language: str) -> list[Replacement]:
+    """Where *u* or *r* could be taken for a symbol, no single letter is written."""
+    found = _rule_places(text, blocked, _chat_rules())
+    symbols = bool(letter_symbols(text))
+    return [s for s in found if not symbols or all(len(word) > 1 for word in s[2].split())]
+
+
+@_rules_of_places("chat_speak", title="the short forms of chats", sites=_short_sites)
+def chat_speak(text: str, site: Replacement, rng: Rng, language: str) -> Replacement:
+    """Writes words as chats shorten them: *pls*, *u*, *tmrw*, *asap*, *gonna*."""
+    return site
+
+
+_EMOJI = ("🙂", "👋", "🙏", "✨", "💬", "📌")
+
+
+@_rules_of_prompts(
+    "emoji", title="emoji behind sentences", eligible=lambda prompt, language: bool(_stops(prompt)),
+    unless=lambda prompt: about_the_text(prompt) or _works_on_a_text(prompt),
+)  # fmt: skip
+def emoji(prompt: Prompt, rng: Rng, language: str) -> Prompt:
+    """Puts an emoji behind about every second sentence, at least one."""
+    at, stops = prose_at(prompt) or 0, _stops(prompt)
+    chosen = sorted(islice(rng.order(len(stops)), (len(stops) + 1) // 2))
+    changes = [(stops[n], stops[n], f" {rng.choice(_EMOJI)}") for n in chosen]
+    return with_section(prompt, at, replace_spans(prompt.sections[at], changes))
+
+
+def _stops(prompt: Prompt) -> list[int]:
+    """The ends of the sentences that a full stop, a question mark or an exclamation mark ends."""
+    at = prose_at(prompt)
+    if at is None:
+        return []
+    section = prompt.sections[at]
+    text, closed = section.text, protected_spans(prompt, section)
+    ends = [end for _, end in sentences(text)]
+    return [end for end in ends if text[end - 1] in ".?!" and not overlaps(closed, end - 1, end)]
+
+
 # Speech
 
 _FILLERS = ("um", "uh", "er", "you know")
 _SOUNDS = _FILLERS[:-1]
 # Elsewhere *you know* may read as a question or a claim: *did you know*, *what you know*.
-_ASIDE = re.compile(
-    r"(?<=\b(?:of|in|on|at|by) )(?=(?:the|an?|my|your|his|her|its|our|their|this|these|those)\b)"
-)
+_ASIDE = _named("aside")
 _GAP = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
 _EVERY = 9  # words between two fillers, on average
 _APART = 12  # characters between two fillers, at least

@@ -8,13 +8,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 
 from falter.perturbations import (  # noqa: F401  (they register)
     augmentation,
     letters,
     spacing,
     spelling,
+    surroundings,
+    value_formats,
     wording,
 )
 from falter.perturbations.base import choice
@@ -34,11 +36,14 @@ from falter.perturbations.vocabulary import (
     word_set,
 )
 from falter.records.errors import InvalidValue
+from falter.records.lazy_regex import named_regex
 from falter.records.rng import Rng
 from falter.records.types import Span
 from falter.text.meaning import letter_symbols, passive_auxiliaries
 from falter.text.spans import Replacement, overlaps, uncovered
 from falter.text.words import kept_words
+
+_named = partial(named_regex, "perturbations")
 
 # Function words dropped: those that only link, or everything that the published list holds
 
@@ -183,13 +188,9 @@ _CONTRACTION_KIND = choice(
 # Behind a short form with n't, a subject stands between verb and not when it is spelled out, if
 # none stands before: *don't you* → *do you not*.
 _SUBJECT = re.compile(r"[ ](i|you|he|she|it|we|they)(?![\w'’])", re.IGNORECASE)
-_NO_SUBJECT = re.compile(
-    r"(?:[^\w ]\s*|\b(?:why|what|who|where|how|when|which|and|but|so|or)[ ])\Z", re.IGNORECASE
-)
+_NO_SUBJECT = _named("no_subject")
 # A clause that continues: *who is it?* and *that is, …* do not.
-_GOES_ON = re.compile(
-    r"[ ]+(?!(?:it|he|she|they|we|you|I|there|here)\s*(?:[^\w\s]|\Z))[^\W\d_]", re.IGNORECASE
-)
+_GOES_ON = _named("clause_goes_on")
 
 
 @cache
@@ -255,10 +256,7 @@ def contractions(text: str, site: Replacement, rng: Rng, kind: str, language: st
 
 _ARTICLE = re.compile(r"(?<![\w'’-])an? \Z", re.IGNORECASE)
 # Vowels by sound, including words whose spelling misleads.
-_VOWEL = re.compile(
-    r"(?!uni(?!n|m)|us[aeiu]|ut[ei]|eu|ewe|on(?:e|ce)\b)[aeiou]|hour|heir|hono|honest",
-    re.IGNORECASE,
-)
+_VOWEL = _named("vowel")
 
 
 Mention = tuple[int, int, int]  # start, end, and where an article before the word starts

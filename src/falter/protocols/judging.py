@@ -63,14 +63,7 @@ def read_rubrics(path: Path) -> dict[str, str]:
     return {**RUBRICS, **ours}
 
 
-OUTPUT = (
-    'Reply with one JSON object and nothing else: {"rating": N, "reason": "..."}, where N is 1, '
-    "2 or 3 and the reason is one short sentence."
-)
-AGAIN = (
-    'Reply with nothing but {"rating": 1}, {"rating": 2} or {"rating": 3}: no reason, no '
-    "other word."
-)
+OUTPUT, AGAIN = rubric("output"), rubric("again")
 
 
 def quoted(text: str, longest: int) -> str:

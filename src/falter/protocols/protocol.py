@@ -6,10 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from importlib import resources
+from typing import Any, Literal, TypeVar
 
 from falter.analysis.results import Analysis
 from falter.analysis.table import Table
+from falter.records.codec import from_json
 from falter.records.errors import TaskError, UnknownName
 from falter.records.figures import Figure
 from falter.records.registry import Registry
@@ -17,8 +19,10 @@ from falter.records.types import Panel, Rewrite, Run, Score
 from falter.rewrites.agreement import Agreement
 from falter.scorers.choosing import ScorerNames
 from falter.store.store import StoredCell
+from falter.tasks.enterprise_data import read_yaml
 from falter.tasks.task import Task
 
+T = TypeVar("T")
 TaskKind = Literal["choices", "numeric", "code", "open"]
 Need = Literal["text", "listed options"]
 
@@ -162,6 +166,13 @@ class Protocol(ABC):
     def notes(self, preset: str) -> tuple[str, ...]:
         """What the preset takes from the paper, and what it chooses where the paper is silent."""
         return ()
+
+
+def presets_of(protocol: str, kind: type[T], name: str = "presets.yaml") -> dict[str, T]:
+    """The presets of a protocol, or its parts, as a file in its folder declares them."""
+    file = resources.files("falter.protocols").joinpath(protocol, name)
+    presets: Mapping[str, Any] = read_yaml(file.read_text("utf-8"))
+    return {name: from_json(kind, preset) for name, preset in presets.items()}
 
 
 protocols: Registry[Protocol] = Registry("protocol", "falter.protocols")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
-from importlib import resources
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from falter.analysis.cells import model_names
+from falter.analysis.declared import Declared
 from falter.analysis.figures.answer import answer_of
 from falter.analysis.results import Counts, PanelResult, RecipeResult
 from falter.measures.averages import mean_over_tasks
 from falter.protocols.protocol import PartResult
 from falter.records.figures import Column, Figure, Grid, Statement, Value
 from falter.records.types import Estimate
-from falter.tasks.enterprise_data import read_yaml
 
 APPENDIX = "Appendix"
 POINTS = "Drops are in points, each with its interval; a positive one is a loss."
@@ -25,59 +23,9 @@ MEAN = "Every task counts the same. A mean over tasks is about these tasks, and 
 # What figures are called and say
 
 
-@cache
-def _declarations(protocol: str) -> Mapping[str, Mapping[str, Any]]:
-    file = resources.files("falter.protocols").joinpath(protocol, "figures.yaml")
-    declarations: Mapping[str, Mapping[str, Any]] = read_yaml(file.read_text("utf-8"))
-    return declarations
-
-
-def figures_of(protocol: str) -> Callable[..., dict[str, Any]]:
-    """What the figures of a protocol are called and say, as its `figures.yaml` declares them.
-
-    The function returned takes the name of a figure and gives its settings. `columns` and `text`
-    stand where the declaration has a `*`; other keywords are the values in braces.
-    """
-
-    def declared(
-        figure: str, columns: Iterable[Column] = (), text: Iterable[str] = (), **values: object
-    ) -> dict[str, Any]:
-        settings: dict[str, Any] = {"name": figure, **_declarations(protocol)[figure]}
-        for setting, value in settings.items():
-            if isinstance(value, str):
-                settings[setting] = value.format(**values)
-            elif isinstance(value, list):
-                settings[setting] = tuple(value)
-        if "columns" in settings:
-            settings["columns"] = tuple(_columns(settings["columns"], columns))
-        if "text" in settings:
-            settings["text"] = tuple(_sentences(settings["text"], text, values))
-        return settings
-
-    return declared
-
-
-def _columns(declared: Sequence[Any], more: Iterable[Column]) -> Iterator[Column]:
-    """A name alone, or a mapping with the settings of one column or of several `names`."""
-    for column in declared:
-        if column == "*":
-            yield from more
-        elif isinstance(column, str):
-            yield Column(name=column)
-        else:
-            settings = {key: value for key, value in column.items() if key not in ("name", "names")}
-            for name in column.get("names") or [column["name"]]:
-                yield Column(name=name, **settings)
-
-
-def _sentences(
-    declared: Sequence[str], more: Iterable[str], values: Mapping[str, object]
-) -> Iterator[str]:
-    for sentence in declared:
-        if sentence == "*":
-            yield from more
-        else:
-            yield sentence.format(**values)
+def figures_of(protocol: str) -> Declared:
+    """What the figures of a protocol are called and say, as its `figures.yaml` declares them."""
+    return Declared("falter.protocols", protocol)
 
 
 declared = figures_of("")

@@ -87,19 +87,15 @@ class BatchDesk(Protocol):
     @property
     def asked(self) -> str:
         """In what way the server is asked by now that differs from the usual one."""
-        ...
 
     def line(self, request: Request) -> bytes:
         """One request, as a line of JSON. `ValueError` where it cannot be written."""
-        ...
 
     def file_line(self, request: Request) -> bytes:
         """The same for a file that somebody hands in by hand."""
-        ...
 
     async def check(self) -> None:
         """Raise `PreflightError` where the server has no batches; nothing is sent yet."""
-        ...
 
     async def submit(self, mark: str, lines: Sequence[bytes]) -> str | None:
         """Hand a batch in; its name, or None where nobody knows whether it arrived.
@@ -107,19 +103,15 @@ class BatchDesk(Protocol):
         The name is empty where it arrived and got none that can be used. Raises where it was
         refused for certain. It is never handed in a second time.
         """
-        ...
 
     def listed(self, since: float) -> AsyncIterator[ListedBatch]:
         """The account's batches made since a time, the newest first."""
-        ...
 
     async def status(self, name: str) -> BatchStatus:
         """How a batch stands."""
-        ...
 
     def results(self, name: str, asked: str) -> AsyncGenerator[BatchLine]:
         """Every line of a batch that has ended, in the provider's order."""
-        ...
 
 
 @runtime_checkable
@@ -138,29 +130,23 @@ class BatchBook(Protocol):
 
         Requests that are answered, or in the hands of another process, are left out.
         """
-        ...
 
     def open(self, model: Model) -> list[StoredBatch]:
         """A model's batches whose answers may still come, the oldest first."""
-        ...
 
     def names(self, model: Model) -> set[str]:
         """What the provider called a model's batches, whatever became of them."""
-        ...
 
     def keys(self, batch: StoredBatch) -> list[str]: ...
 
     def held(self, keys: Collection[str]) -> set[str]:
         """Those of the requests that are in an open batch."""
-        ...
 
     def is_free(self, key: str) -> bool:
         """Whether a request that this process has claimed has no answer and is in no open batch."""
-        ...
 
     def lease(self, batch: StoredBatch) -> bool:
         """Whether the batch is this process's to look after, until it ends or gives it back."""
-        ...
 
     def mark(
         self, batch: StoredBatch, state: BatchState, *, name: str | None, said: str = ""
@@ -168,7 +154,6 @@ class BatchBook(Protocol):
 
     def land(self, batch: StoredBatch, responses: Sequence[Response]) -> None:
         """Store what came: answers as answers, failures as failures, in one commit."""
-        ...
 
 
 def custom_id(key: str) -> str:

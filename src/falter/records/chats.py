@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -103,29 +103,62 @@ def target_texts(target: Any) -> list[str] | None:
     return [t for c in calls for part in (c.get("arguments"), c.get("or")) for t in texts_in(part)]
 
 
-# The forms of OpenAI's chat API
+# What every API is sent is made of these parts
+
+Part = tuple[str, Any]
+"""The kind of a part of a turn, `text`, `call` or `result`, and its text or mapping."""
 
 
-def turns(messages: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Messages as OpenAI's chat API takes them; calls belong to the assistant's turn before."""
-    out: list[dict[str, Any]] = []
+def sides(messages: Sequence[tuple[str, str]]) -> list[tuple[str, list[Part]]]:
+    """Messages as turns of parts; calls belong to the assistant's turn, results stand together.
+
+    The sides are `system`, `user`, `assistant` and `result`.
+    """
+    out: list[tuple[str, list[Part]]] = []
     for role, text in messages:
-        if role == "call":
-            call = json.loads(text)
-            if not out or out[-1]["role"] != "assistant":
-                out.append({"role": "assistant", "content": None})
-            out[-1].setdefault("tool_calls", []).append(
-                {
-                    "id": call["id"],
-                    "type": "function",
-                    "function": {"name": call["name"], "arguments": json_line(call["arguments"])},
-                }
-            )
-        elif role == "result":
-            result = json.loads(text)
-            out.append({"role": "tool", "tool_call_id": result["id"], "content": result["content"]})
+        side = "assistant" if role == "call" else role
+        part = (role, json.loads(text)) if role in ("call", "result") else ("text", text)
+        if role in ("call", "result") and out and out[-1][0] == side:
+            out[-1][1].append(part)
         else:
-            out.append({"role": role, "content": text})
+            out.append((side, [part]))
+    return out
+
+
+def system_text(messages: Sequence[tuple[str, str]]) -> str:
+    """The system turns as one text, for an API that takes them apart from the others."""
+    return "\n\n".join(text for role, text in messages if role == "system")
+
+
+def turns(
+    messages: Sequence[tuple[str, str]],
+    arguments: Callable[[Any], Any] = json_line,
+    silent: str | None = None,
+) -> list[dict[str, Any]]:
+    """Messages as OpenAI's chat API takes them.
+
+    `arguments` makes what stands for a call's arguments, and `silent` is the content of a turn that
+    only calls.
+    """
+    out: list[dict[str, Any]] = []
+    for side, parts in sides(messages):
+        if side == "result":
+            out += [
+                {"role": "tool", "tool_call_id": result["id"], "content": result["content"]}
+                for _, result in parts
+            ]
+            continue
+        turn = {"role": side, "content": next((v for k, v in parts if k == "text"), silent)}
+        made = [
+            {
+                "id": call["id"],
+                "type": "function",
+                "function": {"name": call["name"], "arguments": arguments(call["arguments"])},
+            }
+            for kind, call in parts
+            if kind == "call"
+        ]
+        out.append(turn | ({"tool_calls": made} if made else {}))
     return out
 
 
@@ -154,6 +187,8 @@ def tool_name(tool: str) -> str:
 
 # Sections: a turn of a conversation each, and a tool each
 
+CHAT_TAG = "chat:"
+"""The beginning of the tag that turns of one conversation have in common."""
 DOCUMENTS = "{documents}"
 """The placeholder for the documents of a row; no other brace in a turn is one."""
 Turn = Mapping[str, Any]

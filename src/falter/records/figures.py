@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, get_args
 
@@ -86,15 +86,6 @@ class Grid(_Named):
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value, ...], ...]
     labels: int = 1
-
-
-def grid(items: Iterable[T], *columns: tuple[Column, Callable[[T], Value]], **about: Any) -> Grid:
-    """A row for each item: every column comes with the function that gives its cell."""
-    return Grid(
-        columns=tuple(column for column, _ in columns),
-        rows=tuple(tuple(cell(item) for _, cell in columns) for item in items),
-        **about,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,6 +290,13 @@ class Example:
     everyday: str = ""
 
     @property
+    def sides(self) -> tuple[tuple[str, Side, str], ...]:
+        """`asked` and `changed`, each with its answer and its prompt."""
+        before = "".join(segment.before for segment in self.segments)
+        after = "".join(segment.after for segment in self.segments)
+        return ("asked", self.baseline, before), ("changed", self.perturbed, after)
+
+    @property
     def turned(self) -> Literal["lost", "gained", "same"]:
         """Which way the answer turned; the same where both sides are right, or neither is."""
         if self.baseline.right == self.perturbed.right:
@@ -325,11 +323,6 @@ T = TypeVar("T")
 _NOT_WORDS = frozenset({"kind", "unit", "scale", "verdict", "signature", "change"})
 
 
-def estimates(figure: Figure) -> Iterator[Estimate]:
-    """Every estimate that a figure shows, in reading order."""
-    return _estimates(figure)
-
-
 def figures_named(figures: Sequence[Figure], name: str) -> tuple[Figure, ...]:
     """The figure of this name; else one for each model and task: `drops-1`, `drops-2`."""
     exact = tuple(figure for figure in figures if figure.name == name)
@@ -338,15 +331,16 @@ def figures_named(figures: Sequence[Figure], name: str) -> tuple[Figure, ...]:
     )
 
 
-def _estimates(value: Any) -> Iterator[Estimate]:
+def estimates(value: Any) -> Iterator[Estimate]:
+    """Every estimate that a figure shows, in reading order."""
     if isinstance(value, Estimate):
         yield value
     elif isinstance(value, tuple):
         for part in value:
-            yield from _estimates(part)
+            yield from estimates(part)
     elif is_dataclass(value):
         for field in fields(value):
-            yield from _estimates(getattr(value, field.name))
+            yield from estimates(getattr(value, field.name))
 
 
 def renamed(figure: T, rename: Callable[[str], str]) -> T:

@@ -66,7 +66,6 @@ class Perturbation(Protocol):
 
     def applies(self, prompt: Prompt, **params: Any) -> bool:
         """Whether there is anything in the prompt that this could change."""
-        ...
 
 
 class RewriteBank(Protocol):
@@ -77,7 +76,6 @@ class RewriteBank(Protocol):
 
         The key is sufficient; the text is for banks that make up rewrites on the spot.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +88,10 @@ class Capabilities:
     it can hold a model to a few replies, `reasons` whether the model was asked to think first.
     With `keeps_prefixes` each lane remembers what it read last: prompts that begin alike are then
     sent one after the other. `batches` says whether its provider answers many written requests
-    together, later and for less. `tools` says whether it takes tools, calls and their results.
+    together, later and for less. `tools` says whether it takes tools, calls and their results, and
+    `replays` whether calls that it did not make itself may stand in earlier turns; `instead` is
+    advice for who has tools where there are none. With `system_in_front` system turns stand before
+    all others, wherever a conversation has them.
     """
 
     generates: bool
@@ -103,6 +104,12 @@ class Capabilities:
     keeps_prefixes: bool = False
     batches: bool = False
     tools: bool = False
+    replays: bool = True
+    system_in_front: bool = False
+    instead: str = (
+        "ask a chat server: openai:NAME; or a function with the parameters messages and tools: "
+        "function:MODULE:NAME"
+    )
 
 
 class Client(Protocol):
@@ -113,13 +120,11 @@ class Client(Protocol):
 
     async def check(self) -> None:
         """Raise `PreflightError` when the first request could only fail."""
-        ...
 
     async def generate(self, request: Request) -> Response: ...
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
         """Log-likelihoods of each request's continuations: all of a request, or a failure."""
-        ...
 
     async def close(self) -> None: ...
 
@@ -176,11 +181,9 @@ class Scorer(Protocol):
 
     def check(self) -> None:
         """Raise when something that it needs, such as a sandbox, is missing. Nothing was sent."""
-        ...
 
     def fault(self, target: str) -> str | None:
         """Why no reply can be compared with this target; None where one can."""
-        ...
 
     def score(self, case: Case) -> Score: ...
 
@@ -200,7 +203,6 @@ class ConstrainedScorer(Protocol):
 
     def allowed(self, task: str) -> tuple[str, ...] | None:
         """The answers of a task; None for the labels of each prompt's options, () for a number."""
-        ...
 
 
 class ResponseStore(Protocol):

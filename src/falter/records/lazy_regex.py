@@ -7,6 +7,8 @@ import takes longer than everything else that a start does.
 from __future__ import annotations
 
 import re
+from functools import cache
+from importlib.resources import files
 from typing import cast
 
 
@@ -36,3 +38,24 @@ def late_regex(pattern: str, flags: int = 0) -> re.Pattern[str]:
     'aca'
     """
     return cast("re.Pattern[str]", _LateRegex(pattern, flags))
+
+
+def named_regex(room: str, name: str) -> re.Pattern[str]:
+    """An expression of a room's `data/patterns.txt`, compiled when it is first used."""
+    return late_regex(named_patterns(room)[name])
+
+
+@cache
+def named_patterns(room: str) -> dict[str, str]:
+    """The sources of the expressions in a room's `data/patterns.txt`, by name.
+
+    Each stands indented below its name, in as many lines as it takes, which are joined without the
+    blanks around them. `⟨name⟩` stands for an earlier one, a `#` in front of a name for a comment.
+    """
+    named: dict[str, str] = {}
+    text = (files("falter") / room / "data" / "patterns.txt").read_text("utf-8")
+    for block in re.split(r"\n+(?=\S)", text):
+        name, *lines = block.split("\n")
+        pattern = "".join(map(str.strip, lines))
+        named[name] = re.sub(r"⟨(\w+)⟩", lambda other: named[other[1]], pattern)
+    return named

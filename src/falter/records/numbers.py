@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from falter.records.figures import Unit, Value
+from falter.records.figures import HeadNumber, Unit, Value
 from falter.records.types import Estimate
 
 NONE = "–"
@@ -138,3 +138,9 @@ def as_text(value: Value, kind: Unit) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     return count(value) if kind == "text" and isinstance(value, int) else _RENDER[kind](value)
+
+
+def headline(number: HeadNumber) -> str:
+    """One of the numbers to remember as text: `62.0 % [52.2, 70.9]`, or a dash."""
+    unit = " %" if number.unit == "percent" else ""
+    return NONE if number.estimate is None else shown(number.estimate, number.unit).with_unit(unit)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from itertools import takewhile
+from typing import Any
 
 from falter.records import render
 from falter.records.errors import UsageError
@@ -74,12 +75,8 @@ class Price:
     @property
     def in_batches(self) -> Price:
         """The price of the same in batches, which keep no beginnings that could be counted on."""
-        return Price(
-            input=self.input * self.batch,
-            output=self.output * self.batch,
-            currency=self.currency,
-            batch=1.0,
-        )
+        half = replace(self, input=self.input * self.batch, output=self.output * self.batch)
+        return replace(half, batch=1.0, cached=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +89,7 @@ class Target(Way):
     @property
     def way(self) -> Way:
         """How it is asked, whatever the model."""
-        return Way(
-            asking=self.asking,
-            sampling=self.sampling,
-            constrained=self.constrained,
-            answers=self.answers,
-        )
+        return Way(**{field.name: getattr(self, field.name) for field in fields(Way)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,36 +114,25 @@ class Cost:
     def plus(self, other: Cost) -> Cost:
         """The cost of both, which are of one target."""
 
-        def summed(first: float | None, second: float | None) -> float | None:
-            return None if first is None or second is None else first + second
+        def added(name: str) -> Any:
+            one, two = getattr(self, name), getattr(other, name)
+            return None if one is None or two is None else one + two
 
-        return Cost(
-            cells=self.cells + other.cells,
-            calls=self.calls + other.calls,
-            stored=self.stored + other.stored,
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            completion_tokens=self.completion_tokens + other.completion_tokens,
-            amount=summed(self.amount, other.amount),
-            currency=self.currency,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            amount_cached=summed(self.amount_cached, other.amount_cached),
-        )
+        sums = {f.name: added(f.name) for f in fields(self) if f.name != "currency"}
+        return replace(self, **sums)
 
     def times(self, factor: float) -> Cost:
         """The cost of so many times the items."""
         if factor == 1.0:
             return self
-        return Cost(
-            cells=round(factor * self.cells),
-            calls=round(factor * self.calls),
-            stored=round(factor * self.stored),
-            prompt_tokens=round(factor * self.prompt_tokens),
-            completion_tokens=round(factor * self.completion_tokens),
-            amount=None if self.amount is None else factor * self.amount,
-            currency=self.currency,
-            cached_tokens=round(factor * self.cached_tokens),
-            amount_cached=None if self.amount_cached is None else factor * self.amount_cached,
-        )
+
+        def scaled(value: Any) -> Any:
+            if value is None:
+                return None
+            return round(factor * value) if isinstance(value, int) else factor * value
+
+        names = (field.name for field in fields(self) if field.name != "currency")
+        return replace(self, **{name: scaled(getattr(self, name)) for name in names})
 
 
 def request(variant: Variant, target: Target, repeat: int) -> Request:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from falter.records.errors import InvalidValue
 from falter.records.registry import Registry
@@ -74,23 +75,15 @@ class Remedy:
 remedies: Registry[Remedy] = Registry("remedy", "falter.remedies")
 
 
-def remedy(
-    name: str,
-    *,
-    reasons: bool = False,
-    reply_tokens: int = 0,
-    examples: int = 0,
-    noise: bool = False,
-) -> Callable[[Change], Change]:
-    """Register a function from prompt to prompt as a remedy; its first line says what it does."""
+def remedy(name: str, **about: Any) -> Callable[[Change], Change]:
+    """Register a function from prompt to prompt as a remedy; its first line says what it does.
+
+    `about` are further fields of `Remedy`, such as `reasons`.
+    """
 
     def register(change: Change) -> Change:
         summary = (change.__doc__ or "").strip().partition("\n")[0]
-        made = Remedy(
-            name=name, summary=summary, change=change, reasons=reasons,
-            reply_tokens=reply_tokens, examples=examples, noise=noise,
-        )  # fmt: skip
-        remedies.register(name, made)
+        remedies.register(name, Remedy(name=name, summary=summary, change=change, **about))
         return change
 
     return register

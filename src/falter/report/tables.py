@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from falter.records import numbers as n
@@ -35,26 +35,28 @@ def grids(figure: Figure) -> tuple[Grid, ...]:
     """Tables with all numbers of a figure; a grid is its own table, texts have none."""
     if isinstance(figure, Grid):
         return (figure,)
-    if isinstance(figure, Statement | Examples):
-        return ()
-    if isinstance(figure, Headline):
-        return (_head_numbers(figure),)
-    if isinstance(figure, Forest):
-        return (_forest(figure),)
-    if isinstance(figure, HeatMap):
-        return (_pairs(figure),)
-    if isinstance(figure, Curves):
-        return (_doses(figure),)
-    if isinstance(figure, Bars):
-        return (_parts(figure),)
-    if isinstance(figure, Breakdown):
-        return (_breakdown(figure),)
-    return _spreads(figure)
+    if isinstance(figure, Strips):
+        return _spreads(figure)
+    make = _TABLES.get(type(figure))
+    return () if make is None else (make(figure),)
 
 
 def doses(figure: Curves) -> tuple[float, ...]:
     """All doses of all curves, in order."""
     return tuple(sorted({x for curve in figure.curves for x, _ in curve.points}))
+
+
+def split(sizes: Sequence[int], room: int) -> list[list[int]]:
+    """The places of columns in parts that fit the room, with at least one column each."""
+    parts: list[list[int]] = [[]]
+    used = 0
+    for at, size in enumerate(sizes):
+        if parts[-1] and used + size > room:
+            parts.append([])
+            used = 0
+        parts[-1].append(at)
+        used += size
+    return parts
 
 
 def quartiles(values: Iterable[float]) -> tuple[float, float, float] | None:
@@ -175,6 +177,16 @@ def _breakdown(figure: Breakdown) -> Grid:
         for row in figure.rows
     ]
     return _grid(figure, columns, rows)
+
+
+_TABLES: Mapping[type, Callable[[Any], Grid]] = {
+    Headline: _head_numbers,
+    Forest: _forest,
+    HeatMap: _pairs,
+    Curves: _doses,
+    Bars: _parts,
+    Breakdown: _breakdown,
+}
 
 
 def _spreads(figure: Strips) -> tuple[Grid, ...]:
@@ -375,17 +387,13 @@ def _example_rows(figure: Examples) -> Iterator[Row]:
     for example in figure.examples:
         label = f"{example.recipe} · {example.item}"
         yield _cell(label, "expected", "text", example.expected)
-        for name, side, which in (
-            ("as asked", example.baseline, "before"),
-            ("as changed", example.perturbed, "after"),
-        ):
-            prompt = "".join(getattr(segment, which) for segment in example.segments)
-            yield _cell(label, f"prompt {name}", "text", prompt)
-            yield _cell(label, f"answer {name}", "text", side.answer)
-            yield _cell(label, f"outcome {name}", "text", side.word)
+        for name, side, prompt in example.sides:
+            yield _cell(label, f"prompt as {name}", "text", prompt)
+            yield _cell(label, f"answer as {name}", "text", side.answer)
+            yield _cell(label, f"outcome as {name}", "text", side.word)
             for what, text in (("read", side.read), ("tier", side.tier), ("second", side.second)):
                 if text:
-                    yield _cell(label, f"{what} {name}", "text", text)
+                    yield _cell(label, f"{what} as {name}", "text", text)
 
 
 def _cell(row: str, column: str, unit: Unit, value: Value) -> Row:

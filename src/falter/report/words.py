@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 
 from falter.records import numbers as n
@@ -22,58 +23,15 @@ from falter.records.figures import (
 from falter.records.ids import short
 from falter.records.types import Estimate, EstimateStatus
 from falter.report.escape import line
+from falter.report.style import data
 
-_REASONS: dict[EstimateStatus, str] = {
-    "ok": "no number was given",
-    "undefined_zero_denominator": "undefined, because its denominator is zero",
-    "undefined_zero_variance": "undefined, because every outcome is the same",
-    "insufficient_data": "too few items to say",
-    "too_few_clusters": "too few clusters to say how sure it is",
-    "not_identified": "this design cannot separate it from other effects",
-    "not_informative": "not informative, because too few items differ between prompts",
-}
-_UNITS: dict[Unit, str] = {
-    "percent": "in percent",
-    "points": "in points, + is worse,",
-    "gain": "in points, + is better,",
-    "variance": "variances of scores between 0 and 1",
-    "score": "scores from 0 to 100",
-    "p": "p-values",
-}
-_SHORT: dict[Unit, str] = {"percent": "%", "points": "points", "gain": "points", "score": "0–100"}
-
+_WORDS = tomllib.loads(data("words.toml"))
+_REASONS: dict[EstimateStatus, str] = _WORDS["reasons"]
+_UNITS: dict[Unit, str] = _WORDS["units"]
+_SHORT: dict[Unit, str] = _WORDS["short_units"]
+GUIDE: tuple[str, ...] = tuple(_WORDS["guide"])
+PAGE_GUIDE: tuple[str, ...] = tuple(_WORDS["page_guide"])
 FEW = 10
-
-GUIDE = (
-    "A recipe is a change of the prompt that keeps its meaning. The baseline is the original "
-    "prompt.",
-    "A drop is the score of the original prompt minus the score of the changed prompt, in points, "
-    "over the items whose prompt the recipe really changed: +4.2 means a net loss of 4.2 out of "
-    "100 such items. Lost and gained show both sides of that net loss.",
-    "The interval in brackets is about other items of the same kind, not about other changes of "
-    "the prompt: over many such sets of items, intervals like it contain the true value as often "
-    "as their level says.",
-    "Each recipe has one interval, which holds for all recipes of the table and their average at "
-    "once, and one verdict that follows from it. Worse (red) or better (green): the interval "
-    "excludes zero. The same (blue): the drop is shown to be smaller than the margin. Else "
-    "undecided (grey), which does not mean robust: few items make wide intervals.",
-    "An average drop is first computed within each item, because all recipes share the items; it "
-    "is not an average of the intervals.",
-    "The prompt share is how much of the variance between answers comes from the prompt and not "
-    "from the item, whatever the number of recipes; the flip rate is the share of answers that "
-    "turn.",
-    "Brittleness is the share of the outcomes' variance that lies between the prompts of the same "
-    "item: 0 % if every prompt gets the same outcome. It grows with the number of recipes, so "
-    "compare it only between runs with the same recipes.",
-    "The noise floor is the share of items whose outcome changes when exactly the same prompt is "
-    "asked again. If no more items than that are lost and gained, it may be nothing but noise.",
-    "A dash is a number that cannot be given, with the reason beside it; it never means zero. An "
-    "empty cell does not apply.",
-)
-PAGE_GUIDE = (
-    "Under every picture you can unfold all of its numbers, with intervals and counts. The tooltip "
-    "of a number says how it was computed, that of a dash why there is no number.",
-)
 
 
 def guide(study: Study) -> tuple[str, ...]:

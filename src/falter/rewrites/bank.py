@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -50,31 +50,9 @@ class Banks:
         return next((rewrite for rewrite in rewrites if rewrite is not None), None)
 
 
-def rewrite_of(
-    wanted: Wanted,
-    author: str,
-    text: str | None,
-    status: RewriteStatus = "ok",
-    reason: str | None = None,
-) -> Rewrite:
-    """The record of an author's rewrite of a text that a perturbation wants rewritten."""
-    return Rewrite(
-        key=wanted.key,
-        perturbation=wanted.perturbation.bank,
-        version=wanted.perturbation.wording,
-        params=wanted.asked,
-        source=wanted.text,
-        draw=wanted.draw,
-        author=author,
-        status=status,
-        text=text,
-        reason=reason,
-    )
-
-
 def hand_written(wanted: Wanted, text: str, author: str) -> Rewrite:
     """A rewrite that somebody wrote by hand."""
-    return rewrite_of(wanted, author, text)
+    return wanted.rewrite(author, text)
 
 
 # Files
@@ -157,9 +135,10 @@ Stretch = tuple[Sequence[Item], Sequence[Condition], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """The texts that recipes want rewritten, with the rewrites that exist."""
+    """The texts that recipes want rewritten, with the rewrites that exist; each text's task."""
 
     ledger: Ledger
+    tasks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def wanted(self) -> list[Wanted]:
@@ -246,11 +225,13 @@ def needs_from(ledger: Ledger, stretches: Iterable[Stretch], *, asks: bool = Fal
     plan can be counted but not run. A stretch is a task that is asked in one way. Where a rewriter
     is named (`asks`), no text is left out: what nobody rewrote is missing.
     """
+    tasks: dict[str, str] = {}
     for stretch in stretches:
         texts = _texts(ledger, stretch)
+        tasks.update((text.key, item.task) for item in stretch[0][:1] for text in texts)
         if not asks:
             _leave_out(ledger, texts)
-    needs = Needs(ledger=ledger)
+    needs = Needs(ledger=ledger, tasks=tasks)
     if not needs.missing:
         ledger.close()
     return needs
@@ -284,4 +265,4 @@ def _leave_out(ledger: Ledger, texts: Iterable[Wanted]) -> None:
         if authors == {HAND_WRITTEN}:
             for wanted in group:
                 if wanted.key not in ledger.found:
-                    ledger.leave_out(wanted, HAND_WRITTEN, "no rewrite of it is bundled")
+                    ledger.leave_out(wanted, HAND_WRITTEN)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from falter.perturbations.rewriting import Wanted
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import late_regex, named_regex
 from falter.records.types import Response, Rewrite, RewriteStatus
-from falter.rewrites.bank import rewrite_of
 from falter.text.code import fenced_blocks
+
+_named = partial(named_regex, "rewrites")
 
 TIMES_LONGER, ROOM = 4, 200
 LONGEST_EXTRA = 4_000
@@ -31,7 +33,7 @@ class Reading(NamedTuple):
 def read_rewrite(wanted: Wanted, response: Response, author: str) -> Rewrite:
     """The record of an author's rewrite of a text."""
     reading = read_reply(wanted, response)
-    return rewrite_of(wanted, author, reading.text, reading.status, reading.reason)
+    return wanted.rewrite(author, reading.text, reading.status, reading.reason)
 
 
 def read_reply(wanted: Wanted, response: Response) -> Reading:
@@ -94,52 +96,12 @@ def _first_line(text: str) -> str:
 _THOUGHTS = ("think", "thinking", "reasoning")
 _OPENING_TAG, _MOST_TAGGED = late_regex(r"<(text_*)>"), 3
 _TAG = late_regex(r"\s{0,9}</?text_*>\s{0,9}", re.IGNORECASE)
-_THING = (
-    r"(?:texts?|versions?|paraphras\w{1,4}|rewrit\w{1,4}|reword\w{1,4}|rephras\w{1,4}"
-    r"|translat\w{1,4}|template|sentence|question)"
-)
-_LEAD_IN = late_regex(
-    rf"""(?:
-        (?:(?:sure|certainly|of[ ]course|absolutely|okay|ok)[,!.]?[ ]{{0,3}})?
-        here(?:[ ]is|[ ]are|['’]s)[ ][^\n:]{{0,80}}\b{_THING}\b[^\n:]{{0,60}}:
-    |   (?:sure|certainly|of[ ]course|absolutely|okay|ok)\b[^\n]{{0,160}}[:.!][ ]{{0,9}}\n
-    |   \*{{0,2}}(?:(?:the|my|a|your)[ ])?(?:\w{{1,16}}[ ]){{0,3}}{_THING}[ ]?\*{{0,2}}:\*{{0,2}}
-    )\s*""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_AFTERWORD = late_regex(
-    r"""\n[ \t]{0,20}\n\s{0,20}(?:
-        \(?\**(?:note|explanation|changes[ ]made|i[ ](?:have[ ])?(?:changed|kept|replaced))\b
-    |   (?:let[ ]me[ ]know|i[ ]hope[ ]this|feel[ ]free)\b
-    )""",
-    re.IGNORECASE | re.VERBOSE,
-)
+_LEAD_IN = _named("lead_in")
+_AFTERWORD = _named("afterword")
 _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "„": "“", "「": "」", "`": "`"}
-_SEVERAL = late_regex(
-    r"\s{0,20}(?:1[.)]|[-*•])[ \t]\S[^\n]{0,4000}\n\s{0,20}(?:2[.)]|[-*•])[ \t]\S"
-)
-_REFUSAL = late_regex(
-    r"""\s{0,20}(?:
-        (?:(?:i['’]m|i[ ]am)[ ](?:really[ ]|very[ ]|so[ ])?sorry|sorry|apologies|unfortunately)?
-        [,.]?[ ]?(?:but[ ])?
-        i(?:[ ](?:can(?:no|['’])?t|can[ ]not|am[ ](?:unable|not[ ]able)[ ]to|won['’]t|will[ ]not)
-            |['’]m[ ](?:unable|not[ ]able)[ ]to)[ ]
-        (?:(?:assist|comply|rewrite|reword|rephrase|paraphrase|translate|fulfil+|engage)\b
-            |(?:help|provide|do|complete|create|generate|produce|process|continue|discuss|answer)
-             [ ](?:with[ ]|on[ ]|you[ ]with[ ]|to[ ])?(?:that|this|these|those|your|such|any|you)\b)
-    |   (?:(?:i['’]m|i[ ]am)[ ])?sorry,?[ ](?:but[ ])?as[ ]an?[ ](?:ai|language[ ]model)\b
-    |   i[ ]must[ ]decline\b
-    |   as[ ]an?[ ](?:ai\b|artificial[ ]intelligence|(?:large[ ])?language[ ]model)
-    )""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_FOREIGN = late_regex(
-    r"""(?:lo[ ]siento,[ ](?:pero[ ])?no[ ]puedo | je[ ]suis[ ]désolée?,[ ]mais[ ]je[ ]ne[ ]peux
-    |   es[ ]tut[ ]mir[ ]leid,[ ]aber[ ]ich[ ]kann | mi[ ]dispiace,[ ]ma[ ]non[ ]posso
-    |   het[ ]spijt[ ]me,[ ]maar[ ]ik[ ]kan | (?:desculpe|sinto[ ]muito),[ ]mas[ ]não[ ]posso
-    |   申し訳(?:ありません|ございません)が)""",
-    re.IGNORECASE | re.VERBOSE,
-)
+_SEVERAL = _named("several")
+_REFUSAL = _named("refusal")
+_FOREIGN = _named("foreign")
 _SORRY = late_regex(r"\b(?:sorry|apolog|unable|cannot|can['’]t)", re.IGNORECASE)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from falter.records.chats import chat_sections, json_line, plain_json, target_calls, tool_name
-from falter.records.interfaces import Case, Style
+from falter.records.interfaces import Case, Scorer, Style
 from falter.records.types import CUT, Item, Prompt, Response, Score, Section
 from falter.scorers.answers import Label
 from falter.scorers.base import EMPTY_REASON, TextScorer, clean_question, scorers
@@ -23,6 +24,8 @@ NO_CALL = "no call"
 NOT_JSON = "arguments that are no JSON object"
 NOT_OFFERED = "a call of a tool that is not offered"
 NATIVE, FROM_TEXT = "native", "from text"
+ARGUMENT = "the argument {}"
+"""Part of the reason of a score where one argument alone makes the difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +82,26 @@ def defaults_of(item: Item) -> Mapping[str, Mapping[str, Any]]:
     return _defaults(item.fields.get("tools", "[]"))
 
 
-def normal(value: Any) -> Any:
-    """A value as it is compared: texts without case and outer white space, 4.0 as 4."""
+def normal(value: Any, exact: bool = False) -> Any:
+    """A value as it is compared: texts without case and outer white space, 4.0 as 4.
+
+    With `exact`, texts are compared as they are.
+    """
     if isinstance(value, str):
-        return unicodedata.normalize("NFC", value).casefold().strip()
+        return value if exact else unicodedata.normalize("NFC", value).casefold().strip()
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     if isinstance(value, list):
-        return [normal(inner) for inner in value]
+        return [normal(inner, exact) for inner in value]
     if isinstance(value, dict):
-        return {key: normal(inner) for key, inner in value.items()}
+        return {key: normal(inner, exact) for key, inner in value.items()}
     return value
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: Any, other: Any, exact: bool = False) -> bool:
     """Return True if two values are equal; true is not 1, and "4" is not 4."""
-    return json.dumps(normal(one), sort_keys=True) == json.dumps(normal(other), sort_keys=True)
+    first, second = (json.dumps(normal(v, exact), sort_keys=True) for v in (one, other))
+    return first == second
 
 
 def _kind(value: Any) -> str:
@@ -103,30 +110,54 @@ def _kind(value: Any) -> str:
     return "number" if number else type(value).__name__
 
 
-def canonical(calls: Sequence[MadeCall], item: Item) -> str:
-    """The calls in one form: equal texts make equal calls, in any order."""
+def canonical(calls: Sequence[MadeCall], item: Item, ignored: Container[str] = ()) -> str:
+    """The calls in one form, without some arguments: equal calls have equal texts, in any order."""
     known = defaults_of(item)
     texts = []
     for call in calls:
         usual, given = known.get(call.name, {}), call.arguments or {}
-        kept = {k: normal(v) for k, v in given.items() if not (k in usual and _same(v, usual[k]))}
+        kept = {
+            k: normal(v)
+            for k, v in given.items()
+            if k not in ignored and not (k in usual and _same(v, usual[k]))
+        }
         shown = json_line(dict(sorted(kept.items()))) if call.arguments is not None else NOT_JSON
         texts.append(f"{call.name} {shown}")
     return "; ".join(sorted(texts)) or NO_CALL
+
+
+def changed_argument(
+    calls: Sequence[MadeCall], others: Sequence[MadeCall], item: Item, ignored: Container[str]
+) -> str | None:
+    """The one argument in which calls of the same tools differ; None where there is no such one."""
+    known = defaults_of(item)
+    differing: set[str] = set()
+    first, second = (sorted(several, key=lambda call: call.name) for several in (calls, others))
+    if [call.name for call in first] != [call.name for call in second]:
+        return None
+    for one, other in zip(first, second, strict=True):
+        usual = known.get(one.name, {})
+        given, right = ({**usual, **(call.arguments or {})} for call in (one, other))
+        for name in given.keys() | right.keys():
+            alike = name in given and name in right and _same(given[name], right[name])
+            if not alike and name not in ignored:
+                differing.add(name)
+    return differing.pop() if len(differing) == 1 else None
 
 
 class ToolCall(TextScorer):
     """The calls of the reply are those expected, in any order.
 
     Arguments are compared as JSON: types count, texts do without case and outer white space, an
-    absent argument has the schema's default. The target may leave arguments `free` and list
-    further values under `or`.
+    absent argument has the schema's default. The target may leave arguments `free`, list further
+    values under `or`, have texts compared as they are (`exact`) and count the order (`ordered`).
     """
 
     name = "tool_call"
     summary = "the calls of tools are those expected, with their arguments"
     max_tokens = 512
     reads_calls = True
+    ignored: tuple[str, ...] = ()
 
     def fault(self, target: str) -> str | None:
         return None if target_calls(target) is not None else "the target lists no calls"
@@ -142,7 +173,13 @@ class ToolCall(TextScorer):
         if any(call.arguments is None for call in made):
             return self.unparsed(f"{NOT_JSON}; {how}")
         why = self.mismatch(made, wanted, defaults_of(case.variant.item))
-        score = self.scored(not why, canonical(made, case.variant.item), "stated")
+        if "argument" in why:
+            right = [MadeCall(call["name"], call["arguments"]) for call in wanted]
+            free = {*self.ignored, *(name for call in wanted for name in call.get("free", ()))}
+            name = changed_argument(made, right, case.variant.item, free)
+            why = why if name is None else f"{why}; {ARGUMENT.format(name)}"
+        answer = canonical(made, case.variant.item, self.ignored)
+        score = self.scored(not why, answer, "stated")
         return replace(score, reason="; ".join(filter(None, (why, how))) or None)
 
     def mismatch(
@@ -166,7 +203,14 @@ class ToolCall(TextScorer):
                 named = [r for r, m in zip(reasons, left, strict=True) if m.name == call["name"]]
                 return named[0] if named else reasons[0] if reasons else "a call is missing"
             del left[reasons.index("")]
-        return "a call too many" if left else ""
+        if left:
+            return "a call too many"
+        in_place = all(
+            not self.differs(one, call, defaults.get(call["name"], {}))
+            for one, call in zip(made, wanted, strict=True)
+        )
+        ordered = any(call.get("ordered") for call in wanted)
+        return "the calls in another order" if ordered and not in_place else ""
 
     def differs(
         self, made: MadeCall, wanted: Mapping[str, Any], defaults: Mapping[str, Any]
@@ -175,13 +219,14 @@ class ToolCall(TextScorer):
         if made.name != wanted["name"]:
             return "a call of another tool"
         given, right = {**defaults, **(made.arguments or {})}, {**defaults, **wanted["arguments"]}
-        free, others = set(wanted.get("free", ())), wanted.get("or", {})
+        free, others = {*self.ignored, *wanted.get("free", ())}, wanted.get("or", {})
+        exact = bool(wanted.get("exact"))
         for name in right.keys() - free:
             if name not in given:
                 return "a missing argument"
             several = others.get(name, [])
             values = [right[name], *(several if isinstance(several, list) else [several])]
-            if not any(_same(given[name], value) for value in values):
+            if not any(_same(given[name], value, exact) for value in values):
                 alike = _kind(given[name]) == _kind(right[name])
                 return "a wrong argument" if alike else "an argument of a wrong type"
         return "an extra argument" if given.keys() - right.keys() - free - others.keys() else ""
@@ -213,7 +258,19 @@ def _same_as_clean(scorer: TextScorer, case: Case) -> Score:
     )
     if known is None:
         return scorer.unparsed("the answer to the clean prompt could not be read")
-    return scorer.scored(answer == known, answer, "stated")
+    score = scorer.scored(answer == known, answer, "stated")
+    if not scorer.reads_calls:
+        return score
+    item = case.variant.item
+    made, how = made_calls(case.response, case.variant.prompt)
+    usual, _ = made_calls(before, clean_prompt(item))
+    name = None if answer == known else changed_argument(made, usual, item, _ignored(scorer))
+    about = None if name is None else ARGUMENT.format(name)
+    return replace(score, reason="; ".join(filter(None, (about, how))) or None)
+
+
+def _ignored(scorer: TextScorer) -> tuple[str, ...]:
+    return getattr(scorer, "ignored", ())
 
 
 @lru_cache(maxsize=512)
@@ -230,7 +287,7 @@ def clean_prompt(item: Item) -> Prompt:
 
 def _called(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
     made, _ = made_calls(reply, prompt)
-    return canonical(made, item) if made or (reply.text or "").strip() else None
+    return canonical(made, item, _ignored(scorer)) if made or (reply.text or "").strip() else None
 
 
 def _numbered(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
@@ -269,6 +326,7 @@ class Same(TextScorer):
 
     needs_baseline = True
     max_tokens = 512
+    ignored: tuple[str, ...] = ()
 
     def __init__(self, kind: str, what: str, style: Style = "open") -> None:
         self.name = f"same_{kind}"
@@ -291,6 +349,15 @@ class SameLabel(Label):
 
     def read(self, text: str, case: Case) -> Score:
         return _same_as_clean(self, case)
+
+
+def ignoring(scorer: Scorer, names: Sequence[str]) -> Scorer:
+    """The scorer without some arguments, where it compares calls."""
+    if not names or not isinstance(scorer, (ToolCall, Same)):
+        return scorer
+    other = copy(scorer)
+    other.ignored = tuple(names)
+    return other
 
 
 def compares_with_clean(name: str) -> bool:

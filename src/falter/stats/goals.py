@@ -44,19 +44,15 @@ class Goal(Protocol):
     @property
     def spread(self) -> Spread:
         """How the variance of its estimate falls."""
-        ...
 
     def error(self, level: float) -> float:
         """The standard error that is needed."""
-        ...
 
     def best(self, error: float, level: float) -> float:
         """The half-width, margin or gap that a standard error can give."""
-        ...
 
     def calls(self, items: int, available: int | None) -> int:
         """The number of cells to ask with so many items."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +143,36 @@ def simultaneous_quantile(recipes: int, level: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MicroPrecision(_HalfWidth):
+class _MeanOverConditions:
+    """Mean differences of items over `per_item` of `conditions` conditions.
+
+        variance of an item's mean difference over k conditions: discordance (ρ + (1 − ρ)/k)
+
+    `discordance` is the average one; `correlation` ρ is that of two conditions' differences on one
+    item.
+    """
+
+    discordance: float
+    conditions: int
+    per_item: int
+    correlation: float = 0.5
+
+    def check(self) -> None:
+        check_unit("discordance", self.discordance, ends=True)
+        check_unit("correlation", self.correlation, ends=True)
+        _check_count("per_item", self.per_item, 1, self.conditions)
+
+    @property
+    def spread(self) -> Spread:
+        rho = self.correlation
+        sampled, items = (
+            self.discordance * (rho + (1.0 - rho) / k) for k in (self.per_item, self.conditions)
+        )
+        return Spread(sampled=sampled, items=items)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MicroPrecision(_HalfWidth, _MeanOverConditions):
     """The average of `conditions` drops within ±`half_width`, from the baseline and `per_item`
     random perturbations per item.
 
@@ -158,21 +183,11 @@ class MicroPrecision(_HalfWidth):
     contain it.
     """
 
-    discordance: float
-    conditions: int
-    per_item: int
-    correlation: float = 0.5
     about: ClassVar[str] = "micro-average drop"
 
     def __post_init__(self) -> None:
         check_unit("half_width", self.half_width)
-        check_unit("discordance", self.discordance, ends=True)
-        check_unit("correlation", self.correlation, ends=True)
-        _check_count("per_item", self.per_item, 1, self.conditions)
-
-    @property
-    def spread(self) -> Spread:
-        return _mean_spread(self.discordance, self.correlation, self.per_item, self.conditions)
+        self.check()
 
     def calls(self, items: int, available: int | None) -> int:
         return items * (self.per_item + 1)
@@ -225,8 +240,8 @@ class BrittlenessPrecision(_HalfWidth):
         return max(0.0, variance) / (p * (1.0 - p)) ** 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankingPower:
+@dataclass(frozen=True, kw_only=True)
+class RankingPower(_MeanOverConditions):
     """The chance `power` that `models` models whose neighbours lie `gap` apart come out in order.
 
         se = gap/z(1 − (1 − power)/(models − 1)), so that each neighbouring pair may fail with
@@ -238,27 +253,17 @@ class RankingPower:
     """
 
     gap: float
-    discordance: float
-    conditions: int
-    per_item: int
     models: int = 2
-    correlation: float = 0.5
     power: float = 0.95
     about: ClassVar[str] = "order of the models' accuracies"
     what: ClassVar[str] = "gap"
 
     def __post_init__(self) -> None:
         check_unit("gap", self.gap)
-        check_unit("discordance", self.discordance, ends=True)
-        check_unit("correlation", self.correlation, ends=True)
+        self.check()
         if not 0.5 < self.power < 1.0:
             raise InvalidValue("power", self.power, "a chance above 0.5, below 1")
-        _check_count("per_item", self.per_item, 1, self.conditions)
         _check_count("models", self.models, 2)
-
-    @property
-    def spread(self) -> Spread:
-        return _mean_spread(self.discordance, self.correlation, self.per_item, self.conditions)
 
     def error(self, level: float) -> float:
         return self.gap / self._quantile
@@ -272,14 +277,6 @@ class RankingPower:
     @property
     def _quantile(self) -> float:
         return normal_quantile(1.0 - 2.0 * (1.0 - self.power) / (self.models - 1))
-
-
-def _mean_spread(discordance: float, correlation: float, per_item: int, conditions: int) -> Spread:
-    """The variance of an item's mean difference over k conditions: discordance (ρ + (1 − ρ)/k)."""
-    sampled, items = (
-        discordance * (correlation + (1.0 - correlation) / k) for k in (per_item, conditions)
-    )
-    return Spread(sampled=sampled, items=items)
 
 
 def _beta_binomial(trials: int, share: float, correlation: float) -> Floats:

@@ -123,6 +123,14 @@ def open_effect(events: float, size: float) -> float:
     return 1.0 + (size - 1.0) * ASSUMED * max(0.0, 1.0 - events / RARE)
 
 
+def known_mean(values: Floats, axis: int | tuple[int, ...] = 1) -> Floats:
+    """Return the mean over an axis of the values that are there; NaN where none is."""
+    known = ~np.isnan(values)
+    count = known.sum(axis=axis)
+    total = np.where(known, values, 0.0).sum(axis=axis)
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+
+
 def item_mean(
     values: ArrayLike,
     *,

@@ -15,7 +15,7 @@ from falter.records.errors import InvalidValue, MissingExtra
 from falter.records.types import EstimateStatus
 from falter.stats.clusters import cluster_codes
 from falter.stats.intervals import Interval, check_level, normal_quantile
-from falter.stats.mean import item_mean
+from falter.stats.mean import ItemMean, item_mean
 
 Floats = NDArray[np.float64]
 
@@ -51,21 +51,6 @@ class MixedEffects:
     def __getitem__(self, name: str) -> FixedEffect:
         """The effect of that name, `cot` or `cot:perturbed`."""
         return {effect.name: effect for effect in self.effects}[name]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DifferenceInDrops:
-    """How much less a treated prompt loses."""
-
-    value: float | None
-    status: EstimateStatus
-    interval: Interval
-    p_value: float | None
-    standard_error: float | None
-    items: int
-    excluded: int
-    clusters: int | None
-    estimand: str = "drop without the treatment - drop with it, items like these"
 
 
 def mixed_effects(
@@ -144,7 +129,7 @@ def difference_in_drops(
     *,
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
-) -> DifferenceInDrops:
+) -> ItemMean:
     """How much less is lost with a treatment (chain of thought, say) than without, within items.
 
         (plain baseline − plain perturbed) − (treated baseline − treated perturbed)
@@ -161,17 +146,7 @@ def difference_in_drops(
         raise InvalidValue(
             "plain, treated", (plain.shape, treated.shape), "the same items and perturbations"
         )
-    mean = item_mean(plain - treated, clusters=clusters, level=level)
-    return DifferenceInDrops(
-        value=mean.value,
-        status=mean.status,
-        interval=mean.interval,
-        p_value=mean.p_value,
-        standard_error=mean.standard_error,
-        items=mean.items,
-        excluded=mean.excluded,
-        clusters=mean.clusters,
-    )
+    return item_mean(plain - treated, clusters=clusters, level=level)
 
 
 def _drops(baseline: ArrayLike, perturbed: ArrayLike, arm: str) -> Floats:

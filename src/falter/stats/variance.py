@@ -41,7 +41,6 @@ class Components:
     item: Floats
     condition: Floats
     interaction: Floats
-    oneway_item: Floats
     oneway_pert: Floats
     run: Floats
     run_plugin: Floats
@@ -120,7 +119,6 @@ def _of_whole(table: Floats) -> Components:
             item=_difference(ms_item, ms_rest) / width,
             condition=_difference(ms_condition, ms_rest) / n,
             interaction=_difference(ms_rest, cell_error),
-            oneway_item=_difference(ms_item, ms_within) / width,
             oneway_pert=_difference(ms_within, cell_error),
             run=run,
             run_plugin=run_plugin,
@@ -161,7 +159,6 @@ def _of_pairs(table: Floats, codes: NDArray[np.intp]) -> Components:
         item=item,
         condition=condition,
         interaction=_difference(within - condition, cell_error),
-        oneway_item=_difference(item, condition / width),
         oneway_pert=_difference(within, cell_error),
         run=run,
         run_plugin=np.maximum(_difference(single, square), 0.0),

@@ -9,14 +9,13 @@ from dataclasses import replace
 import orjson
 
 from falter.records.batches import OPEN_STATES, BatchState, StoredBatch
-from falter.records.codec import from_json, to_json
+from falter.records.codec import from_json
 from falter.records.errors import UnknownName
 from falter.records.ids import digest, short
 from falter.records.types import Model, Response, Run
-from falter.store.encoding import blob, checksum, name_of
+from falter.store.encoding import blob, name_of
 from falter.store.store import Store
 
-CHUNK = 500
 LONGEST_WORD = 500
 _OPEN = "state IN ({})".format(", ".join(f"'{state}'" for state in OPEN_STATES))
 _SELECT = """
@@ -46,7 +45,7 @@ class Batches:
                 number = self._db.execute(
                     "INSERT INTO batches (id, model, state, asked, said, created_at, changed_at) "
                     "VALUES (?1, ?2, 'sending', ?3, '', ?4, ?4)",
-                    (blob(mark), _number(self._store, model), asked, now),
+                    (blob(mark), self._store.model_number(model), asked, now),
                 ).lastrowid
                 self._db.executemany(
                     "INSERT INTO batch_keys VALUES (?, ?)", [(number, blob(key)) for key in ours]
@@ -96,17 +95,12 @@ class Batches:
             return [name_of(key) for (key,) in rows]
 
     def held(self, keys: Collection[str]) -> set[str]:
-        identities, held = [blob(key) for key in keys], set()
+        query = (
+            "SELECT k.key FROM batch_keys k JOIN batches b ON b.number = k.batch "
+            f"WHERE b.{_OPEN} AND k.key"
+        )
         with self._store.reading():
-            for start in range(0, len(identities), CHUNK):
-                part = identities[start : start + CHUNK]
-                rows = self._db.execute(
-                    "SELECT k.key FROM batch_keys k JOIN batches b ON b.number = k.batch "
-                    f"WHERE b.{_OPEN} AND k.key IN ({','.join('?' * len(part))})",
-                    part,
-                )
-                held |= {name_of(key) for (key,) in rows}
-        return held
+            return {name_of(key) for (key,) in self._store.rows_in(query, list(map(blob, keys)))}
 
     def is_free(self, key: str) -> bool:
         with self._store.transaction():  # after whatever another process is writing down just now
@@ -130,7 +124,7 @@ class Batches:
         return replace(batch, state=state, name=name, said=said, changed_at=now)
 
     def land(self, batch: StoredBatch, responses: Sequence[Response]) -> None:
-        put_answers(self._store, batch.model, responses)
+        self._store.put_answers((batch.model, response) for response in responses)
 
     def _where(self, condition: str, *values: object) -> list[StoredBatch]:
         with self._store.reading():
@@ -151,19 +145,6 @@ class Batches:
             ]
 
 
-def put_answers(store: Store, model: Model, responses: Sequence[Response]) -> None:
-    """Store what is known by no more than its key: answers and failures of one model."""
-    answers = [(r, orjson.dumps(r)) for r in responses if r.failure is None]
-    failures = [(blob(r.key), r.received_at, r.failure) for r in responses if r.failure]
-    with store.transaction():
-        number = _number(store, model)
-        store.db.executemany(
-            "INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?)",
-            [(blob(r.key), number, r.received_at, body, checksum(body)) for r, body in answers],
-        )
-        store.db.executemany("INSERT INTO failures VALUES (?, ?, ?)", failures)
-
-
 def planned_keys(store: Store, run: Run) -> dict[str, int]:
     """The requests of a run, each with the number of a panel that asks it."""
     query = "SELECT key, min(panel) FROM cells WHERE run = ? GROUP BY key"
@@ -171,13 +152,3 @@ def planned_keys(store: Store, run: Run) -> dict[str, int]:
         return {
             name_of(key): panel for key, panel in store.db.execute(query, (store.number(run.id),))
         }
-
-
-def _number(store: Store, model: Model) -> int:
-    """The number of a model, which is stored when it is new."""
-    store.db.execute(
-        "INSERT OR IGNORE INTO models (id, body) VALUES (?, ?)",
-        (blob(model.id), orjson.dumps(to_json(model))),
-    )
-    row = store.db.execute("SELECT number FROM models WHERE id = ?", (blob(model.id),))
-    return int(row.fetchone()[0])

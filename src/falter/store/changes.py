@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import orjson
 
+from falter.records.chats import reply_text
 from falter.records.codec import from_json
-from falter.records.types import Item, Run
-from falter.store.cells import CellRange
-from falter.store.encoding import name_of
-from falter.store.store import Store
+from falter.records.types import Item, Response, Run
+from falter.store.encoding import name_of, read_prompt
+from falter.store.store import CellRange, Store
 
 
 def cell_ranges(store: Store, run: Run) -> list[CellRange]:
@@ -23,6 +25,36 @@ def cell_ranges(store: Store, run: Run) -> list[CellRange]:
             CellRange(panel=panel, item=name_of(item), first=first, last=last)
             for panel, item, first, last in store.db.execute(query, (store.number(run.id),))
         ]
+
+
+def cells_with(
+    store: Store, run: Run, panel: int, text: str
+) -> Iterator[tuple[str, str, int, int]]:
+    """Item, recipe, draw and repeat of the cells whose prompt or reply has a text in small letters.
+
+    The stored JSON is looked through first: only what may hold the text is parsed.
+    """
+    query = """
+        SELECT i.id, p.id, c.draw, c.repeat, v.prompt, r.body
+        FROM cells c JOIN items i ON i.number = c.item JOIN recipes p ON p.number = c.recipe
+        JOIN variants v ON v.item = c.item AND v.recipe = c.recipe AND v.draw = c.draw
+            AND v.id = c.variant
+        LEFT JOIN responses r ON r.key = c.key WHERE c.run = ? AND c.panel = ?
+    """
+    raw = orjson.dumps(text)[1:-1].decode().lower()
+
+    with store.reading():
+        for item, recipe, draw, repeat, prompt, body in store.db.execute(
+            query, (store.number(run.id), panel)
+        ):
+            texts = [""]
+            if raw in prompt.decode().lower():
+                texts += ["".join(s.text for s in read_prompt(prompt, whole=True)[0].sections)]
+            if body and raw in body.decode().lower():
+                response = from_json(Response, orjson.loads(body))
+                texts += [reply_text(response), response.reasoning or ""]
+            if any(text in one.lower() for one in texts):
+                yield name_of(item), name_of(recipe), draw, repeat
 
 
 def stored_items(store: Store, run: Run) -> dict[str, Item]:

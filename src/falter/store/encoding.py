@@ -24,6 +24,11 @@ def name_of(key: bytes) -> str:
     return "sha256:" + key.hex()
 
 
+def pack(record: Any) -> bytes:
+    """The body of a record as it is stored."""
+    return orjson.dumps(to_json(record))
+
+
 def checksum(body: bytes) -> bytes:
     """Eight bytes that tell a damaged response from a whole one."""
     return hashlib.blake2b(body, digest_size=8).digest()

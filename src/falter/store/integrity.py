@@ -9,7 +9,7 @@ import itertools
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import orjson
 
@@ -34,6 +34,7 @@ from falter.store.opening import FAULTS
 from falter.store.studies import StoredStudy
 
 Row = tuple[Any, ...]
+T = TypeVar("T", Item, Recipe, Model, Run, StoredStudy, Sample)
 
 # The tables in an order in which what a row names comes before it, with the columns of the schema.
 COLUMNS: dict[str, str] = {
@@ -128,33 +129,20 @@ class Soundness:
     # One record
 
     def _check_items(self, row: Row) -> None:
-        number, key, body = row
-        item = from_json(Item, orjson.loads(body))
-        _same("items", item.id, key)
-        self.items[number] = item
+        self.items[row[0]] = _record(Item, "items", row[1], row[2])
 
     def _check_recipes(self, row: Row) -> None:
-        number, key, body = row
-        recipe = from_json(Recipe, orjson.loads(body))
-        _same("recipes", recipe.id, key)
-        self.recipes[number] = recipe
+        self.recipes[row[0]] = _record(Recipe, "recipes", row[1], row[2])
 
     def _check_models(self, row: Row) -> None:
-        number, key, body = row
-        model = from_json(Model, orjson.loads(body))
-        _same("models", model.id, key)
-        self.models[number] = model.id
+        self.models[row[0]] = _record(Model, "models", row[1], row[2]).id
 
     def _check_runs(self, row: Row) -> None:
-        number, key, body = row[:3]
-        run = from_json(Run, orjson.loads(body))
-        _same("runs", run.id, key)
-        self.runs[number] = run
+        self.runs[row[0]] = _record(Run, "runs", row[1], row[2])
 
     def _check_studies(self, row: Row) -> None:
         _, key, _, body = row
-        study = from_json(StoredStudy, orjson.loads(body))
-        _same("studies", study.id, key)
+        study = _record(StoredStudy, "studies", key, body)
         known = {run.id for run in self.runs.values()}
         gone = [part.name for part in study.parts if part.run not in known]
         if gone:
@@ -208,8 +196,7 @@ class Soundness:
 
     def _check_samples(self, row: Row) -> None:
         _, identity, key, author, body = row
-        sample = from_json(Sample, orjson.loads(body))
-        _same("samples", sample.id, identity)
+        sample = _record(Sample, "samples", identity, body)
         if (blob(sample.key), sample.author) != (key, author):
             raise Unsound(f"samples: {identity.hex()[:10]} does not match its content")
         self._samples.add(identity)
@@ -329,6 +316,13 @@ def _earlier_ways(run: Run) -> Iterator[Way]:
     for asking, limit, stop in itertools.product(_WRITTEN, limits, (usual.stop, _FUNCTIONS_STOP)):
         sampling = replace(usual, max_tokens=limit, stop=tuple(stop))
         yield Way(asking=asking, sampling=sampling)
+
+
+def _record(kind: type[T], table: str, key: bytes, body: bytes) -> T:
+    """The record in a body whose own id is the key."""
+    record = from_json(kind, orjson.loads(body))
+    _same(table, record.id, key)
+    return record
 
 
 def _same(table: str, identity: str, key: bytes) -> None:

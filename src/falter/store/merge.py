@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ class _Union:
         if not rows:
             return
         put: Callable[[list[Row]], None] = getattr(self, f"_put_{table}", None) or (
-            lambda rows: self._insert(table, rows)
+            partial(self._numbered if COLUMNS[table] == "number, id, body" else self._insert, table)
         )
         with self._new.transaction():
             before = self._new.db.total_changes
@@ -124,8 +125,9 @@ class _Union:
         marks = ", ".join("?" * len(names.split(", ")))
         self._new.db.executemany(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})", rows)
 
-    def _numbered(self, table: str, rows: Sequence[Row], columns: str) -> None:
+    def _numbered(self, table: str, rows: Sequence[Row]) -> None:
         """Rows with a number and an id; afterwards the numbers they have in the new store."""
+        columns = COLUMNS[table].removeprefix("number, ")
         self._insert(table, [row[1:] for row in rows], columns)
         numbers = self._numbers.setdefault(table, {})
         for row in rows:
@@ -133,20 +135,10 @@ class _Union:
                 f"SELECT number FROM {table} WHERE id = ?", (row[1],)
             ).fetchone()
 
-    def _put_items(self, rows: list[Row]) -> None:
-        self._numbered("items", rows, "id, body")
-
-    def _put_recipes(self, rows: list[Row]) -> None:
-        self._numbered("recipes", rows, "id, body")
-
-    def _put_models(self, rows: list[Row]) -> None:
-        self._numbered("models", rows, "id, body")
-
     def _put_runs(self, rows: list[Row]) -> None:
         # Whether it is planned and finished is counted again when all of it is there.
         self.planned |= {row[1]: row[4] for row in rows if row[4]}
-        fresh = [(*row[:4], 0, None) for row in rows]
-        self._numbered("runs", fresh, "id, body, created_at, planned, finished_at")
+        self._numbered("runs", [(*row[:4], 0, None) for row in rows])
 
     def _put_studies(self, rows: list[Row]) -> None:
         self._insert("studies", [row[1:] for row in rows], "id, created_at, body")
@@ -199,9 +191,7 @@ class _Union:
 
     def _put_batches(self, rows: list[Row]) -> None:
         models = self._numbers["models"]
-        mapped = [(row[0], row[1], models[row[2]], *row[3:]) for row in rows]
-        columns = COLUMNS["batches"].removeprefix("number, ")
-        self._numbered("batches", mapped, columns)
+        self._numbered("batches", [(*r[:2], models[r[2]], *r[3:]) for r in rows])
 
     def _put_batch_keys(self, rows: list[Row]) -> None:
         numbers = self._numbers["batches"]

@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -60,7 +60,7 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
         db = sqlite3.connect(path, isolation_level=None, timeout=_OPENING, check_same_thread=False)
     except (sqlite3.Error, OSError) as error:
         raise trouble(path, error, opening=True) from error
-    try:
+    with _closed_if_faulty(db, path):
         db.text_factory = _lenient  # a damaged schema
         _refuse_foreign_code(db, path)
         if _patient(lambda: db.execute("PRAGMA journal_mode").fetchone()[0]) != "wal":
@@ -71,12 +71,18 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
         _patient(lambda: migrate(db, str(path)))
         db.execute(f"PRAGMA busy_timeout = {int(_WAITING * 1000)}")
         db.text_factory = str
+    return db
+
+
+@contextlib.contextmanager
+def _closed_if_faulty(db: sqlite3.Connection, path: Path) -> Iterator[None]:
+    try:
+        yield
     except BaseException as error:
         db.close()
         if isinstance(error, FAULTS):
             raise trouble(path, error, opening=True) from error
         raise
-    return db
 
 
 def _keep_a_journal(db: sqlite3.Connection) -> None:
@@ -112,7 +118,7 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
             f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1",
             uri=True, isolation_level=None, check_same_thread=False,
         )  # fmt: skip
-    try:
+    with _closed_if_faulty(db, path):
         db.text_factory = _lenient
         _refuse_foreign_code(db, path)
         (version,) = db.execute("PRAGMA user_version").fetchone()
@@ -124,11 +130,6 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
             )
         migrate(db, str(path))  # refuses what is not falter's, or newer
         db.text_factory = str
-    except BaseException as error:
-        db.close()
-        if isinstance(error, FAULTS):
-            raise trouble(path, error, opening=True) from error
-        raise
     return db
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import orjson
 
-from falter.records.codec import from_json, to_json
+from falter.records.codec import from_json
 from falter.records.reviews import Review, Sample, only_one
 from falter.records.types import Response, Rewrite
-from falter.store.encoding import blob, checksum
-from falter.store.store import CHUNK, Store
+from falter.store.encoding import blob, checksum, pack
+from falter.store.store import Store
 
 _REVIEWED = """
     SELECT r.body FROM reviews r JOIN samples s ON s.id = r.sample
@@ -26,7 +25,7 @@ def put_rewrites(store: Store, rewrites: Iterable[Rewrite]) -> int:
     now = time.time()
     rows = []
     for rewrite in rewrites:
-        body = orjson.dumps(to_json(rewrite))
+        body = pack(rewrite)
         rows.append((blob(rewrite.key), rewrite.author, now, body, checksum(body)))
     with store.transaction():
         before = store.db.total_changes
@@ -113,7 +112,7 @@ def _reviewed(store: Store, rewrite: Rewrite) -> Rewrite:
 
 def put_samples(store: Store, samples: Iterable[Sample]) -> None:
     """Store samples, which are what raters see."""
-    rows = [(blob(s.id), blob(s.key), s.author, _dump(s)) for s in samples]
+    rows = [(blob(s.id), blob(s.key), s.author, pack(s)) for s in samples]
     with store.transaction():
         store.db.executemany("INSERT OR IGNORE INTO samples VALUES (?, ?, ?, ?)", rows)
 
@@ -130,17 +129,8 @@ def put_sheet(store: Store, sheet: str, rows: Mapping[str, Sample]) -> None:
 
 def find_samples(store: Store, rows: Sequence[str]) -> dict[str, Sample]:
     """The samples behind rows of sheets; unknown rows are left out."""
-    samples: dict[str, Sample] = {}
-    for start in range(0, len(rows), CHUNK):
-        part = rows[start : start + CHUNK]
-        marks = ",".join("?" * len(part))
-        query = (
-            "SELECT h.row, s.body FROM sheets h JOIN samples s ON s.id = h.sample "
-            f"WHERE h.row IN ({marks})"
-        )
-        for row, body in store.db.execute(query, part):
-            samples[row] = from_json(Sample, orjson.loads(body))
-    return samples
+    query = "SELECT h.row, s.body FROM sheets h JOIN samples s ON s.id = h.sample WHERE h.row"
+    return {row: from_json(Sample, orjson.loads(body)) for row, body in store.rows_in(query, rows)}
 
 
 def scan_samples(store: Store) -> dict[str, Sample]:
@@ -153,7 +143,7 @@ def scan_samples(store: Store) -> dict[str, Sample]:
 def put_reviews(store: Store, reviews: Iterable[Review]) -> None:
     """Store reviews; a rater's later review of a sample replaces the earlier one."""
     now = time.time()
-    rows = [(blob(r.sample), r.rater, now, _dump(r)) for r in reviews]
+    rows = [(blob(r.sample), r.rater, now, pack(r)) for r in reviews]
     with store.transaction():
         store.db.executemany("INSERT OR REPLACE INTO reviews VALUES (?, ?, ?, ?)", rows)
 
@@ -173,18 +163,11 @@ def find_responses(store: Store, keys: Sequence[str]) -> dict[str, Response]:
     """The responses stored under these keys."""
     responses: dict[str, Response] = {}
     identities = [blob(key) for key in keys]
-    for start in range(0, len(identities), CHUNK):
-        part = identities[start : start + CHUNK]
-        marks = ",".join("?" * len(part))
-        for (body,) in store.db.execute(f"SELECT body FROM responses WHERE key IN ({marks})", part):
-            response = from_json(Response, orjson.loads(body))
-            responses[response.key] = response
+    for (body,) in store.rows_in("SELECT body FROM responses WHERE key", identities):
+        response = from_json(Response, orjson.loads(body))
+        responses[response.key] = response
     return responses
 
 
 def _review(body: bytes) -> Review:
     return from_json(Review, orjson.loads(body))
-
-
-def _dump(record: Any) -> bytes:
-    return orjson.dumps(to_json(record))

@@ -11,11 +11,10 @@ from typing import Any, Self, TypeVar
 
 import orjson
 
-from falter.records.codec import from_json, to_json
+from falter.records.codec import from_json
 from falter.records.errors import StoreError, UnknownName
 from falter.records.ids import short
 from falter.records.types import Item, Model, Request, Response, Run, Variant
-from falter.store.cells import CellRange
 from falter.store.encoding import (
     blob,
     cell_mark,
@@ -23,6 +22,7 @@ from falter.store.encoding import (
     checksum,
     content_mark,
     name_of,
+    pack,
     pack_prompt,
     read_prompt,
 )
@@ -40,6 +40,16 @@ class PlannedCell:
     panel: int
     sequence: int
     request: Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellRange:
+    """Where the cells of one item stand in a panel's part of the plan: the first and the last."""
+
+    panel: int
+    item: str
+    first: int
+    last: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +91,6 @@ class PromptSize:
     tokens: int
 
 
-def _dump(record: Any) -> bytes:
-    return orjson.dumps(record)
-
-
-def _pack(record: Any) -> bytes:
-    return orjson.dumps(to_json(record))
-
-
 class Store:
     """One SQLite file in WAL mode, content-addressed.
 
@@ -104,6 +106,13 @@ class Store:
         self._place = Place(self.path)
         self.claims = Claims(self.path)
         self._looked_up = 0
+
+    @classmethod
+    def existing(cls, path: Path, *, writes: bool = True) -> Self:
+        """The store in a file that is there."""
+        if not path.exists():
+            raise StoreError(f"The store {path} does not exist", hint="name it with --store")
+        return cls(path, writes=writes)
 
     def close(self) -> None:
         """Close the file. Safe to call twice."""
@@ -177,10 +186,10 @@ class Store:
             self.db.execute(
                 "INSERT INTO runs (id, body, created_at) VALUES (?, ?, ?) "
                 "ON CONFLICT (id) DO UPDATE SET body = excluded.body",
-                (blob(run.id), _pack(run), time.time()),
+                (blob(run.id), pack(run), time.time()),
             )
-            self._put("recipes", [(blob(r.id), _pack(r)) for r in run.recipes])
-            self._put("models", [(blob(p.model.id), _pack(p.model)) for p in run.panels])
+            self._put("recipes", [(blob(r.id), pack(r)) for r in run.recipes])
+            self._put("models", [(blob(p.model.id), pack(p.model)) for p in run.panels])
         (planned,) = self.db.execute(
             "SELECT planned FROM runs WHERE id = ?", (blob(run.id),)
         ).fetchone()
@@ -195,7 +204,7 @@ class Store:
         number = self.number(run.id)
         with self.transaction():
             items = {c.request.variant.item.id: c.request.variant.item for c in cells}
-            self._put("items", [(blob(i.id), _pack(i)) for i in items.values()])
+            self._put("items", [(blob(i.id), pack(i)) for i in items.values()])
             item_numbers = {key: self._row("items", key) for key in items}
             recipe_numbers = {r.id: self._row("recipes", r.id) for r in run.recipes}
             variants, rows = [], []
@@ -237,13 +246,8 @@ class Store:
         identities = list(unanswered)
         try:
             self._looked_up = self._version()
-            for start in range(0, len(identities), CHUNK):
-                part = identities[start : start + CHUNK]
-                marks = ",".join("?" * len(part))
-                for (answered,) in self.db.execute(
-                    f"SELECT key FROM responses WHERE key IN ({marks})", part
-                ):
-                    unanswered.pop(answered, None)
+            for (answered,) in self.rows_in("SELECT key FROM responses WHERE key", identities):
+                unanswered.pop(answered, None)
         except FAULTS as error:
             raise trouble(self.path, error) from error
         return set(unanswered.values())
@@ -254,20 +258,31 @@ class Store:
 
     def put_responses(self, responses: Sequence[tuple[Request, Response]]) -> None:
         """Store responses in one commit. A second answer to the same request is dropped."""
-        rows = []
-        with self.transaction():
-            for request, response in responses:
-                body = _dump(response)
-                model = self._model(request.model)
-                key = blob(response.key)
-                rows.append((key, model, response.received_at, body, checksum(body)))
-            self.db.executemany("INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?)", rows)
+        self.put_answers((request.model, response) for request, response in responses)
 
     def put_failures(self, responses: Sequence[Response]) -> None:
         """Record requests that failed for good, with their reasons; they stay missing."""
-        rows = [(blob(r.key), r.received_at, r.failure) for r in responses]
         with self.transaction():
-            self.db.executemany("INSERT INTO failures VALUES (?, ?, ?)", rows)
+            self._put_failures(responses)
+
+    def put_answers(self, answers: Iterable[tuple[Model, Response]]) -> None:
+        """Store responses and failures, each of a model, in one commit."""
+        rows: list[tuple[object, ...]] = []
+        failed: list[Response] = []
+        with self.transaction():
+            for model, r in answers:
+                if r.failure is not None:
+                    failed.append(r)
+                    continue
+                body = orjson.dumps(r)
+                number = self.model_number(model)
+                rows.append((blob(r.key), number, r.received_at, body, checksum(body)))
+            self.db.executemany("INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?)", rows)
+            self._put_failures(failed)
+
+    def _put_failures(self, responses: Sequence[Response]) -> None:
+        rows = [(blob(r.key), r.received_at, r.failure) for r in responses]
+        self.db.executemany("INSERT INTO failures VALUES (?, ?, ?)", rows)
 
     # Reading back
 
@@ -466,11 +481,17 @@ class Store:
     def _put(self, table: str, rows: Iterable[tuple[bytes, bytes]]) -> None:
         self.db.executemany(f"INSERT OR IGNORE INTO {table} (id, body) VALUES (?, ?)", rows)
 
-    def _model(self, model: Model) -> int:
+    def rows_in(self, query: str, keys: Sequence[object]) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query whose last column is one of any number of keys."""
+        for start in range(0, len(keys), CHUNK):
+            part = keys[start : start + CHUNK]
+            yield from self.db.execute(f"{query} IN ({','.join('?' * len(part))})", part)
+
+    def model_number(self, model: Model) -> int:
         """The number of a model, which is stored when it is new."""
         number = self._models.get(model.id)
         if number is None:
-            self._put("models", [(blob(model.id), _pack(model))])
+            self._put("models", [(blob(model.id), pack(model))])
             number = self._models[model.id] = self._row("models", model.id)
         return number
 

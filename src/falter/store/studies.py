@@ -6,14 +6,15 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import orjson
 
-from falter.records.codec import from_json, to_json
-from falter.records.errors import StoreError, UnknownName
+from falter.records.codec import from_json
+from falter.records.errors import StoreError, UnknownName, UsageError
 from falter.records.ids import digest, short
-from falter.store.encoding import blob
+from falter.store.encoding import blob, pack
 from falter.store.store import Store, StoredRun
 
 
@@ -59,6 +60,12 @@ class StoredStudy:
         )
 
 
+def require_store(path: Path) -> None:
+    """Raise if there is no store to read runs from."""
+    if not path.exists():
+        raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
+
+
 def put_study(store: Store, study: StoredStudy) -> StoredStudy:
     """Record a study, now; one that is there already becomes the newest."""
     study = replace(study, created_at=time.time())
@@ -66,7 +73,7 @@ def put_study(store: Store, study: StoredStudy) -> StoredStudy:
         store.db.execute("DELETE FROM studies WHERE id = ?", (blob(study.id),))
         store.db.execute(
             "INSERT INTO studies (id, created_at, body) VALUES (?, ?, ?)",
-            (blob(study.id), study.created_at, orjson.dumps(to_json(study))),
+            (blob(study.id), study.created_at, pack(study)),
         )
     return study
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from falter.records.chats import (
+    CHAT_TAG,
     DOCUMENTS,
     SCHEMAS,
     chat_sections,
@@ -111,6 +112,11 @@ def chat_template(source: Any, spec: DataSpec) -> Chat:
     """The template of a file of conversations: none, or the parts `system` and `messages`."""
     parts = dict(source or {})
     turns, system = parts.pop(MESSAGES, "{messages}"), parts.pop("system", "")
+    if spec.each.count("{text}") != 1:
+        raise UsageError(
+            f"'each' is '{spec.each:.60}', and says how one document is written",
+            hint="put {text} into it once, as in '[{n}] {text}'",
+        )
     if parts or turns.strip() != "{messages}":
         raise TemplateError(
             "The template of a conversation has the parts 'system' and 'messages' alone",
@@ -135,6 +141,7 @@ def chat_items(
             "'choices' cannot be listed in a conversation",
             hint="leave --choices out, and name the labels: --labels A,B",
         )
+    given, spec = spec.key, replace(spec, key=rows_as_items.key_column(rows, spec))
     items: list[Item] = []
     answered = 0
     for number, row in enumerate(rows, 1):
@@ -143,7 +150,7 @@ def chat_items(
         items += [item for item, _ in made]
     if spec.drop_duplicates:
         items = rows_as_items.first_of_each(items)
-    rows_as_items.require_unique(items, spec)
+    rows_as_items.require_unique(items, spec, given)
     _require_one_kind(items, spec.path)
     told = "is not sent" if same and spec.target is None else "is the right answer and is not sent"
     remarks = [f"the last turn of {answered:,} conversations is the assistant's: it {told}"]
@@ -202,7 +209,7 @@ def _row_items(
             target = _target_of_turn(answer)
         fields = {MESSAGES: json_line(turns[:cut])}
         fields |= {"tools": json_line(tools)} if tools else {}
-        fields |= _document_fields(row, spec, turns[:cut], where)
+        fields |= _document_fields(row, spec, turns, cut, where)
         fields |= _contrast_fields(row, turns[:cut], tools, column, where)
         usual = short(digest("key", fields, [], target), 16) if key is None else key
         several = len(cuts) > 1
@@ -212,7 +219,9 @@ def _row_items(
                 key=f"{usual}#{cut}" if several and key is not None else usual,
                 fields=fields,
                 target=target,
-                tags=(*tags, short(digest("chat", turns), 8)) if spec.turns == "all" else tags,
+                tags=(*tags, f"{CHAT_TAG}{short(digest('chat', turns), 8)}")
+                if spec.turns == "all"
+                else tags,
             ),
             answer is not None,
         )
@@ -420,7 +429,7 @@ def _tool(value: Any, where: _Where) -> dict[str, Any]:
 
 
 def _document_fields(
-    row: Row, spec: DataSpec, turns: Sequence[Mapping[str, Any]], where: _Where
+    row: Row, spec: DataSpec, turns: Sequence[Mapping[str, Any]], cut: int, where: _Where
 ) -> dict[str, str]:
     value = _from_json(row.get(spec.fields.get("documents", "documents")))
     if value in (None, "", []):
@@ -429,9 +438,14 @@ def _document_fields(
     texts = [d.get("text") if isinstance(d, dict) else d for d in listed]
     if not all(isinstance(text, str) and text.strip() for text in texts):
         raise where.error("has a document without a text")
-    if not any(DOCUMENTS in turn["content"] for turn in turns):
+    places = sum(t["content"].count(DOCUMENTS) for t in turns if t["role"] in ("system", "user"))
+    if not places:
         raise where.error(f"has documents, and no turn says {DOCUMENTS}")
-    return {"documents": json_line(texts)}
+    if places > 1:
+        raise where.error(f"says {DOCUMENTS} in {places} places, and documents are sent once")
+    # Of turns: all, a turn may be asked for before the documents come.
+    there = any(DOCUMENTS in turn["content"] for turn in turns[:cut])
+    return {"documents": json_line(texts)} if there else {}
 
 
 def _target(value: Any, tools: Sequence[Mapping[str, Any]], where: _Where) -> str:
@@ -457,7 +471,11 @@ def _target_call(
     free, others = value.get("free", []), value.get("or", {})
     if not isinstance(free, list) or not isinstance(others, dict):
         raise where.error("has a target whose 'free' is no list or whose 'or' is no mapping")
-    return call | ({"free": free} if free else {}) | ({"or": others} if others else {})
+    marks = {name: value[name] for name in ("exact", "ordered") if name in value}
+    if not all(isinstance(mark, bool) for mark in marks.values()):
+        raise where.error("has a target whose 'exact' or 'ordered' is neither true nor false")
+    marks = {name: True for name, mark in marks.items() if mark}
+    return call | ({"free": free} if free else {}) | ({"or": others} if others else {}) | marks
 
 
 def _target_of_turn(turn: Mapping[str, Any]) -> str:

@@ -105,19 +105,19 @@ def _check_line(block: Sequence[str], where: str) -> None:
 
 def bundled_mmlu(argument: str | None) -> Iterable[Located]:
     """Four of MMLU's files."""
-    with resources.as_file(_bundled("classification", "mmlu_four")) as folder:
+    with resources.as_file(bundled("classification", "mmlu_four")) as folder:
         return list(_mmlu_rows(folder))
 
 
 def bundled_reviews(argument: str | None) -> Iterable[Located]:
     """IMDB reviews and their counterparts."""
-    text = _bundled("classification", "imdb_pairs.tsv").read_text("utf-8")
+    text = bundled("classification", "imdb_pairs.tsv").read_text("utf-8")
     return _numbered("imdb_pairs.tsv", csv.DictReader(io.StringIO(text), delimiter="\t"))
 
 
 def bundled_pairs(argument: str | None) -> Iterable[Located]:
     """LLMBar's natural pairs."""
-    text = _bundled("classification", "llmbar_natural.json").read_text("utf-8")
+    text = bundled("classification", "llmbar_natural.json").read_text("utf-8")
     return _numbered("llmbar_natural.json", json.loads(text))
 
 
@@ -125,16 +125,17 @@ def bundled_abstracts(argument: str | None) -> Iterable[Located] | None:
     """30 abstracts of SciTLDR, or the 12 of `core`; None where others are named."""
     if argument not in (None, CORE):
         return None
-    lines = _bundled("summaries", "scitldr.jsonl").read_text("utf-8").split("\n")
+    lines = bundled("summaries", "scitldr.jsonl").read_text("utf-8").split("\n")
     rows = [json.loads(line) for line in lines if line]
     if argument == CORE:
-        core = set(_bundled("summaries", "scitldr_core.txt").read_text("utf-8").split("\n"))
+        core = set(bundled("summaries", "scitldr_core.txt").read_text("utf-8").split("\n"))
         rows = [row for row in rows if row["paper_id"] in core]
     return _numbered("scitldr", rows)
 
 
-def _bundled(folder: str, name: str) -> Traversable:
-    return resources.files("falter.tasks").joinpath("data", folder, name)
+def bundled(*names: str) -> Traversable:
+    """A file, or a folder, of the data that come with falter."""
+    return resources.files("falter.tasks").joinpath("data", *names)
 
 
 def _numbered(name: str, rows: Iterable[Row]) -> Iterator[Located]:

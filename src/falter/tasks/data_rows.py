@@ -355,13 +355,18 @@ def humaneval(row: Record) -> Item:
     return row.item(key, {"prefix": prompt, "tests": tests, "entry_point": entry_point}, solution)
 
 
-def summary(row: Record, sentences: int) -> Item | None:
+def summary(row: Record, sentences: int = 1) -> Item | None:
     """Rows without an article or a summary, of which published files hold a few, are no items."""
     article, gold = (_summary_text(row, columns) for columns in (ARTICLE, SUMMARY))
     if not article or not gold:
         return None
     fields = {"article": article, SENTENCES: str(sentences)}
     return row.item(row.key(article, gold), fields, gold)
+
+
+def highlights(row: Record) -> Item | None:
+    """A news article with three sentences to each summary."""
+    return summary(row, sentences=3)
 
 
 def _summary_text(row: Record, columns: tuple[str, ...]) -> str:

@@ -1,4 +1,6 @@
-"""Public data sets, one table: where each is published, how its rows are read, how it is asked.
+"""Public data sets as the table `data/data_sets.yaml` has them, and small tasks of this project.
+
+The table says where each data set is published, how its rows are read and how it is asked.
 
 Each takes a file, `hub:owner/name/config`, or nothing, which is the hub's usual copy; `imdb_pairs`,
 `llmbar`, `mmlu_four` and some of `scitldr` come with falter. The same question has the same key,
@@ -7,19 +9,20 @@ and its options the same order, from whichever of them it is read.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal
 
 from falter.records.errors import FalterError, MissingExtra, TaskError
 from falter.records.types import Item
 from falter.tasks import data_files as files
 from falter.tasks import data_rows as read
-from falter.tasks.bundled import CODE, LETTER, ONE_LETTER, OTHER_LETTER, OTHERS, OWN, lettered
+from falter.tasks.chats import chat_items, chat_template
 from falter.tasks.data_files import Located
-from falter.tasks.rows import Row, read_hub, read_rows
+from falter.tasks.enterprise_data import read_yaml
+from falter.tasks.rows import DataSpec, Row, read_hub, read_rows
 from falter.tasks.sizes import described_rows
 from falter.tasks.task import Task, Template
 
@@ -141,266 +144,132 @@ def _characters(item: Item) -> int:
 # How they are asked
 
 
-_questions = partial(DataSet, templates=OWN, alternatives=OTHERS)
-_reviews = partial(
-    DataSet,
-    templates={
-        "open": Template.parse(
-            "Is this film review positive or negative?\n\nReview: {review}\n\n"
-            "Reply with one word: positive or negative.\nAnswer:"
-        ),
-        "cloze": Template.parse("Film review: {review}\nThe review is"),
-    },
-    alternatives={
-        "open": Template.parse(
-            "Read what somebody wrote about a film and decide whether the writer liked it "
-            "(positive) or did not (negative).\n\nText: {review}\n\nGive a single word, negative "
-            "or positive, as the verdict.\nVerdict:"
-        )
-    },
-)
-PASSAGE = Template.parse(
-    "Read the passage and answer the question with yes or no.\n\nPassage: {passage}\n"
-    "Question: {question}\nAnswer:"
-)
-OTHER_PASSAGE = Template.parse(
-    "{passage}\n\nGoing by the text above, is the answer to this question yes or no? "
-    "{question}?\nReply with one word:"
-)
-_pairs = partial(
-    DataSet,
-    templates={
-        "letter": lettered(
-            "Two answers were given to the same request. Choose the better one.",
-            "Request: {request}",
-            "Reply with the letter of the better answer and nothing else.",
-        )
-    },
-    alternatives={
-        "letter": lettered(
-            "Somebody asked for something and got two replies. Which of them serves the person "
-            "better?",
-            "What was asked: {request}",
-            "Name the better reply by its letter, without any other word.",
-            cue="Better reply:",
-        )
-    },
-)
+def _template(words: Any) -> Template:
+    """A template of a text, or of its `parts` with further settings."""
+    settings = {"parts": words} if isinstance(words, str) else dict(words)
+    return Template.parse(settings.pop("parts"), **settings)
 
 
-def _summaries(name: str, about: str, sentences: int, **source: Any) -> DataSet:
-    """Articles with summaries of so many sentences: the mean of the gold summaries that Askari et
-    al. print, rounded as they did."""
-    counted = "one sentence" if sentences == 1 else f"{sentences} sentences"
-    template = {
-        "instruction": "Read the article and summarise it.\n",
-        "documents": "Article: {article}",
-        "output_format": f"\nWrite the summary in {counted} and nothing else.",
-        "cue": "Summary:",
-    }
-    other = {
-        "instruction": "What does this text say, in short?\n",
-        "documents": "{article}",
-        "output_format": f"\nReply with {counted} that holds what matters most.",
-        "cue": "In short:",
-    }
-    return DataSet(
-        name=name,
-        summary=about,
-        item=partial(read.summary, sentences=sentences),
-        templates={"open": Template.parse(template)},
-        alternatives={"open": Template.parse(other)},
-        repeats="drop",
-        scorer="summary_rouge1",
-        max_tokens=80 * sentences,
-        **source,
+def _data_set(name: str, row: dict[str, Any]) -> DataSet:
+    """A row of the table, with the functions and the templates that it names."""
+    for kind in ("templates", "alternatives"):
+        row[kind] = {style: TEMPLATES[words] for style, words in row.get(kind, {}).items()}
+    row["item"] = getattr(read, row["item"])
+    if "other_rows" in row:
+        row["other_rows"] = getattr(files, row["other_rows"])
+    return DataSet(name=name, **row)
+
+
+CHAT_TASKS = {"rag:core": "documents", "tools:core": "tools"}
+"""The bundled conversations, each with the column that its rows have beside the turns."""
+_TABLE = read_yaml(files.bundled("data_sets.yaml").read_text("utf-8"))
+TEMPLATES = {name: _template(words) for name, words in _TABLE["templates"].items()}
+DATA_SETS = {name: _data_set(name, {**row}) for name, row in _TABLE["data_sets"].items()}
+
+
+def __getattr__(name: str) -> DataSet:
+    """A data set by its name, as the entry points of tasks ask for it."""
+    if name not in DATA_SETS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return DATA_SETS[name]
+
+
+# What a model writes behind the function: the end of its fence, a call of it, a remark.
+AFTER_CODE = ("\n```\n", "\nprint(", "\nassert ", "\n# ")
+
+
+def basics(argument: str | None) -> Task:
+    """Easy four-choice questions; `basics:core` is the 60 that have paraphrases written by hand."""
+    if argument not in (None, "core"):
+        raise TaskError(
+            f"The task 'basics' has no part '{argument}'", hint="use basics, or basics:core"
+        )
+    name = "basics" if argument is None else "basics:core"
+    core = set(files.bundled("basics_core.txt").read_text("utf-8").split())
+    items = _items("basics", {"question": "question"}, tag="subject", task=name)
+    items = tuple(item for item in items if argument is None or item.key in core)
+    like = DATA_SETS["mmlu_four"]
+    return Task(name=name, items=items, templates=like.templates, alternatives=like.alternatives)
+
+
+def sums(argument: str | None) -> Task:
+    """Very easy sums, half of them bare and half one-step stories, with a number as the answer."""
+    _no_argument("sums", argument)
+    items = _items("sums", {"question": "question"}, tag="kind")
+    return Task(
+        name="sums",
+        items=items,
+        templates={"open": TEMPLATES["sum"]},
+        scorer="numeric",
+        max_tokens=48,
     )
 
 
-# The data sets
+def functions(argument: str | None) -> Task:
+    """Tiny Python functions of one line each, judged by their tests in a sandbox."""
+    _no_argument("functions", argument)
+    columns = {"prefix": "prompt", "tests": "test", "entry_point": "entry_point"}
+    items = _items("functions", columns, key="entry_point", target="solution")
+    return Task(
+        name="functions",
+        items=items,
+        templates={"open": TEMPLATES["code"]},
+        scorer="unit_tests",
+        stop=AFTER_CODE,
+        max_tokens=96,
+    )
 
 
-arc_easy = _questions(
-    name="arc_easy",
-    summary="ARC's easy questions: AI2's JSONL, or the hub's flat shape.",
-    hub="allenai/ai2_arc/ARC-Easy",
-    item=read.arc,
-    repeats="refuse",
-)
-arc_challenge = _questions(
-    name="arc_challenge",
-    summary="ARC's challenge questions: AI2's JSONL, or the hub's flat shape.",
-    hub="allenai/ai2_arc/ARC-Challenge",
-    item=read.arc,
-    repeats="refuse",
-)
-mathqa = _questions(
-    name="mathqa",
-    summary="MathQA: word problems with five options in one string.",
-    hub="regisss/math_qa",
-    item=read.mathqa,
-)
-logiqa = DataSet(
-    name="logiqa",
-    summary="LogiQA: a passage, a question and four options, as text blocks or as JSON.",
-    hub="EleutherAI/logiqa/logiqa",
-    item=read.logiqa,
-    other_rows=files.logiqa_blocks,
-    templates={
-        "cloze": Template.parse("Passage: {passage}\nQuestion: {question}\nAnswer:"),
-        "letter": lettered(
-            "Read the passage and choose the right answer to the question.",
-            "Passage: {passage}\nQuestion: {question}",
-            ONE_LETTER,
-        ),
-    },
-)
-gpqa = _questions(
-    name="gpqa",
-    summary="GPQA: the right answer and three wrong ones, in an order drawn from the item itself.",
-    hub="Idavidrein/gpqa/gpqa_main",
-    split="train",
-    item=read.gpqa,
-    repeats="refuse",
-)
-truthfulqa = _questions(
-    name="truthfulqa",
-    summary="TruthfulQA, single right answer (`mc1_targets`): `mc_task.json`, or the hub's rows.",
-    hub="truthfulqa/truthful_qa/multiple_choice",
-    split="validation",
-    item=read.truthfulqa,
-)
-mmlu = _questions(
-    name="mmlu",
-    summary="MMLU: its CSV files (question, four options, letter; no header), one or a folder of "
-    "them.",
-    hub="cais/mmlu/all",
-    item=read.mmlu,
-    other_rows=files.mmlu_tables,
-)
-mmlu_four = _questions(
-    name="mmlu_four",
-    summary="Four subjects of MMLU (computer security, mathematics, facts, geography); bundled.",
-    item=read.mmlu,
-    other_rows=files.bundled_mmlu,
-    has_short=True,
-)
-mmlu_pro = DataSet(
-    name="mmlu_pro",
-    summary="MMLU-Pro: questions with up to ten options.",
-    hub="TIGER-Lab/MMLU-Pro",
-    item=read.mmlu_pro,
-    templates={"letter": LETTER},
-    alternatives={"letter": OTHER_LETTER},
-    repeats="drop",
-)
-hellaswag = DataSet(
-    name="hellaswag",
-    summary="HellaSwag: the likeliest of four endings, compared per character.",
-    hub="Rowan/hellaswag",
-    split="validation",
-    item=read.hellaswag,
-    templates={
-        "cloze": Template.parse("{activity}: {context}"),
-        "letter": Template.parse(
-            "Which ending follows best?\n\n{activity}: {context}\n{choices}\n\n"
-            f"{ONE_LETTER}\nAnswer:",
-            answer_as="label",
-        ),
-    },
-)
-boolq = DataSet(
-    name="boolq",
-    summary="BoolQ: a passage and a question whose answer is yes or no.",
-    hub="google/boolq",
-    split="validation",
-    item=read.boolq,
-    templates={"open": PASSAGE, "cloze": PASSAGE},
-    alternatives={"open": OTHER_PASSAGE, "cloze": OTHER_PASSAGE},
-    repeats="drop",
-)
-imdb = _reviews(
-    name="imdb",
-    summary="IMDB: whether a film review is positive or negative.",
-    hub="stanfordnlp/imdb",
-    item=read.review,
-    repeats="drop",
-)
-imdb_pairs = _reviews(
-    name="imdb_pairs",
-    summary="100 IMDB reviews, each with a counterfactual rewrite of the other sentiment; bundled.",
-    item=read.paired_review,
-    other_rows=files.bundled_reviews,
-    repeats="drop",
-    has_short=True,
-)
-llmbar = _pairs(
-    name="llmbar",
-    summary="LLMBar's natural pairs: which of two answers follows the instruction better; bundled.",
-    item=read.llmbar,
-    other_rows=files.bundled_pairs,
-    repeats="drop",
-    has_short=True,
-)
-rewardbench = _pairs(
-    name="rewardbench",
-    summary="RewardBench: which of two answers people prefer, in an order drawn from the item "
-    "itself.",
-    hub="allenai/reward-bench",
-    split="filtered",
-    item=read.preference,
-    repeats="drop",
-)
-gsm8k = DataSet(
-    name="gsm8k",
-    summary="GSM8K: word problems whose answer is the number after `####`.",
-    hub="openai/gsm8k/main",
-    item=read.gsm8k,
-    templates={
-        "open": Template.parse(
-            "{question}\n\nWork it out step by step, then write the final number after '####'."
+def tools(argument: str | None) -> Task:
+    """`tools:core`: 60 conversations with tools; one call is right, two, none, or a further one."""
+    return _chats("tools", argument, "tool_call")
+
+
+def rag(argument: str | None) -> Task:
+    """`rag:core`: 40 questions about four to six documents, one or two of which answer most."""
+    return _chats("rag", argument, "answer")
+
+
+def _chats(kind: str, argument: str | None, scorer: str) -> Task:
+    if argument != "core":
+        given = f"'{argument}'" if argument else "none"
+        raise TaskError(
+            f"The task '{kind}' has the part 'core' alone, got {given}",
+            hint=f"use --task {kind}:core",
         )
-    },
-    scorer="numeric",
-)
-humaneval = DataSet(
-    name="humaneval",
-    summary="HumanEval: functions to complete, judged by their tests.",
-    hub="openai/openai_humaneval",
-    item=read.humaneval,
-    templates={"open": CODE},
-    repeats="refuse",
-    scorer="unit_tests",
-)
-scitldr = _summaries(
-    "scitldr",
-    "SciTLDR: abstracts with summaries in one sentence; 30 are bundled, `core` are 12 of them.",
-    1,
-    hub="allenai/scitldr/Abstract",
-    other_rows=files.bundled_abstracts,
-)
-cnn_dailymail = _summaries(
-    "cnn_dailymail",
-    "CNN/DailyMail: news with three highlights.",
-    3,
-    hub="abisee/cnn_dailymail/3.0.0",
-)
-xsum = _summaries(
-    "xsum", "XSum: BBC news with a summary of one sentence.", 1, hub="EdinburghNLP/xsum"
-)
-reddit_tifu = _summaries(
-    "reddit_tifu",
-    "Reddit TIFU, long: 4,214 stories, as many as papers test on, with their writers' short "
-    "version.",
-    1,
-    hub="ctr4si/reddit_tifu/long",
-    split="train",
-    test_items=4214,
-)
-news_summary = _summaries(
-    "news_summary",
-    "News: Reuters news of a fake-news collection, with titles as summaries.",
-    1,
-    hub="argilla/news-summary",
-    split="train",
-)
+    name = f"{kind}:{argument}"
+    spec = DataSpec(path=name, target="target", key="key", tags=("kind",))
+    rows = [
+        json.loads(line)
+        for line in files.bundled(f"chats/{kind}_core.jsonl").read_text("utf-8").splitlines()
+    ]
+    items, _ = chat_items(rows, spec, "messages", name, same=False)
+    return Task(
+        name=name, items=items, templates={"open": chat_template(None, spec)}, scorer=scorer
+    )
+
+
+def _items(
+    name: str, fields: Mapping[str, str], *, key: str = "key", target: str = "answer",
+    tag: str = "", task: str = "",
+) -> tuple[Item, ...]:  # fmt: skip
+    """The items of a bundled file, whose columns are named; with choices the target is a place."""
+    rows = map(json.loads, files.bundled(f"{name}.jsonl").read_text("utf-8").splitlines())
+    return tuple([
+        Item(
+            task=task or name, key=row[key], fields={f: row[c] for f, c in fields.items()},
+            choices=tuple(row.get("choices", ())),
+            target=row[target] if "choices" in row else str(row[target]),
+            tags=(row[tag],) if tag else (),
+        )
+        for row in rows
+    ])  # fmt: skip
+
+
+def _no_argument(name: str, argument: str | None) -> None:
+    """Raise when a task that takes no argument was given one."""
+    if argument:
+        raise TaskError(
+            f"The task '{name}' takes no argument after a colon, got '{argument}'",
+            hint=f"use --task {name}",
+        )

@@ -22,6 +22,7 @@ from falter.tasks.enterprise_data import (
     Source,
     prompt_texts,
     read_source,
+    rewritten,
     words,
 )
 from falter.tasks.task import SCHEMA, Piece, Task, Template
@@ -61,6 +62,7 @@ def _load(name: str, argument: str | None) -> Task:
         scorer=kind.scorer,
         max_tokens=kind.room,
         translations=partial(_translations, kind, source) if language == ENGLISH else None,
+        rewrites=partial(_rewrites, kind, source.rows[language], language),
     )
 
 
@@ -162,6 +164,18 @@ def _translations(kind: _Kind, source: Source) -> dict[str, dict[str, str]]:
             found.append((kind.target(english) or "", kind.target(row) or ""))
         pairs[language] = {a.strip(): b.strip() for a, b in found if a.strip() and b.strip()}
     return pairs
+
+
+def _rewrites(kind: _Kind, rows: Mapping[str, Row], language: str) -> dict[str, dict[str, str]]:
+    """For every perturbation the texts of items with those that the items bring along."""
+    texts: dict[str, dict[str, str]] = {}
+    for row in rows.values():
+        before = kind.fields(row, language)
+        for name, new in row.get("rewrites", {}).items():
+            after = kind.fields(rewritten(row, new), language)
+            pairs = {text.strip(): after[key].strip() for key, text in before.items()}
+            texts.setdefault(name, {}).update((a, b) for a, b in pairs.items() if a != b)
+    return texts
 
 
 # Fields and targets

@@ -19,6 +19,7 @@ ENGLISH = "en"
 LANGUAGES = ("en", "de", "es", "fr", "fr-CA", "it", "ja", "nl", "pt-BR")
 TEXTS = ("key", "area", "issue", "case", "question", "answer", "query")
 LISTS = ("chat", "documents", "answers", "facts", "slots")
+REWRITTEN = ("case", "chat", "question", "query")
 TYPES = ("text", "number", "boolean", "choice")
 MOST_SHOWN = 40
 DEEPEST = 50  # levels of a YAML file; those here have six
@@ -245,6 +246,30 @@ def _shape_faults(row: Any) -> Iterator[str]:
         entries = row.get(name, [])
         if not isinstance(entries, list) or not all(isinstance(e, str) for e in entries):
             yield f"'{name}' is not a list of texts"
+    yield from _rewrite_faults(row)
+
+
+def _rewrite_faults(row: Row) -> Iterator[str]:
+    """What is wrong with the texts in other words that an item brings along."""
+    rewrites = row.get("rewrites", {})
+    if not isinstance(rewrites, dict) or not all(isinstance(r, dict) for r in rewrites.values()):
+        yield "'rewrites' is not a mapping of perturbations to texts in other words"
+        return
+    for name, new in rewrites.items():
+        for part, text in new.items():
+            turns = isinstance(text, list) and len(text) == len(row.get("chat", ()))
+            texts = text if part == "chat" and turns else [text]
+            if part not in REWRITTEN:
+                yield f"rewrites, {name}: '{part}' is none of {', '.join(REWRITTEN)}"
+            elif not all(isinstance(one, str) and one.strip() for one in texts):
+                what = "a list with a text for each turn" if part == "chat" else "a text"
+                yield f"rewrites, {name}: '{part}' is not {what}"
+
+
+def rewritten(row: Row, new: Mapping[str, Any]) -> Row:
+    """The item with texts of its own in other words; of a chat the words of each turn."""
+    turns = zip(row["chat"], new.get("chat", [turn["text"] for turn in row["chat"]]), strict=True)
+    return {**row, **new, "chat": [{**turn, "text": text} for turn, text in turns]}
 
 
 def _list_faults(row: Row, name: str, keys: Iterable[str]) -> Iterator[str]:
@@ -273,10 +298,12 @@ def _content_faults(row: Row) -> Iterator[str]:
             yield f"the fact '{fact}' stands in no document that answers"
     names = Counter(slot["name"] for slot in row["slots"])
     yield from (f"the slot '{name}' is there {n} times" for name, n in names.items() if n > 1)
+    texts = (row, *row.get("rewrites", {}).values())
+    queries = [text["query"] for text in texts if "query" in text]
     for slot in row["slots"]:
-        fault = _slot_fault(slot, row["query"])
-        if fault:
-            yield f"slot '{slot['name']}': {fault}"
+        for query in queries:
+            if fault := _slot_fault(slot, query):
+                yield f"slot '{slot['name']}': {fault}"
 
 
 def _slot_fault(slot: Row, query: str) -> str | None:

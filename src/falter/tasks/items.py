@@ -29,6 +29,9 @@ class Draw:
     seed: int
 
 
+KEY_COLUMNS = ("id", "key", "question_id", "name")
+
+
 def items_from_rows(
     rows: Iterable[Row],
     spec: DataSpec,
@@ -40,8 +43,9 @@ def items_from_rows(
 
     One row that does not fit is an error.
     """
+    given, spec = spec.key, replace(spec, key=key_column(rows, spec))
     items = tuple(filter(None, _items(rows, spec, template, task, fields)))
-    require_unique(items, spec)
+    require_unique(items, spec, given)
     return items
 
 
@@ -58,11 +62,12 @@ def drawn_items(
     Every row is read once and checked, since any of them may be drawn and the revision is a hash
     of all. An item that is not drawn leaves two hashes behind.
     """
+    found = replace(spec, key=key_column(rows, spec))
     counts = ((draw.limit + draw.shown, draw.seed), (draw.shown, draw.seed + 1))
     samples = [(count, seed, list[tuple[int, int, Item]]()) for count, seed in counts if count]
     keys, ids, targets = array("Q"), list[bytes](), list[str]()
     known: dict[str, str] = {}
-    for number, item in enumerate(_items(rows, spec, template, task, fields), 1):
+    for number, item in enumerate(_items(rows, found, template, task, fields), 1):
         if item is None:
             continue
         for count, seed, sample in samples:
@@ -71,7 +76,8 @@ def drawn_items(
                 heapq.heappush(sample, (rank, number, item))
             elif rank > sample[0][0]:
                 heapq.heapreplace(sample, (rank, number, item))
-        keys.append(-rank >> 192)
+        named = spec.key or not found.key
+        keys.append(-rank >> 192 if named else int.from_bytes(content_hash(item)[:8]))
         ids.append(item.raw_id())
         if isinstance(item.target, str):
             targets.append(known.setdefault(item.target, item.target))
@@ -117,6 +123,25 @@ def _columns(rows: Iterable[Row], needed: set[str]) -> list[str]:
     """The columns: those of the first row if it has all that are needed, else those of all rows."""
     first = first_row(rows)
     return list(first if needed <= first.keys() else dict.fromkeys(chain.from_iterable(rows)))
+
+
+def key_column(rows: Iterable[Row], spec: DataSpec) -> str | None:
+    """The column that names the items: the given one, else the first usual one without repeats."""
+    if spec.key is not None:
+        return spec.key
+    others, first = (spec.target, *spec.choices), first_row(rows)
+    seen = {name: set[int]() for name in KEY_COLUMNS if name in first and name not in others}
+    for row in rows if seen else ():
+        for name, hashes in list(seen.items()):
+            value, size = row.get(name), len(hashes)
+            text = str(value)
+            if type(value) in (str, int) and text.strip() and encodable(text):
+                hashes.add(hash(text))
+            if len(hashes) == size:
+                del seen[name]
+        if not seen:
+            break
+    return next(iter(seen), None)
 
 
 def _require_column(column: str, columns: Sequence[str], role: str, path: str) -> None:
@@ -313,12 +338,13 @@ def content_hash(item: Item) -> bytes:
     return raw_digest("same", item.fields, item.choices, item.target)
 
 
-def require_unique(items: Sequence[Item], spec: DataSpec) -> None:
-    rows: dict[str, int] = {}
+def require_unique(items: Sequence[Item], spec: DataSpec, given: str | None) -> None:
+    """Raise for two items of one key or, where none was `given`, for two that ask the same."""
+    rows: dict[str | bytes, int] = {}
     for number, item in enumerate(items, 1):
-        first = rows.setdefault(item.key, number)
+        first = rows.setdefault(item.key if given or not spec.key else content_hash(item), number)
         if first != number:
-            what = f"the key '{item.key}'" if spec.key else "the same fields and target"
+            what = f"the key '{item.key}'" if given else "the same fields and target"
             raise DuplicateName(
                 f"{spec.path}: rows {first} and {number} have {what}",
                 hint="items must differ: --drop-duplicates keeps the first of rows that are the "

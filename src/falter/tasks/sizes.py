@@ -8,6 +8,8 @@ A plan looks at these and multiplies; nothing is ever asked of them.
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,13 +26,11 @@ MOST = 50
 MOST_READ = 2_000
 """Rows of the user's own file that a plan reads: enough to choose the scorer by their targets."""
 _TEXT = (
-    "The report was written in the spring and sent to the office in March. Most of the people who "
-    "read it said that it was clear, and a few asked how long the work had taken. "
+    "The report # was written in the spring and sent to the office in March. Most people who read "
+    "# said that it was clear, and a few asked how long the work had taken. "
 )
-_SUMMARY = (
-    "A clear account of this work came out that year, and what its readers in the office wanted "
-    "to know was mostly how many weeks it needed. "
-)
+_SUMMARY = "A clear account of # came out, and all that its readers wished was more of it. "
+"""Each # becomes a word of its own: no sentence is there twice, each of a summary has a source."""
 
 
 @dataclass(slots=True)
@@ -115,15 +115,18 @@ class _Filler:
         number = str(times * self.n + plus)
         if not self.words:
             return number
+        count = itertools.count()
         text = self.words * (1 + characters // len(self.words))
+        text = re.sub("#", lambda _: f"{number}x{next(count)}", text)
         return f"{number} {text[: max(1, characters - len(number) - 1)].rstrip()}"
 
 
 def _filled(value: Any, n: int, name: str) -> Any:
     """A value of the table in row n. Its text names the data set, so that no two share prompts."""
-    filler = f"{_TEXT}This was about {name}. "
+    filler = f"{_TEXT}This was about {name} in #. "
     if isinstance(value, str):
-        text, summary, number = (_Filler(words, n) for words in (filler, _SUMMARY, ""))
+        named = (words.replace("#", f"{name}#") for words in (filler, _SUMMARY, ""))
+        text, summary, number = (_Filler(words, n) for words in named)
         return value.format(n=n, text=text, summary=summary, number=number)
     if isinstance(value, list):
         return value[n % len(value)]

@@ -218,10 +218,9 @@ class Task:
     (options listed, a letter generated) and `open` (free text); `alternatives` has a second
     template, in other words, for some of these. `scorer` is the task's own choice, None when it
     follows from the items and from what the model can do. `stop` and `max_tokens` are the task's
-    limits for a generated answer, used unless the user sets others. `translations` are those
-    that people wrote of its texts: by language, the text with its translation. `remarks` are said
-    before anything is sent. `whole` sums up all items where `items` are only those that a limit
-    can draw.
+    limits for a generated answer, used unless the user sets others. `translations` and `rewrites`
+    are those that people wrote of its texts: by language, or by the name of a perturbation, the
+    text with its new text. `remarks` are said before anything is sent.
     """
 
     name: str
@@ -232,6 +231,7 @@ class Task:
     max_tokens: int | None = None
     alternatives: Mapping[str, Template] = field(default_factory=dict)
     translations: Callable[[], Mapping[str, Mapping[str, str]]] | None = None
+    rewrites: Callable[[], Mapping[str, Mapping[str, str]]] | None = None
     remarks: tuple[str, ...] = ()
     whole: Whole | None = None
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import late_regex, named_regex
 from falter.records.types import Span
+
+_named = partial(named_regex, "text")
 
 _FENCE = late_regex(r"^[ \t]{0,12}(`{3,12}|~{3,12})([^\n]{0,200})$", re.MULTILINE)
 
@@ -50,43 +53,12 @@ def fences(text: str) -> list[Span]:
 
 
 # A line that begins like this may be code even without any unusual character.
-CODE_LINE_START = (
-    r"(?:import|from|return|def|class|else|try|pass|break|continue|yield|raise|assert|await)\b"
-)
 
-_PROSE = r"""[^\n"']*\b[a-z]{2,}\s+[a-z]{2,}\s+[a-z]{2,}"""  # three plain words in a row
-_STATEMENT = late_regex(
-    rf"""[ \t]*(?:
-      (?:async[ ]+)?def\s+\w+\s*\(
-    | class\s+\w+\s*(?:\([^()\n]*\))?\s*[:{{]\s*$
-    | from\s+[\w.]+\s+import\s+\S
-    | import\s+[\w.]+(?:\s+as\s+\w+)?(?:\s*,\s*[\w.]+){{0,20}}\s*;?\s*$
-    | assert\s+\w[^\n]*[=<>()\[\]] | raise\s+[A-Z]\w*(?:\(|\s*$) | yield\s+(?:from\s+)?[\w.]*[(\[]
-    | del\s+[\w.]+\[ | (?:global|nonlocal)\s+\w+\s*$ | await\s+[\w.]+\(
-    | return(?:\s+[^\s.?!]+)?\s*;?\s*$
-    | return\b[^\n]*[;()\[\]{{}}=+*/<>_"']
-    | (?:else|try|finally)\s*:\s*$ | (?:pass|break|continue)\s*;?\s*$
-    | (?:for\s+\w+(?:\s*,\s*\w+)*\s+in\s+\S+|while\s+\w+|except\s+\w+(?:\s+as\s+\w+)?)\s*:\s*$
-    | (?:\}}\s*)?(?:if|else[ ]if|for|while|switch|catch)\s*\([^\n]*\)\s*$
-    | (?:const|let|var|final|static|public|private|int|float|double|char|bool|string|auto)\s
-      [\w<>\[\], ]{{1,80}}(?:=|\()
-    | [A-Za-z_][\w.]*(?:\[[^\]\n]*\])?\s*(?::\s*[\w\[\], .|]+)?(?:[-+*/|&%:]|//|\*\*)?=(?!=)\s*
-      (?:["']|[rfb]["']|[\[({{][^\n]*[\])}}]\s*;?\s*$|(?!{_PROSE})(?![^\n]*[.?]\s*$)\S)
-    | \$[ ][a-z][\w./-]*(?:\s|$) | (?:>>>|\.\.\.)\s+\S | \#include\b | \#! | //[ ] | /\*
-    | @[a-z][\w.]*(?:\([^\n]*\))?\s*$
-    | (?:SELECT|INSERT[ ]INTO|UPDATE|DELETE[ ]FROM|CREATE[ ]TABLE)\s
-    | [A-Za-z_][\w.]{{0,80}}\((?!{_PROSE})[^\n]*\)\s*:?\s*$
-    )""",
-    re.VERBOSE,
-)
+_STATEMENT = _named("statement")
 _BLOCK = late_regex(r"[ \t]*(?:if|elif|while|for|with|except)\b[^\n]*[()\[\]=<>_]")
-_BODY = late_regex(
-    rf"""[ \t]*(?:(?:else|try|finally|except(?:\s+\w+(?:\s+as\s+\w+)?)?)
-      |(?:if|elif|while|for|with)\b(?!{_PROSE})[^\n]*)\s*:\s*$""",
-    re.VERBOSE,
-)
+_BODY = _named("body")
 _SHAPES = late_regex(r"[=(){}\[\]<>+*]")
-_ODD = late_regex(rf"[=(){{}}\[\];:@#/>$]|(?:^|\n)[ \t]*{CODE_LINE_START}|[A-Z]{{6}}")
+_ODD = _named("odd")
 _LINE_LIMIT = 2_000
 
 
@@ -158,10 +130,7 @@ def braced(text: str) -> Iterator[Span]:
 
 # Python functions and classes without fences: all is code except the prose of docstrings
 
-_HEAD = late_regex(
-    r"^([ \t]*)(?:(?:async[ ]+)?def[ ]+(\w+)[ ]*\(|class[ ]+(\w+)[ ]*(?:\([^()\n]*\))?[ ]*:[ ]*$)",
-    re.MULTILINE,
-)
+_HEAD = _named("head")
 _QUOTES = late_regex(r'"""|\'\'\'')
 _DOCSTRING = late_regex(r"[ \t]*[rRuU]?(\"\"\"|''')")
 _SIGNATURE_LINES = 60

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import late_regex, named_regex
 from falter.records.types import Span
 from falter.text.spans import merged
 from falter.text.words import data_text, edit_distance, word_set
+
+_named = partial(named_regex, "text")
 
 
 @cache
@@ -24,21 +26,15 @@ def common_words(language: str = "en") -> frozenset[str]:
 # Names
 
 # The letter goes before the look behind it: a search for it is several times faster.
-_CAPITALISED = late_regex(
-    r"[A-ZÀ-ÖØ-Þ](?<![\w'’].)[^\W\d_]*+(?:['’-][^\W\d_]++)*+(?!\w)",
-)
-_OPENING = late_regex(
-    r"""(?:^|[.!?:…\n])["'“”‘’«„¿¡(\s]{0,8}\Z|(?:^|\n)[ \t]{0,6}(?:\(?\w{1,3}[.)]|[-*•])[ \t]+\Z"""
-)
+_CAPITALISED = _named("capitalised")
+_OPENING = _named("sentence_opening")
 _TITLES = late_regex(r"\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|St|Sr|Jr|Gen|Col|Lt|Rev|Mt|Ft|[A-Z])\.\s\Z")
 # Words that begin a sentence before a name, and are no part of it: *Is Paris …*, *In France …*.
 _OPENERS = word_set("sentence_openers")
 _JOINT = late_regex(r" (?:of |of the |de |de la |von |van |van der |du |da |di |del |la |le )?")
 _LONE = frozenset(["I", "I'm", "I've", "I'd", "I'll", "I’m", "I’ve", "I’d", "I’ll"])
 # In a headline only such words have no capital.
-_LOWER_WORD = late_regex(
-    r"(?<![\w'’])(?!(?:an?|and|at|by|de|for|from|in|la|of|on|or|the|to|vs|with)\b)[a-zß-öø-ÿ]"
-)
+_LOWER_WORD = _named("lower_word")
 
 
 def names(text: str, language: str = "en") -> tuple[Span, ...]:
@@ -97,21 +93,8 @@ def _is_uncommon(word: str, language: str) -> bool:
 # Words that are mentioned
 
 _QUOTED = late_regex(r"""["“]([^"“”\n]{1,40})["”]|(?<!\w)['‘]([^'‘’\n]{1,30})['’](?!\w)""")
-_WORD_CUES = late_regex(
-    r"""\b(?:letters?|vowels?|consonants?|syllables?)\b(?:[ ]\w+){0,4}?[ ](?:in|of)[ ]
-        |\b(?:spell\w*|spelt|misspel\w*|pronounc\w*|capitali[sz]e\w?|hyphenate\w?)[ ]
-        |\b(?:rhymes?[ ]with|plural[ ](?:form[ ])?of|tense[ ]of|participle[ ]of
-            |(?:synonym|antonym|opposite|anagram|homophone|abbreviation)s?[ ](?:of|for)
-            |etymology[ ]of|definition[ ]of)[ ]
-        |\b(?:word|words|prefix|suffix|term|spelling)[ ](?:(?:of|for)[ ])?
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-_CUE_STEM = late_regex(
-    r"[acdehloprstvwyACDEHLOPRSTVWY](?:etters?\b|owel|onsonant|yllable|pel|ronounc|apitali|yphenate|hyme"
-    r"|lural|ense of|articiple|ynonym|ntonym|pposite|nagram|omophone|bbreviation|tymology|efinition"
-    r"|ords?\b|refix|uffix|erm\b)"
-)
+_WORD_CUES = _named("word_cues")
+_CUE_STEM = _named("cue_stem")
 _TARGET = late_regex(r"(?:(?:the|a|an|word|of|is|are|in)[ ]){0,3}([^\W\d_]{2,40})", re.IGNORECASE)
 _LINK = late_regex(r"[,]? (?:or|and|vs\.?|versus) (?=[^\W\d_]{4})")
 _LAST_WORD = late_regex(r"(?<!\w)[^\W\d_]{4,40}\Z")

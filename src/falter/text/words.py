@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 
 from falter.records.errors import InvalidValue, nearest
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import late_regex, named_regex
 from falter.records.types import Span
 from falter.text.spans import uncovered
+
+_named = partial(named_regex, "text")
 
 
 def data_text(name: str) -> str:
@@ -27,9 +29,7 @@ def word_set(name: str) -> frozenset[str]:
 
 # A run of letters that touches no digit, no underscore, no combining accent, and no apostrophe
 # with a letter behind it.
-_WORD = late_regex(
-    r"(?<![\w\u0300-\u036f])(?<!\w['’])[^\W\d_]++(?![\w\u0300-\u036f])(?!['’]\w)",
-)
+_WORD = _named("word")
 
 # The same in one go, with the case that a natural word has, for text that is plain ASCII.
 _ASCII_WORD = late_regex(r"(?<!\w)(?<!\w')(?:[a-z]{2,}+|[A-Z][a-z]++|[aAI])(?!\w)(?!'\w)", re.ASCII)
@@ -74,23 +74,10 @@ def natural_words(
     return uncovered(words, protected)
 
 
-_STOP = late_regex(
-    r"""(?P<point>[.!?…]{1,10}(?:[ \u00a0\u202f]?»|["'”“’)\]]){0,4})(?=\s|$)"""
-    r"""|(?P<wide>[。！？]+[」』”]?)|\n[ \t]*\n""",
-)
-_ABBREVIATION = late_regex(
-    r"""(?:(?<![^\W_])(?:[^\W\d_]|[A-Za-z]\.[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Gen|Col|Lt|Rev|Hon|Gov
-    |Sen|Rep|No|Nos|Fig|Figs|Eq|Sec|Ch|Vol|Ed|Eds|pp|vs|cf|al|ca|approx|Inc|Ltd|Co|Corp|Mt|Ave|Blvd
-    |Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec|etc|viz
-    |Abb|Bd|Hr|Kap|Nr|Str|Tel|[Vv]gl|bzw|erm|evtl|ggf|inkl|sog
-    |Mme|Mlle|chap|janv|févr|juil))\Z""",
-    re.VERBOSE,
-)
+_STOP = _named("stop")
+_ABBREVIATION = _named("abbreviation")
 _ORDINAL = late_regex(r"(?<!\w)\d{1,2}\Z")
-_GERMAN_DATE = late_regex(
-    r"(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
-    r"|Jahrhundert|Jh)\b"
-)
+_GERMAN_DATE = _named("german_date")
 _OPEN, _CLOSED = "「『", "」』"
 _QUOTED_ON = late_regex(r"[\u3041-\u3096、]")
 

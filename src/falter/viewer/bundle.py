@@ -6,6 +6,7 @@ import base64
 import gzip
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -33,9 +34,10 @@ def write_bundle(source: Source, folder: Path) -> tuple[Path, ...]:
     for name, content in page_files().items():
         (folder / name).write_text(content, "utf-8")
     (folder / "index.html").write_text(index_page("files"), "utf-8")
+    reports = _reports(source, folder)
     few = sum(source.codes(n).size for n in range(len(source.panels()))) <= MOST_IN_ONE_FILE
     kept: dict[str, str] = {}
-    for name, body in _pieces(source):
+    for name, body in _pieces(source, reports):
         (folder / "data" / f"{name}.bin").write_bytes(body)
         if few:
             kept[name] = base64.b64encode(body).decode()
@@ -45,9 +47,21 @@ def write_bundle(source: Source, folder: Path) -> tuple[Path, ...]:
     return (folder / "index.html", folder / ONE_FILE)
 
 
-def _pieces(source: Source) -> Iterator[tuple[str, bytes]]:
+def _reports(source: Source, folder: Path) -> list[dict[str, Any]]:
+    """Write the report of each study beside the page; its drops, and the name of its file."""
+    reports: list[dict[str, Any]] = []
+    for study in sorted({panel.study for panel in source.panels()}):
+        found, name = source.findings(study), f"report-{study}.html"
+        if found.page:
+            (folder / name).write_text(found.page, "utf-8")
+        reports.append({"drops": found.drops, "page": found.page and name})
+    return reports
+
+
+def _pieces(source: Source, reports: list[dict[str, Any]]) -> Iterator[tuple[str, bytes]]:
     """Panels, their bytes, and their texts, 256 items a piece; the same bytes every time."""
-    yield "panels", _packed(orjson.dumps(panels_record(source), default=str))
+    record = {**panels_record(source), "findings": reports}
+    yield "panels", _packed(orjson.dumps(record, default=str))
     for panel, view in enumerate(source.panels()):
         yield f"cells-{panel}", _packed(source.codes(panel).tobytes())
         for number, start in enumerate(range(0, len(view.items), CHUNK)):

@@ -13,7 +13,8 @@ import orjson
 from numpy.typing import NDArray
 
 from falter.analysis.table import OUTCOMES, STATUSES, UNREADABLE, Table
-from falter.records.types import BASELINE, Panel
+from falter.records.chats import plain_json, texts_in
+from falter.records.types import BASELINE, Item, Panel
 
 CODES = (
     "missing",
@@ -29,6 +30,7 @@ CODES = (
 """What a cell's byte says. Right is a score of at least one half."""
 MISSING, RIGHT, WRONG, _UNPARSED, _TRUNCATED, _REFUSED, FAILED, NOT_APPLICABLE, UNCHANGED = range(9)
 HALF = 0.5
+FIELD_SHOWN, TEXT_SHOWN = 80, 120  # characters
 
 Bytes = NDArray[np.uint8]
 
@@ -51,7 +53,10 @@ class ViewColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewPanel:
-    """A panel without its texts: what it is, its items and its columns."""
+    """A panel without its replies: its items, each with the beginning of its text, and its columns.
+
+    `study` is the place of its study among those of the page.
+    """
 
     run: str
     part: str
@@ -59,7 +64,9 @@ class ViewPanel:
     task: str
     scorer: str
     simulated: bool
+    study: int
     items: tuple[str, ...]
+    texts: tuple[str, ...]
     tags: tuple[tuple[str, ...], ...]
     columns: tuple[ViewColumn, ...]
 
@@ -69,7 +76,7 @@ class ViewPanel:
 
 
 def view_panel(
-    table: Table, panel: Panel, *, run: str, part: str, tags: Sequence[Sequence[str]]
+    table: Table, panel: Panel, items: Sequence[Item], *, run: str, part: str, study: int
 ) -> ViewPanel:
     """What the page has to know of a table."""
     return ViewPanel(
@@ -79,8 +86,10 @@ def view_panel(
         task=panel.task,
         scorer=panel.scorer,
         simulated=panel.model.simulated,
+        study=study,
         items=table.items,
-        tags=tuple(tuple(own) for own in tags),
+        texts=tuple(_beginning(item) for item in items),
+        tags=tuple(item.tags for item in items),
         columns=tuple(
             ViewColumn(
                 recipe=recipe.label,
@@ -96,6 +105,15 @@ def view_panel(
             )
         ),
     )
+
+
+def _beginning(item: Item) -> str:
+    """The fields of an item on one line, or its last turn, as far as a list has room for them."""
+    texts = list(item.fields.values())
+    if "messages" in item.fields:
+        texts = list(texts_in(plain_json(item.fields["messages"])))[-1:]
+    short = (" ".join(text[: 4 * FIELD_SHOWN].split())[:FIELD_SHOWN] for text in texts)
+    return " · ".join(filter(None, short))[:TEXT_SHOWN]
 
 
 def table_columns(table: Table) -> list[tuple[int, int]]:
@@ -118,9 +136,13 @@ def cell_codes(table: Table, rows: Sequence[int] | None = None) -> Bytes:
     for idle in ("not_applicable", "no_rewrite"):
         codes[status == STATUSES.index(idle)] = NOT_APPLICABLE
     codes[~planned] = NOT_APPLICABLE
-    columns = table_columns(table)
-    places = ([column for column, _ in columns], [place for _, place in columns])
-    return np.ascontiguousarray(codes[:, places[0], places[1]])
+    return in_columns(table, codes)
+
+
+def in_columns(table: Table, values: NDArray[Any]) -> NDArray[Any]:
+    """Items × recipes × realisations as items × columns."""
+    columns, places = zip(*table_columns(table), strict=True)
+    return np.ascontiguousarray(values[:, columns, places])
 
 
 # What a reader says of items and replies: a file of lines, of which the last on each counts.

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,14 +19,15 @@ import orjson
 from aiohttp import web
 
 from falter import __version__
-from falter.viewer.page import CONTENT_TYPES, POLICY, index_page, page_files
-from falter.viewer.panels import Lines
+from falter.viewer.page import CONTENT_TYPES, POLICY, REPORT_POLICY, index_page, page_files
+from falter.viewer.panels import Bytes, Lines
 from falter.viewer.source import Arrivals, Source
 
 TOKEN_HEADER = "X-Falter-Token"
 LOOPBACK = "127.0.0.1"
 EVENTS_EVERY = 0.25  # seconds
 LARGEST_NOTE = 200_000  # bytes
+LONGEST_SOUGHT = 1000  # characters
 _HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -52,6 +54,8 @@ class Viewer:
         self.token = secrets.token_urlsafe(24)
         self.port = 0
         self._followers: set[asyncio.Queue[bytes]] = set()
+        self._names: dict[int, str] = {}
+        self._reports: dict[str, str] = {}
 
     def app(self) -> web.Application:
         """The application with its routes."""
@@ -61,6 +65,9 @@ class Viewer:
         app.router.add_get("/api/panels", self._panels)
         app.router.add_get(f"/api/cells/{{panel:{NUMBER}}}", self._cells)
         app.router.add_get(f"/api/item/{{panel:{NUMBER}}}/{{row:{NUMBER}}}", self._item)
+        app.router.add_get(f"/api/found/{{panel:{NUMBER}}}", self._found)
+        app.router.add_get(f"/api/findings/{{study:{NUMBER}}}", self._findings)
+        app.router.add_get("/report/{name}", self._report)
         app.router.add_get("/api/events", self._events)
         app.router.add_get("/api/{kind:notes|marks}", self._read_kept)
         app.router.add_put("/api/notes", self._put_note)
@@ -94,6 +101,8 @@ class Viewer:
             response = web.Response(status=error.status, text=error.reason)
         if not response.prepared:
             response.headers.update(_HEADERS)
+            if request.path.startswith("/report/"):
+                response.headers["Content-Security-Policy"] = REPORT_POLICY
         return response
 
     def _fault(self, request: web.Request) -> str:
@@ -126,17 +135,33 @@ class Viewer:
         return _json(panels_record(source))
 
     async def _cells(self, request: web.Request) -> web.Response:
-        panel = self._panel(request)
-        body = self._source.codes(panel).tobytes()
-        response = web.Response(body=body, content_type="application/octet-stream")
-        response.enable_compression()
-        return response
+        return _bytes(self._source.codes(self._panel(request)))
 
     async def _item(self, request: web.Request) -> web.Response:
         panel, row = self._panel(request), int(request.match_info["row"])
         if row >= len(self._source.panels()[panel].items):
             raise web.HTTPNotFound
         return _json(self._source.item(panel, row))
+
+    async def _found(self, request: web.Request) -> web.Response:
+        text = request.query.get("text", "")[:LONGEST_SOUGHT]
+        return _bytes(await _aside(self._source.found, self._panel(request), text))
+
+    async def _findings(self, request: web.Request) -> web.Response:
+        """The drops of a study's panels, and the address of its report, which nobody can guess."""
+        study = int(request.match_info["study"])
+        if study >= 1 + max(panel.study for panel in self._source.panels()):
+            raise web.HTTPNotFound
+        found = await _aside(self._source.findings, study)
+        name = self._names.setdefault(study, secrets.token_urlsafe(24))
+        self._reports[name] = found.page
+        return _json({"drops": found.drops, "page": found.page and f"report/{name}"})
+
+    async def _report(self, request: web.Request) -> web.Response:
+        page = self._reports.get(request.match_info["name"])
+        if not page:
+            raise web.HTTPNotFound
+        return web.Response(text=page, content_type="text/html")
 
     def _panel(self, request: web.Request) -> int:
         panel = int(request.match_info["panel"])
@@ -228,6 +253,30 @@ def _events(arrivals: Sequence[Arrivals] | None) -> list[bytes]:
 
 async def _given(source: Source | Awaitable[Source]) -> Source:
     return await source if isinstance(source, Awaitable) else source
+
+
+async def _aside(work: Callable[..., Any], *given: object) -> Any:
+    """Call a function in a thread that the program does not wait for when it ends."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def call() -> None:
+        settle, value = done.set_result, None
+        try:
+            value = work(*given)
+        except Exception as error:
+            settle, value = done.set_exception, error
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(lambda: done.done() or settle(value))
+
+    threading.Thread(target=call, daemon=True).start()
+    return await done
+
+
+def _bytes(cells: Bytes) -> web.Response:
+    response = web.Response(body=cells.tobytes(), content_type="application/octet-stream")
+    response.enable_compression()
+    return response
 
 
 def _json(value: Any) -> web.Response:

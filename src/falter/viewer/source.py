@@ -4,34 +4,50 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from falter.analysis.examples import segments
-from falter.analysis.table import Table, cuts_of_run, run_tables, score_cell, scored_cells
+from falter.analysis.table import (
+    Table,
+    TableBuilder,
+    cuts_of_run,
+    run_tables,
+    score_cell,
+    scored_cells,
+)
 from falter.engine.extraction import possible_answers, reads_prose, stored_scorers
-from falter.records import render
+from falter.records import numbers, render
 from falter.records.chats import reply_text
+from falter.records.errors import FalterError
 from falter.records.ids import short
 from falter.records.interfaces import Case, Scorer
-from falter.records.types import BASELINE, Item, Panel, Prompt, Run, Score
+from falter.records.types import BASELINE, Panel, Prompt, Run, Score
 from falter.scorers.base import second_reader
-from falter.store.cells import CellRange
 from falter.store.changes import (
     cell_ranges,
+    cells_with,
     changes,
     newest_replies,
     replies_after,
     stored_items,
     unanswered,
 )
-from falter.store.store import Store, StoredCell
-from falter.store.studies import StoredStudy
-from falter.viewer.panels import Bytes, ViewPanel, cell_codes, table_columns, view_panel
+from falter.store.store import CellRange, Store, StoredCell
+from falter.store.studies import StoredPart, StoredStudy
+from falter.viewer.panels import (
+    Bytes,
+    ViewPanel,
+    cell_codes,
+    in_columns,
+    table_columns,
+    view_panel,
+)
 
 # One item with all that was asked about it, as JSON: prompts with edits, replies, readings.
 
@@ -149,6 +165,7 @@ def asked_of(panel: Panel, run: Run) -> dict[str, Any]:
 
 
 RELOAD_EVERY = 3.0  # seconds, while a run is still being planned
+LONGEST_READING = 200  # characters; a longer one stands in its reply
 
 
 class Arrivals(NamedTuple):
@@ -157,6 +174,14 @@ class Arrivals(NamedTuple):
     panel: int
     places: list[int]
     codes: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The report of a study as a page, and the drops by recipe of its panels, by their numbers."""
+
+    page: str = ""
+    drops: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 class Source(Protocol):
@@ -172,6 +197,14 @@ class Source(Protocol):
 
     def item(self, panel: int, row: int) -> dict[str, Any]: ...
 
+    def found(self, panel: int, text: str) -> Bytes:
+        """The cells of a panel that hold a text, as ones among zeros; asked from any thread."""
+        ...
+
+    def findings(self, study: int) -> Findings:
+        """The findings of a study, nothing while it goes on; asked from any thread."""
+        ...
+
     def arrivals(self) -> list[Arrivals] | None:
         """What changed since the last call; None if everything has to be read again."""
         ...
@@ -185,7 +218,10 @@ class _Place:
     number: int
     scorers: dict[str, Scorer]
     view: ViewPanel
+    part: str
     codes: Bytes
+    answers: NDArray[np.int32] | None
+    read: Mapping[str, int]
     rows: dict[str, int]
     columns: dict[tuple[str, int], int]
     ranges: dict[int, CellRange]
@@ -196,7 +232,7 @@ class StoredSource:
     """The panels of studies in a store. It calls no model and writes nothing to the store."""
 
     def __init__(self, path: Path, chosen: Sequence[StoredStudy]) -> None:
-        self._store = Store(path, writes=False)
+        self._path, self._store = path, Store(path, writes=False)
         self._studies = tuple(chosen)
         self._places: list[_Place] = []
         self._waiting: dict[str, list[tuple[int, str]]] = {}
@@ -251,6 +287,44 @@ class StoredSource:
         scorer = place.scorers[place.run.panels[place.number].scorer]
         return item_record(cells, place.run, place.columns, scorer)
 
+    def found(self, panel: int, text: str) -> Bytes:
+        """The cells with a text in the prompt, the reply or its reading, in letters of any case."""
+        place, text = self._places[panel], text.lower()
+        hits = np.zeros_like(place.codes)
+        if place.answers is not None:
+            read = [number for answer, number in place.read.items() if text in answer]
+            hits[np.isin(place.answers, read)] = 1
+        repeats = place.run.repeats
+        own = {recipe.id: recipe.repeat * repeats for recipe in place.run.recipes}
+        with Store(self._path, writes=False) as store:
+            for item, recipe, draw, repeat in cells_with(store, place.run, place.number, text):
+                column = place.columns.get((recipe, draw * repeats + repeat - own[recipe]))
+                if item in place.rows and column is not None:
+                    hits[place.rows[item], column] = 1
+        return hits
+
+    def findings(self, study: int) -> Findings:
+        """The report of a study and its drops; nothing where it is not finished."""
+        # Reports need many modules, and the address is printed before one is made.
+        from falter.engine.results import report_text, stored_result
+
+        try:
+            with Store(self._path, writes=False) as store:
+                result = stored_result(store, self._studies[study], self._path)
+                page, analyses = report_text(result.study, "html"), result.analyses
+        except FalterError:
+            return Findings()
+        drops = {
+            str(number): {
+                recipe.label: numbers.shown(recipe.together, "points").text
+                for recipe in analyses[place.part].panels[place.number].recipes
+                if recipe.together.value is not None
+            }
+            for number, place in enumerate(self._places)
+            if place.view.study == study
+        }
+        return Findings(page, drops)
+
     def arrivals(self) -> list[Arrivals] | None:
         """What other processes have added; None where a plan has grown."""
         version = changes(self._store)
@@ -291,57 +365,54 @@ class StoredSource:
         self._version = changes(self._store)
         self._newest = newest_replies(self._store)
         self._places, self._waiting, self._planning = [], {}, False
-        for study in self._studies:
+        for number, study in enumerate(self._studies):
             for part in study.parts:
-                self._read_run(part.run, part.title or part.name if study.protocol else "")
+                self._read_run(part, number)
 
-    def _read_run(self, name: str, part: str) -> None:
-        stored = self._store.find_run(name)
+    def _read_run(self, part: StoredPart, study: int) -> None:
+        stored = self._store.find_run(part.run)
         run, scorers = stored.run, stored_scorers(self._store, stored.run)
         self._planning |= not stored.planned
         cut = dict(cuts_of_run(self._store, run))
         ranges = cell_ranges(self._store, run)
         items = stored_items(self._store, run)
         start = len(self._places)
-        for table in run_tables(self._store, run, scorers, cut=cut):
-            self._places.append(_place(table, run, scorers, part, ranges, items, cut))
+        builders = [TableBuilder(run, place) for place in range(len(run.panels))]
+        for cell, score in scored_cells(self._store, run, scorers, cut=cut):
+            builders[cell.panel].add(cell, score)
+        for builder in builders:
+            table = builder.table()
+            rows = {identity: row for row, identity in enumerate(table.item_ids)}
+            view = view_panel(
+                table,
+                run.panels[table.place],
+                [items[identity] for identity in table.item_ids],
+                run=short(run.id),
+                part=part.title or part.name if self._studies[study].protocol else "",
+                study=study,
+            )
+            place = _Place(
+                run=run,
+                number=table.place,
+                scorers=scorers,
+                view=view,
+                part=part.name,
+                codes=cell_codes(table),
+                answers=None if table.output is None else in_columns(table, table.output),
+                read={a: n for a, n in builder.outputs.items() if len(a) <= LONGEST_READING},
+                rows=rows,
+                columns={
+                    (table.recipes[column].id, place): n
+                    for n, (column, place) in enumerate(table_columns(table))
+                },
+                ranges={rows[r.item]: r for r in ranges if r.panel == table.place},
+                cut=cut,
+            )
+            self._places.append(place)
         if stored.finished_at is None:
             for key, spots in unanswered(self._store, run).items():
                 shifted = [(start + panel, item) for panel, item in spots]
                 self._waiting.setdefault(key, []).extend(shifted)
-
-
-def _place(
-    table: Table,
-    run: Run,
-    scorers: dict[str, Scorer],
-    part: str,
-    ranges: Sequence[CellRange],
-    items: dict[str, Item],
-    cut: dict[tuple[int, str], int],
-) -> _Place:
-    rows = {identity: row for row, identity in enumerate(table.item_ids)}
-    columns = {
-        (table.recipes[column].id, place): n
-        for n, (column, place) in enumerate(table_columns(table))
-    }
-    return _Place(
-        run=run,
-        number=table.place,
-        scorers=scorers,
-        view=view_panel(
-            table,
-            run.panels[table.place],
-            run=short(run.id),
-            part=part,
-            tags=[items[identity].tags for identity in table.item_ids],
-        ),
-        codes=cell_codes(table),
-        rows=rows,
-        columns=columns,
-        ranges={rows[r.item]: r for r in ranges if r.panel == table.place},
-        cut=cut,
-    )
 
 
 def _aligned(table: Table, place: _Place) -> Bytes:

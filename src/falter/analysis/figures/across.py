@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Any, NamedTuple
 
+from falter.analysis.declared import Cell, Declared
 from falter.analysis.results import Across, Analysis, PanelResult
 from falter.analysis.sentences import sentence, within
 from falter.measures.brittleness import PooledBrittleness
@@ -18,59 +19,35 @@ from falter.records.figures import (
     Figure,
     Grid,
     Statement,
+    Unit,
     Value,
-    grid,
 )
 from falter.records.types import Estimate
+
+declared = Declared("falter.analysis")
 
 # Brittleness of models over their tasks, and of tasks over their models.
 
 
-PARTS = ("the item", "the prompt", "asking again")
-ABOUT = (
-    "Variances are first summed over panels and then divided, so that each panel counts the same. "
-    "The number beside a bar is the share that lies within items, between prompts. It grows with "
-    "the number of recipes, so compare it only between runs with the same ones."
-)
-
-
 def brittleness_bars(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, ...]:
     """Stacked bars, for models and for tasks. Each analysis comes with how it was asked."""
-    kinds: tuple[tuple[Literal["model", "task"], str], ...] = (
-        ("model", "Brittleness of models"),
-        ("task", "Brittleness of tasks"),
-    )
     figures: list[Figure] = []
-    for of, title in kinds:
+    for of, over in (("model", "tasks"), ("task", "models")):
         bars: list[Bar] = []
         left_out: list[str] = []
         for how, analysis in analyses:
             tail = f", {how}" if len(analyses) > 1 else ""
             for name, pool in _pools(analysis, of).items():
-                bars.append(
-                    Bar(
-                        label=name + tail,
-                        parts=(pool.data, pool.pert, pool.run),
-                        share=pool.brittleness,
-                    )
-                )
+                parts = (pool.data, pool.pert, pool.run)
+                bars.append(Bar(label=name + tail, parts=parts, share=pool.brittleness))
                 left_out += _left_out(f"{name}{tail}", pool)
         if bars:
-            figures.append(
-                Bars(
-                    name=f"brittleness-{of}s",
-                    title=title,
-                    across="sum of variances over " + ("tasks" if of == "model" else "models"),
-                    parts=PARTS,
-                    share="brittleness",
-                    bars=tuple(bars),
-                    text=(ABOUT, *left_out),
-                )
-            )
+            about = declared("brittleness", text=left_out, of=of, over=over)
+            figures.append(Bars(bars=tuple(bars), **about))
     return tuple(figures)
 
 
-def _pools(analysis: Analysis, of: Literal["model", "task"]) -> Mapping[str, PooledBrittleness]:
+def _pools(analysis: Analysis, of: str) -> Mapping[str, PooledBrittleness]:
     if analysis.across is None:
         return {}
     return analysis.across.by_model if of == "model" else analysis.across.by_task
@@ -87,9 +64,14 @@ def _left_out(pooled: str, pool: PooledBrittleness) -> list[str]:
 # Whether the order of the models survives, beside what chance alone gives.
 
 
-T = TypeVar("T")
 Analyses = Sequence[tuple[str, Across]]
-Row = tuple[Value, ...]
+
+
+class _Asked(NamedTuple):
+    """A record of an analysis, with how this was asked."""
+
+    how: str
+    item: Any
 
 
 def ranking_figures(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, ...]:
@@ -98,8 +80,57 @@ def ranking_figures(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, .
     Each analysis comes with how it was asked, which is left out where there is one way only.
     """
     known = [(how, analysis.across) for how, analysis in analyses if analysis.across is not None]
-    makers = (_agreement, _changed, _ranks, _concordance, _survival, _neighbours)
-    return tuple(figure for make in makers for figure in make(known))
+    few = not any(across.rankings for _, across in known)
+    ranks = {"possible": lambda r: _possible(r.item.best, r.item.worst)}
+    unknown = sentence("across.ranked_models")
+    folded = sum(len(across.ranks) for _, across in known) > 20
+    return (
+        *_agreement(known),
+        *_grids("rankings-changed", known, lambda a: [a.changed], few=few, ranked_models=unknown),
+        *(
+            replace(grid, folded=folded)
+            for grid in _grids(
+                "ranks",
+                known,
+                lambda a: sorted(a.ranks, key=lambda rank: (rank.task, rank.best, rank.worst)),
+                ranks,
+            )
+        ),
+        *_grids("concordance", known, lambda a: [w for w in a.concordance if w.value is not None]),
+        *_grids(
+            "ranking-survival",
+            known,
+            lambda a: sorted(a.survival, key=lambda pair: _for_sorting(pair.survival)),
+        ),
+        *_grids(
+            "neighbours",
+            known,
+            lambda a: [e for e in (a.neighbours,) if e is not None and e.value is not None],
+        ),
+    )
+
+
+def _possible(best: int, worst: int) -> str:
+    return str(best) if best == worst else f"{best}–{worst}"
+
+
+def _grids(
+    figure: str,
+    analyses: Analyses,
+    pick: Callable[[Across], Iterable[Any]],
+    cells: Mapping[str, Cell] | None = None,
+    **values: Any,
+) -> Iterator[Grid]:
+    """A row for each record that an analysis has; how it was asked follows the labels."""
+    records = [_Asked(how, item) for how, a in analyses for item in pick(a) if item is not None]
+    several = len(analyses) > 1
+    for grid in declared.grids(figure, records, cells=cells, several=several, **values):
+        yield replace(grid, labels=grid.labels + several)
+
+
+_AGREEMENT: tuple[tuple[str, Unit], ...] = (
+    ("Spearman", "coefficient"), ("if only noise", "coefficient"), ("p", "p"),
+)  # fmt: skip
 
 
 def _agreement(analyses: Analyses) -> Iterator[Figure]:
@@ -111,14 +142,10 @@ def _agreement(analyses: Analyses) -> Iterator[Figure]:
     }
     if not tables:
         return
-    columns = [Column(name="Recipe")]
-    for how in tables:
-        columns += [
-            Column(name="Spearman", unit="coefficient", over=how),
-            Column(name="if only noise", unit="coefficient", over=how),
-            Column(name="p", unit="p", over=how),
-        ]
-    rows: list[Row] = []
+    columns = [
+        Column(name=name, unit=unit, over=how) for how in tables for name, unit in _AGREEMENT
+    ]
+    rows: list[tuple[Value, ...]] = []
     for recipe in dict.fromkeys(recipe for table in tables.values() for recipe in table):
         cells: list[Value] = []
         for table in tables.values():
@@ -130,127 +157,7 @@ def _agreement(analyses: Analyses) -> Iterator[Figure]:
             )
         rows.append((recipe, *cells))
     rows.sort(key=lambda row: _for_sorting(row[1]))
-    yield Grid(
-        name="rankings",
-        title="Rankings of the models, as asked against changed",
-        columns=tuple(columns),
-        rows=tuple(rows),
-        text=(
-            "Mean over tasks of the rank correlation of the models, lowest first. 'If only noise' "
-            "is the same number after the two answers to an item were swapped at random, for all "
-            "models at once: what to expect of a recipe that favours no model. An agreement that "
-            "is not below it is no finding. Tasks on which all models tie are left out.",
-        ),
-    )
-
-
-def _by_analysis(
-    analyses: Analyses,
-    pick: Callable[[Across], Iterable[T]],
-    labels: Sequence[tuple[Column, Callable[[T], Value]]],
-    *columns: tuple[Column, Callable[[T], Value]],
-    **about: Any,
-) -> Iterator[Grid]:
-    """A row for each record that an analysis has; how it was asked follows the labels."""
-    items = [(how, item) for how, across in analyses for item in pick(across)]
-    if not items:
-        return
-    asked = [(Column(name="Asked"), [how for how, _ in items])] if len(analyses) > 1 else []
-    cells = [(column, [of(item) for _, item in items]) for column, of in (*labels, *columns)]
-    placed = [*cells[: len(labels)], *asked, *cells[len(labels) :]]
-    yield Grid(
-        columns=tuple(column for column, _ in placed),
-        rows=tuple(zip(*(values for _, values in placed), strict=True)),
-        labels=len(labels) + len(asked),
-        **about,
-    )
-
-
-def _changed(analyses: Analyses) -> Iterator[Figure]:
-    """How often a recipe changes the ranking, and how often chance alone would."""
-    over = "By chance alone, %"
-    few = not any(across.rankings for _, across in analyses)
-    yield from _by_analysis(
-        analyses,
-        lambda across: [] if across.changed is None else [across.changed],
-        (),
-        (Column(name="Cases", unit="count"), lambda c: c.share.conditions),
-        (Column(name="Rankings changed, %", unit="percent"), lambda c: c.share),
-        (Column(name="answers swapped", unit="percent", over=over), lambda c: c.null_swap),
-        (Column(name="other items", unit="percent", over=over), lambda c: c.null_items),
-        (Column(name="asked again", unit="percent", over=over), lambda c: c.null_repeat),
-        name="rankings-changed",
-        title="How often a recipe changes the ranking",
-        text=(
-            "A case is a task under a recipe. It counts as changed when the models are ranked "
-            "differently. A share no larger than what chance alone gives is no finding.",
-            *([sentence("across.ranked_models")] if few else []),
-        ),
-    )
-
-
-def _ranks(analyses: Analyses) -> Iterator[Figure]:
-    count = sum(len(across.ranks) for _, across in analyses)
-    yield from _by_analysis(
-        analyses,
-        lambda across: sorted(across.ranks, key=lambda rank: (rank.task, rank.best, rank.worst)),
-        [(Column(name="Task"), lambda r: r.task), (Column(name="Model"), lambda r: r.model)],
-        (Column(name="Mean over conditions, %", unit="percent"), lambda r: r.mean),
-        (
-            Column(name="Possible ranks"),
-            lambda r: str(r.best) if r.best == r.worst else f"{r.best}–{r.worst}",
-        ),
-        name="ranks",
-        title="The ranks that each model may have",
-        text=("By simultaneous tests; 1 is the best.",),
-        folded=count > 20,
-    )
-
-
-def _concordance(analyses: Analyses) -> Iterator[Figure]:
-    yield from _by_analysis(
-        analyses,
-        lambda across: [w for w in across.concordance if w.value is not None],
-        [(Column(name="Task"), lambda w: w.group["task"])],
-        (Column(name="Kendall's W", unit="coefficient"), lambda w: w),
-        name="concordance",
-        title="How far the conditions rank the models alike",
-        text=("0 means not at all, 1 always in the same order.",),
-        folded=True,
-    )
-
-
-def _survival(analyses: Analyses) -> Iterator[Figure]:
-    """Pairs of models: how many recipes leave the better one ahead, the frailest order first."""
-    yield from _by_analysis(
-        analyses,
-        lambda across: sorted(across.survival, key=lambda pair: _for_sorting(pair.survival)),
-        [
-            (Column(name="Ahead as asked"), lambda pair: pair.better),
-            (Column(name="Behind"), lambda pair: pair.worse),
-            (Column(name="Task"), lambda pair: pair.task),
-        ],
-        (Column(name="Still ahead, %", unit="percent"), lambda pair: pair.survival),
-        (Column(name="Ties", unit="count"), lambda pair: pair.tied),
-        name="ranking-survival",
-        title="Pairs of models: how many recipes leave the better one ahead",
-        text=("A tie does not count as ahead.",),
-        folded=True,
-    )
-
-
-def _neighbours(analyses: Analyses) -> Iterator[Figure]:
-    """What a plan to tell models apart needs to know."""
-    yield from _by_analysis(
-        analyses,
-        lambda across: [e for e in (across.neighbours,) if e is not None and e.value is not None],
-        (),
-        (Column(name="Cells that differ, %", unit="percent"), lambda estimate: estimate),
-        name="neighbours",
-        title="How often models that follow each other in rank differ",
-        text=("To plan a study, give this share to 'falter power --discordance'.",),
-        folded=True,
-    )
+    yield Grid(rows=tuple(rows), **declared("rankings", columns))
 
 
 def _for_sorting(cell: Value) -> float:
@@ -269,8 +176,8 @@ def across_figures(analysis: Analysis) -> tuple[Figure, ...]:
         return ()
     figures = (
         *_panels(analysis, across),
-        *_pairs(across),
-        *_consistency(across),
+        *declared.grids("models-compared", across.pairs),
+        *declared.grids("consistency", across.consistency),
         *_unreadable(across, analysis.level),
         *brittleness_bars([("", analysis)]),
         *ranking_figures([("", analysis)]),
@@ -291,28 +198,10 @@ def _panels(analysis: Analysis, across: Across) -> Iterator[Figure]:
     panels = [p for p in analysis.panels if p.recipes]
     if not panels:
         return
-    with_drops = any(not panel.has_no_baseline for panel in panels)
-    text = ["A panel is one model on one task. Cochran's Q tests whether its conditions differ."]
-    if with_drops:
-        text.append(
-            "Worse and better: the interval that holds for all recipes of the panel at once "
-            "leaves out zero. The same: the drop is shown to lie within "
-            f"{within(panels[0].margin)}. Undecided: the data show neither."
-        )
-    yield Grid(
-        name="panels",
-        title="Panel by panel",
-        columns=(
-            Column(name="Model"),
-            Column(name="Task"),
-            *(Column(name=word, unit="count", over="Recipes") for word in VERDICT_WORDS.values()),
-            Column(name="Q", unit="coefficient"),
-            Column(name="p", unit="p", about="one test for each panel, not adjusted"),
-        ),
-        rows=tuple(_panel_row(panel, tested) for panel in panels),
-        labels=2,
-        text=tuple(text),
-    )
+    columns = [Column(name=word, unit="count", over="Recipes") for word in VERDICT_WORDS.values()]
+    drops = any(not panel.has_no_baseline for panel in panels)
+    about = declared("panels", columns, drops=drops, margin=within(panels[0].margin))
+    yield Grid(rows=tuple(_panel_row(panel, tested) for panel in panels), **about)
 
 
 def _panel_row(panel: PanelResult, tested: Mapping[tuple[str, str], Estimate]) -> tuple[Value, ...]:
@@ -323,57 +212,6 @@ def _panel_row(panel: PanelResult, tested: Mapping[tuple[str, str], Estimate]) -
         panel.panel.task,
         *([None] * len(counts) if panel.has_no_baseline else counts),
         *((q, q.p_value) if q else (None, None)),
-    )
-
-
-def _pairs(across: Across) -> Iterator[Figure]:
-    """Which of two models is better, and which is more robust: numbers with intervals."""
-    if not across.pairs:
-        return
-    adjusted = "of the drops, adjusted for all pairs of the task"
-    yield grid(
-        across.pairs,
-        (Column(name="Task"), lambda pair: pair.task),
-        (Column(name="First"), lambda pair: pair.first),
-        (Column(name="less"), lambda pair: pair.second),
-        (Column(name="Baseline, + is better", unit="points"), lambda pair: pair.accuracy),
-        (Column(name="Average drop, points", unit="points"), lambda pair: pair.drop),
-        (Column(name="p", unit="p", about=adjusted), lambda pair: pair.p_drop),
-        (Column(name="Prompt share, points", unit="points"), lambda pair: pair.prompt_share),
-        (Column(name="Flip rate, points", unit="points"), lambda pair: pair.flip_rate),
-        name="models-compared",
-        title="One model less another, on the same items and recipes",
-        labels=3,
-        text=(
-            "Differences are paired by item. A drop, a share or a flip rate above zero means that "
-            "the first model suffers more. An interval that holds zero leaves open which does.",
-        ),
-    )
-
-
-def _consistency(across: Across) -> Iterator[Figure]:
-    """What stays the same over the conditions."""
-    if not across.consistency:
-        return
-    same, scores = "Same answer everywhere, %", "Scores of an item"
-    yield grid(
-        across.consistency,
-        (Column(name="Model"), lambda c: c.model),
-        (Column(name="Task"), lambda c: c.task),
-        (Column(name="Conditions", unit="count"), lambda c: c.conditions),
-        (Column(name="all items", unit="percent", over=same), lambda c: c.output),
-        (Column(name="among answers read", unit="percent", over=same), lambda c: c.valid),
-        (Column(name="and right", unit="percent", over=same), lambda c: c.right),
-        (Column(name="and wrong", unit="percent", over=same), lambda c: c.wrong),
-        (Column(name="SD of an item", unit="coefficient", over=scores), lambda c: c.spread),
-        (Column(name="all right, %", unit="percent", over=scores), lambda c: c.all_right),
-        (Column(name="all wrong, %", unit="percent", over=scores), lambda c: c.all_wrong),
-        (Column(name="steady in between, %", unit="percent", over=scores), lambda c: c.steady),
-        name="consistency",
-        title="What stays the same under every recipe",
-        labels=2,
-        text=("SD of an item: the standard deviation of its scores over the conditions.",),
-        folded=True,
     )
 
 
@@ -398,19 +236,7 @@ def _unreadable(across: Across, level: float) -> Iterator[Figure]:
             "read; their share differs by no more than chance."
         )
     yield Statement(name="unreadable-answers", title="Answers that could not be read", text=(text,))
-    alone = "one test for each recipe, not adjusted"
-    yield grid(
-        across.failures,
-        (Column(name="Model"), lambda f: f.group["model"]),
-        (Column(name="Task"), lambda f: f.group["task"]),
-        (Column(name="Recipe"), lambda f: f.group["recipe"]),
-        (Column(name="Points more", unit="points"), lambda f: f),
-        (Column(name="p", unit="p", about=alone), lambda f: f.p_value),
-        name="unreadable",
-        title="Could not be read, recipe by recipe, against the baseline",
-        labels=3,
-        folded=True,
-    )
+    yield declared.grid("unreadable", across.failures)
 
 
 def _assumptions(across: Across) -> Iterator[Figure]:

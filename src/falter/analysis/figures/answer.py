@@ -340,8 +340,11 @@ def _noise(panels: Sequence[PanelResult]) -> str:
     floor = panels[0].noise_floor if len(panels) == 1 else None
     value = None if floor is None else floor.value
     name = {None: "noise_unknown", 0.0: "noise_none"}.get(value, "noise")
-    items = sum({panel.panel.task: panel.items for panel in panels}.values())
-    return sentence(f"answer.{name}", items=noun(items, "item"), share=n.percent(value))
+    items: dict[str, int] = {}
+    for panel in panels:
+        items[panel.panel.task] = max(panel.items, items.get(panel.panel.task, 0))
+    shown = noun(sum(items.values()), "item")
+    return sentence(f"answer.{name}", items=shown, share=n.percent(value))
 
 
 def _evidence(counts: Counts, unread_are: str) -> str:

@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import Literal
+from typing import Any, Literal
 
+from falter.analysis.declared import Cell, Declared
 from falter.analysis.figures.answer import answer_of_panel
 from falter.analysis.figures.details import not_asked_figures, parts_figures, verdict_figures
-from falter.analysis.results import Analysis, Counts, PanelResult
+from falter.analysis.results import Analysis, PanelResult
 from falter.analysis.sentences import listed, noun, verdict_text
 from falter.measures.flips import SCORE_TOLERANCE
 from falter.records import numbers as n
@@ -30,10 +31,10 @@ from falter.records.figures import (
     Statement,
     Value,
     Verdict,
-    grid,
 )
 from falter.records.types import Estimate
 
+declared = Declared("falter.analysis")
 MOST_REASONS = 20
 ALL = "all recipes"
 FEW_INFORMATIVE = 20  # items; with fewer the interval counts each once (measures, rate)
@@ -48,48 +49,12 @@ CROSSED_PARTS = {
     "run": "asking again",
 }
 CROSSED_SHARES = {"condition": "brittleness_main", "interaction": "brittleness_interaction"}
-_COUNTS = (
-    ("scored", "scored", "Answers", "answers that were read and scored"),
-    ("unparsed", "unparsed", "Answers", "answers that could not be read"),
-    ("truncated", "cut off", "Answers", "answers that ended at the limit of tokens, or in the "
-     "middle of reasoning, without a whole answer"),
-    ("refused", "refused", "Answers", "refusals"),
-    ("failed", "failed", "Answers", "requests that failed: left out, never wrong"),
-    ("missing", "missing", "Answers", "planned and not asked"),
-    ("changed", "changed", "Prompts", "prompts that differ from the baseline's"),
-    ("same_prompt", "shared", "Prompts", "changed prompts that an earlier recipe makes too: asked "
-     "once"),
-    ("unchanged", "unchanged", "Prompts", "prompts that came out the same"),
-    ("not_applicable", "not applicable", "Prompts", "prompts that the recipe does not fit"),
-    ("no_rewrite", "no rewrite", "Prompts", "texts without a usable rewrite: left out on both "
-     "sides"),
-)  # fmt: skip
 
 
 def overview(analysis: Analysis) -> tuple[Figure, ...]:
     """A row for each panel, where there are several."""
-    if len(analysis.panels) < 2:
-        return ()
-    return (
-        grid(
-            analysis.panels,
-            (Column(name="Model"), lambda p: p.model),
-            (Column(name="Task"), lambda p: p.panel.task),
-            (Column(name="Items", unit="count"), lambda p: p.items),
-            (Column(name="Baseline, %", unit="percent"), lambda p: p.baseline),
-            (Column(name="Average drop, points", unit="points"), lambda p: p.micro),
-            (Column(name="Prompt share, %", unit="percent"), lambda p: p.prompt_share.share),
-            (Column(name="Flip rate, %", unit="percent"), lambda p: p.flip_rate),
-            (
-                Column(name="Largest drop, points", unit="points"),
-                lambda p: p.largest.together if p.largest else None,
-            ),
-            (Column(name="under"), lambda p: p.largest.name if p.largest else None),
-            name="overview",
-            title="Overview",
-            labels=2,
-        ),
-    )
+    panels = analysis.panels
+    return (declared.grid("overview", panels),) if len(panels) > 1 else ()
 
 
 def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterator[Figure]:
@@ -103,7 +68,11 @@ def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterato
     shown = (
         *(() if alone else (answer_of_panel(panel, analysis),)),
         *_keeping(panel),
-        *(_accuracies(panel) if panel.has_no_baseline else _drops(panel, analysis)),
+        *(
+            [declared.grid("accuracies", panel.recipes)]
+            if panel.has_no_baseline
+            else _drops(panel, analysis)
+        ),
         *parts_figures(panel),
         *_examples(panel),
     )
@@ -130,83 +99,34 @@ def _in_section(figure: Figure, title: str, place: int) -> Figure:
 
 def _keeping(panel: PanelResult) -> tuple[Grid, ...]:
     """Shares of answers kept under each harmless change, and changed under each control."""
-    if panel.keeping is None or not panel.keeping.conditions:
-        return ()
-    return (
-        grid(
-            panel.keeping.conditions,
-            (Column(name="Change"), lambda c: c.label),
-            (Column(name="Meaning"), lambda c: "changed" if c.control else "kept"),
-            (Column(name="Items", unit="count"), lambda c: c.items),
-            (
-                Column(
-                    name="Kept, %",
-                    unit="percent",
-                    about="the answer or its score is the clean one's",
-                ),
-                lambda c: None if c.control else c.share,
-            ),
-            (
-                Column(
-                    name="Noticed, %",
-                    unit="percent",
-                    about="the answer is the new right one, or another one",
-                ),
-                lambda c: c.share if c.control else None,
-            ),
-            name="keeps",
-            title="Answers kept, and meanings noticed",
-            labels=2,
-        ),
-    )
+    cells: dict[str, Cell] = {
+        "meaning": lambda c: "changed" if c.control else "kept",
+        "kept": lambda c: None if c.control else c.share,
+        "noticed": lambda c: c.share if c.control else None,
+    }
+    conditions = () if panel.keeping is None else panel.keeping.conditions
+    return declared.grids("keeps", conditions, cells=cells)
 
 
 def _headline(panel: PanelResult) -> Headline:
     """The numbers to remember, and how they were made."""
-    count = len(panel.recipes)
-    graded = panel.threshold > SCORE_TOLERANCE
-    turn = f", by more than {panel.threshold:.3g}" if graded else ""
-    like_these = [
-        HeadNumber(label="Other recipes like these", estimate=panel.like_these, unit="points",
-                   about="points: the same number, for recipes that were not run")
-    ]  # fmt: skip
-    interval = (panel.like_these.low, panel.like_these.high)
-    says_nothing = interval in ((None, None), (-1.0, 1.0))
-    if says_nothing or n.shown(panel.like_these, "points") == n.shown(panel.micro, "points"):
-        like_these = []
-    numbers = [HeadNumber(label="Baseline accuracy", estimate=panel.baseline, unit="percent",
-                          about="as asked")]  # fmt: skip
-    if panel.subjects is not None:
-        subjects = panel.subjects.group.get("families", "all")
-        numbers.append(
-            HeadNumber(label="Mean over subjects", estimate=panel.subjects, unit="percent",
-                       about=f"each of {subjects} counts the same")
-        )  # fmt: skip
-    numbers += [
-        HeadNumber(label="Average drop", estimate=panel.micro, unit="points",
-                   about=f"points, over {'these' if count != 1 else 'the one'} "
-                   f"recipe{'s' if count != 1 else ''}"),
-        *like_these,
-        *([HeadNumber(label="Nine of ten prompts", estimate=panel.quantile, unit="points",
-                      about="points at most, if the recipes are a sample of prompts")]
-          if panel.quantile else []),
-        HeadNumber(label="Prompt share", estimate=panel.prompt_share.share, unit="percent",
-                   about=f"of the variance between answers comes from the "
-                   f"{panel.prompt_share.label}, the rest from the item"),
-        HeadNumber(label="Flip rate", estimate=panel.flip_rate,
-                   unit="percent", about=f"of answers turn when the prompt changes{turn}"),
-        HeadNumber(label="Noise floor", estimate=panel.noise_floor, unit="percent",
-                   about="of items change when asked again" if panel.noise_floor
-                   else "not measured: nothing was asked twice"),
-    ]  # fmt: skip
-    numbers = [
-        replace(number, about=f"{number.about}; {WIDE}")
-        if number.estimate is not None
-        and number.estimate.informative is not None
-        and number.estimate.informative < FEW_INFORMATIVE
-        else number
-        for number in numbers
-    ]
+    like_these, graded = panel.like_these, panel.threshold > SCORE_TOLERANCE
+    says_nothing = (like_these.low, like_these.high) in ((None, None), (-1.0, 1.0))
+    table = declared.grid(
+        "headline",
+        [panel],
+        by_subject=panel.subjects is not None,
+        subjects=panel.subjects.group.get("families", "all") if panel.subjects else "",
+        these="the one recipe" if len(panel.recipes) == 1 else "these recipes",
+        others=not says_nothing and n.shown(like_these, "points") != n.shown(panel.micro, "points"),
+        quantile=panel.quantile is not None,
+        share=panel.prompt_share.label,
+        turn=f", by more than {panel.threshold:.3g}" if graded else "",
+        noise="of items change when asked again"
+        if panel.noise_floor
+        else "not measured: nothing was asked twice",
+    )
+    numbers = map(_head_number, table.columns, table.rows[0])
     served = ", ".join(panel.served_by[:5])
     more = len(panel.served_by) - 5
     facts = [
@@ -222,6 +142,14 @@ def _headline(panel: PanelResult) -> Headline:
         numbers=tuple(numbers),
         signature=panel.signature,
     )
+
+
+def _head_number(column: Column, value: Any) -> HeadNumber:
+    estimate: Estimate | None = value
+    informative = None if estimate is None else estimate.informative
+    wide = informative is not None and informative < FEW_INFORMATIVE
+    about = f"{column.about}; {WIDE}" if wide else column.about
+    return HeadNumber(label=column.name, estimate=estimate, unit=column.unit, about=about)
 
 
 def _size(drop: Estimate) -> float:
@@ -259,25 +187,8 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
     rows.append(_forest_row(ALL, "total", panel.micro))
     if len({len(group.recipes) for group in panel.groups}) > 1:  # else it is that of all recipes
         rows.append(_forest_row("mean of groups", "total", panel.macro))
-    yield Forest(
-        name="drops",
-        title="Drop in points, recipe by recipe",
-        text=(verdict_text(panel, analysis.level),),
-        measured="drop",
-        of="recipe",
-        scale="drops",
-        columns=(
-            Column(name="p", unit="p", about="adjusted for all recipes compared here"),
-            Column(
-                name="Pairs",
-                unit="count",
-                about="items whose prompt changed and whose two answers were scored",
-            ),
-            Column(name="Lost", unit="count", about="items whose answer turned wrong"),
-            Column(name="Gained", unit="count", about="items whose answer turned right"),
-        ),
-        rows=tuple(rows),
-    )
+    about = declared("drops", verdicts=verdict_text(panel, analysis.level))
+    yield Forest(rows=tuple(rows), **about)
 
 
 def _forest_row(label: str, kind: Literal["group", "total"], drop: Estimate | None) -> ForestRow:
@@ -287,17 +198,6 @@ def _forest_row(label: str, kind: Literal["group", "total"], drop: Estimate | No
         lost, gained = (drop.low or 0.0) > 0.0, (drop.high or 0.0) < 0.0
         verdict = "degraded" if lost else "improved" if gained else "undecided"
     return ForestRow(label=label, kind=kind, estimate=drop, verdict=verdict)
-
-
-def _accuracies(panel: PanelResult) -> Iterator[Figure]:
-    """Where no condition is the baseline: the accuracy under each."""
-    yield Grid(
-        name="accuracies",
-        title="Accuracy, condition by condition",
-        text=("No condition is the baseline, so there are no drops.",),
-        columns=(Column(name="Condition"), Column(name="Accuracy, %", unit="percent")),
-        rows=tuple((recipe.name, recipe.accuracy) for recipe in panel.recipes),
-    )
 
 
 def _read(panel: PanelResult) -> Iterator[Figure]:
@@ -326,13 +226,8 @@ def _failed(panel: PanelResult) -> Iterator[Figure]:
         return
     ranked = sorted(panel.failures.items(), key=lambda pair: (-pair[1], pair[0]))
     more = len(ranked) - MOST_REASONS
-    yield Grid(
-        name="failed-requests",
-        title="Failed requests",
-        text=(f"{n.whole(more)} more reasons are left out.",) if more > 0 else (),
-        columns=(Column(name="Reason"), Column(name="Requests", unit="count")),
-        rows=tuple(ranked[:MOST_REASONS]),
-    )
+    about = declared("failed-requests", left_out=more > 0, more=n.whole(more))
+    yield Grid(rows=tuple(ranked[:MOST_REASONS]), **about)
 
 
 def _notes(panel: PanelResult) -> Iterator[Figure]:
@@ -348,27 +243,14 @@ def _variance(panel: PanelResult) -> Iterator[Figure]:
     # A part that this design cannot tell apart is left out; a note says so already.
     parts = {label: plugin[name] for name, label in PLUGIN_PARTS.items()
              if plugin[name].status != "not_identified"}  # fmt: skip
-    yield Bars(
-        name="variance",
-        title="Where the variance comes from",
-        text=(
-            "For exactly these items and recipes (plug-in): how much of the outcomes' variance "
-            "lies between items, and how much within an item, between its prompts. The share of "
-            "the prompts is called brittleness, as in the paper "
-            f"(J = {panel.brittleness.conditions}, n = {panel.brittleness.items:,}). It grows with "
-            "the number of recipes and falls with draws: the prompt share does neither.",
-        ),
-        across="variance",
-        parts=tuple(parts),
-        share="brittleness",
-        bars=(
-            Bar(
-                label="these items, these recipes",
-                parts=tuple(parts.values()),
-                share=plugin["brittleness"],
-            ),
-        ),
+    bar = Bar(
+        label="these items, these recipes",
+        parts=tuple(parts.values()),
+        share=plugin["brittleness"],
     )
+    size = panel.brittleness
+    about = declared("variance", conditions=size.conditions, items=size.items)
+    yield Bars(bars=(bar,), parts=tuple(parts), **about)
     crossed = panel.components["crossed"]
     rows: list[tuple[Value, ...]] = [
         ("prompt share: the item", share.item, None),
@@ -386,21 +268,7 @@ def _variance(panel: PanelResult) -> Iterator[Figure]:
         if crossed[name].status != "not_identified":
             of_prompt = crossed.get(CROSSED_SHARES.get(name, ""))
             rows.append((f"crossed: {label}", crossed[name], of_prompt))
-    yield Grid(
-        name="variance-more",
-        title="More about how much the prompt matters",
-        text=(
-            "Crossed is for items like these: how much comes from prompts that shift all items "
-            "alike, and how much from prompts that each break different items. An estimate can "
-            "fall below zero; read that as none.",
-        ),
-        columns=(
-            Column(name="Part"),
-            Column(name="Variance", unit="variance"),
-            Column(name="Share, %", unit="percent"),
-        ),
-        rows=tuple(rows),
-    )
+    yield Grid(rows=tuple(rows), **declared("variance-more"))
 
 
 def _examples(panel: PanelResult) -> Iterator[Figure]:
@@ -409,76 +277,24 @@ def _examples(panel: PanelResult) -> Iterator[Figure]:
     everyday = {recipe.label: recipe.everyday for recipe in panel.recipes}
     lost = sum(example.turned == "lost" for example in panel.examples)
     gained = len(panel.examples) - lost
-    yield Examples(
-        name="examples",
-        title="Answers that turned",
-        text=(
-            f"{n.whole(lost)} lost and {n.whole(gained)} gained, picked from the recipes that turn "
-            "most; how many there are of each stands in the drops.",
-        ),
-        examples=tuple(
-            replace(example, everyday=everyday.get(example.recipe, ""))
-            for example in panel.examples
-        ),
-    )
+    named = (replace(e, everyday=everyday.get(e.recipe, "")) for e in panel.examples)
+    about = declared("examples", lost=n.whole(lost), gained=n.whole(gained))
+    yield Examples(examples=tuple(named), **about)
 
 
 def _recipes(panel: PanelResult) -> Iterator[Figure]:
     """Every recipe with its accuracy, its drop by three rules, and its counts."""
     if not panel.recipes:
         return
+    baseline = {
+        "name": "baseline",
+        "group": "",
+        "accuracy": panel.baseline,
+        "counts": panel.baseline_counts,
+    }
+    cells = {"accuracy_read": lambda r: panel.baseline_valid if r is baseline else None}
     rewritten = any(recipe.counts.no_rewrite for recipe in panel.recipes)
-    counted = [count for count in _COUNTS if rewritten or count[0] != "no_rewrite"]
-    columns = (
-        Column(name="Recipe"),
-        Column(name="Group"),
-        Column(name="Accuracy, %", unit="percent", about="over the items that the recipe changed"),
-        Column(name="Accuracy of read answers, %", unit="percent"),
-        Column(name="changed items", unit="points", over="Drop of this recipe alone",
-               about="with its interval were it the only one asked about"),
-        Column(name="read answers", unit="points", over="Drop of this recipe alone",
-               about="unparsed, cut off and refused answers left out"),
-        Column(name="all items", unit="points", over="Drop of this recipe alone",
-               about="unchanged items carry the baseline's outcome"),
-        Column(name="Flip rate, %", unit="percent", about="answers that turn, either way"),
-        Column(name="lost", unit="count", over="Items", about="their answer turned wrong"),
-        Column(name="gained", unit="count", over="Items", about="their answer turned right"),
-        Column(name="Edits", unit="count", about="mean number of edits where the prompt changed"),
-        Column(name="Cells", unit="count", about="items × draws × repeats"),
-        *(Column(name=name, unit="count", over=over, about=about)
-          for _, name, over, about in counted),
-    )  # fmt: skip
-
-    def numbers(counts: Counts | None) -> list[int | None]:
-        return [getattr(counts, field, None) for field in ("cells", *(c[0] for c in counted))]
-
-    baseline = ("baseline", "", panel.baseline, panel.baseline_valid, *[None] * 7)
-    rows: list[tuple[Value, ...]] = [(*baseline, *numbers(panel.baseline_counts))]
-    for recipe in panel.recipes:
-        rows.append(
-            (
-                recipe.name,
-                recipe.group,
-                recipe.accuracy,
-                None,
-                recipe.drop,
-                recipe.drop_valid,
-                recipe.drop_all,
-                recipe.flips,
-                recipe.lost,
-                recipe.gained,
-                recipe.edits_mean,
-                *numbers(recipe.counts),
-            )
-        )
-    yield Grid(
-        name="recipes",
-        title="Every number, recipe by recipe",
-        columns=columns,
-        rows=tuple(rows),
-        labels=2,
-        folded=True,
-    )
+    yield declared.grid("recipes", (baseline, *panel.recipes), cells, rewritten=rewritten)
 
 
 # Every drop of several models and tasks in one picture.
@@ -508,29 +324,11 @@ def drops_at_once(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, ...
     for _, panel in panels:
         together = {label: r.together for r in panel.recipes for label in r.labels}
         rows.append(tuple(together.get(label) for label in labels))
-    return (
-        HeatMap(
-            name="drops-at-once",
-            title="All drops at once",
-            text=(_conclusion([panel for _, panel in panels]),),
-            down="model and task",
-            across="recipe",
-            rows=tuple(title for title, _ in panels),
-            columns=tuple(labels),
-            cells=tuple(rows),
-        ),
-    )
-
-
-def _conclusion(panels: Sequence[PanelResult]) -> str:
-    """How many drops have which verdict."""
     totals = {
-        verdict: sum(panel.verdicts[verdict] for panel in panels) for verdict in panels[0].verdicts
+        verdict: sum(panel.verdicts[verdict] for _, panel in panels)
+        for verdict in panels[0][1].verdicts
     }
-    kinds = [
-        f"{n.whole(count)} {VERDICT_WORDS[verdict]}" for verdict, count in totals.items() if count
-    ]
-    return (
-        f"Of {noun(sum(totals.values()), 'drop')}: {listed(kinds)}. Intervals and p hold for all "
-        "recipes of a panel at once."
-    )
+    kinds = [f"{n.whole(count)} {VERDICT_WORDS[v]}" for v, count in totals.items() if count]
+    about = declared("drops-at-once", drops=noun(sum(totals.values()), "drop"), kinds=listed(kinds))
+    titles = tuple(title for title, _ in panels)
+    return (HeatMap(rows=titles, columns=tuple(labels), cells=tuple(rows), **about),)

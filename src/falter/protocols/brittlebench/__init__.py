@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from importlib import resources
 
 from falter.analysis.figures.across import ranking_figures
 from falter.analysis.figures.answer import answer_figure
@@ -20,21 +23,25 @@ from falter.protocols.brittlebench.accuracies import (
 )
 from falter.protocols.brittlebench.arms import quality_task
 from falter.protocols.brittlebench.judged_quality import quality_figures
-from falter.protocols.brittlebench.parts import PRESETS, notes_of, parts_of
-from falter.protocols.brittlebench.published import published_figures
+from falter.protocols.brittlebench.parts import FOURTEEN, PRESETS, WORDS, notes_of, parts_of
 from falter.protocols.brittlebench.reasoning import reasoning_figures
 from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
 from falter.protocols.tables import (
     APPENDIX,
     WayOfAsking,
+    average,
     chapter,
     counts_grid,
     drops_grid,
+    figures_of,
+    group_drop,
     group_grids,
+    of_recipe,
     recipes_grid,
+    rows_of,
     tasks_grid,
 )
-from falter.records.figures import Figure
+from falter.records.figures import Column, Figure, Grid, Value
 from falter.rewrites.agreement import Agreement
 from falter.tasks.task import Task
 
@@ -98,19 +105,18 @@ def _drops(
     by_name: Mapping[str, PartResult], ways: Sequence[WayOfAsking], level: float, *, strict: bool
 ) -> list[Figure]:
     """Models and ways of asking, groups, tasks, and the parts of one kind of task."""
-    figures: list[Figure] = []
+    first: list[Figure] = []
+    details: list[Figure] = []
     if ways:
-        asked = [(way.how, way.result.analysis) for way in ways]
-        details = (*group_grids(ways), tasks_grid(ways))
-        figures += [drops_grid(ways), *drops_at_once(asked)]
-        figures += [replace(figure, folded=True) for figure in details]
+        first += [drops_grid(ways), *drops_at_once([(w.how, w.result.analysis) for w in ways])]
+        details += [*group_grids(ways), tasks_grid(ways)]
     if options := by_name.get("options"):
-        figures.append(recipes_grid(options, "options", "Options and distraction"))
-        figures += negation_grid(options, level, strict=strict)
+        details.append(recipes_grid(options, "options", "Options and distraction"))
+        details += negation_grid(options, level, strict=strict)
     for name, title in (("maths", "Maths"), ("code", "Code")):
         if result := by_name.get(name):
-            figures.append(recipes_grid(result, name, title))
-    return figures
+            details.append(recipes_grid(result, name, title))
+    return [*first, *(replace(figure, folded=bool(ways)) for figure in details)]
 
 
 def _appendix(
@@ -150,6 +156,70 @@ def _reasoning(results: Sequence[PartResult], level: float, seed: int) -> list[F
             figures += quality_figures(result, judged[result.part.name], level, seed)
         of_parts += [replace(f, name=f"{f.name}-{kind}") if kind else f for f in figures]
     return of_parts
+
+
+# The accuracies that the paper prints, with the models of a run in the first rows
+
+
+declared = figures_of("brittlebench")
+
+GROUPS = {
+    "word": "word manipulation",
+    "augmentation": "prompt augmentation",
+    "padding": "prompt padding",
+    "paraphrase": "paraphrasing",
+}
+
+
+@cache
+def published_accuracies() -> Mapping[tuple[str, str], Mapping[str, float]]:
+    """Return model and setting → column → accuracy or drop, as printed, in percent."""
+    file = resources.files("falter.protocols.brittlebench") / "data" / "published.csv"
+    return {
+        (row.pop("model"), row.pop("setting")): {name: float(text) for name, text in row.items()}
+        for row in csv.DictReader(file.read_text("utf-8").splitlines())
+    }
+
+
+def _single() -> dict[str, str]:
+    """The paper's columns with our names; the text lost the headings of five word columns."""
+    columns = list(next(iter(published_accuracies().values())))
+    ours = zip(columns[1:], FOURTEEN, strict=False)
+    return {theirs: name for theirs, name in ours if name not in WORDS[1:]}
+
+
+def published_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
+    """Return the paper's drops beside the run's; nothing where the fourteen were not run."""
+    if not ways:
+        return ()
+    rows: list[tuple[Value, ...]] = []
+    singles = _single()
+    for model, how, panels in rows_of(ways):
+        rows.append(
+            (
+                model,
+                how,
+                "yours",
+                average(panels, lambda p: p.baseline),
+                *(average(panels, group_drop(group)) for group in GROUPS.values()),
+                average(panels, lambda p: p.micro),
+                *(average(panels, of_recipe(n, lambda r: r.drop_all)) for n in singles.values()),
+            )
+        )
+    for (model, how), row in published_accuracies().items():
+        groups = [row[f"{group}_drop"] for group in (*GROUPS, "micro")]
+        single = [row["baseline"] - _mended(row[name]) for name in singles]
+        shown = (f"{value:+.2f}".replace("-", "−") for value in (*groups, *single))
+        rows.append((model, how, "paper", f"{row['baseline']:.2f}", *shown))
+    columns = [Column(name=name, unit="points", over="Drop by group") for name in GROUPS.values()]
+    columns.append(Column(name="micro", unit="points", over="Drop by group"))
+    columns += [Column(name=name, unit="points", over="Drop") for name in singles.values()]
+    return (Grid(rows=tuple(rows), **declared("published", columns)),)
+
+
+def _mended(accuracy: float) -> float:
+    """59.25 for the one misprint, 659.25, whose printed drop is 3.59."""
+    return accuracy - 600.0 if accuracy > 100.0 else accuracy
 
 
 protocols.register("brittlebench", Brittlebench())

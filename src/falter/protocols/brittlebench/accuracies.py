@@ -15,6 +15,7 @@ from falter.analysis.table import CHANGED, SAME_PROMPT, Table
 from falter.measures.averages import mean_over_tasks
 from falter.measures.doses import ComposedPair, IntensityCurve, composition, intensity_curve
 from falter.measures.drops import accuracy, accuracy_drop
+from falter.measures.estimates import of_result
 from falter.protocols.protocol import PartResult
 from falter.protocols.tables import WayOfAsking, figures_of, models_of, panels_of
 from falter.records.figures import (
@@ -52,7 +53,8 @@ def variance_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
     for of in ("model", "task"):
         if f"brittleness-{of}s" not in names:
             figures += _panels(ways, of)
-    return tuple(sorted(figures, key=lambda figure: figure.name))
+    figures.sort(key=lambda figure: figure.name)
+    return tuple(replace(figure, folded=figure.name == "brittleness-tasks") for figure in figures)
 
 
 def _panels(ways: Sequence[WayOfAsking], of: str) -> list[Figure]:
@@ -192,17 +194,7 @@ def _estimates(pair: Pair) -> tuple[Value, ...]:
         "mean_difference": pair.difference,
         "spearman": pair.spearman,
     }
-    return tuple(
-        Estimate(
-            measure=measure,
-            value=coefficient.value,
-            status=coefficient.status,
-            low=coefficient.low,
-            high=coefficient.high,
-            items=coefficient.items,
-        )
-        for measure, coefficient in coefficients.items()
-    )
+    return tuple(of_result(measure, found) for measure, found in coefficients.items())
 
 
 # Accuracy against the number of edits

@@ -219,14 +219,6 @@ def _together(arms: Sequence[Arms]) -> Arms:
     )
 
 
-def mean_over_places(values: Floats) -> Floats:
-    """Items × conditions: the mean over the realisations that have a score."""
-    scored = ~np.isnan(values)
-    count = scored.sum(axis=2)
-    total = np.where(scored, values, 0.0).sum(axis=2)
-    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
-
-
 class Signer:
     """Stamps estimates with what they are about and how they were made."""
 

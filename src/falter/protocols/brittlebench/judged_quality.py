@@ -12,6 +12,7 @@ from falter.analysis.cells import model_names
 from falter.measures.averages import mean_score, micro_average
 from falter.measures.doses import contrast
 from falter.measures.drops import accuracy, accuracy_drop
+from falter.measures.estimates import of_result
 from falter.measures.regression import association
 from falter.protocols.brittlebench.arms import (
     Pairs,
@@ -32,6 +33,7 @@ declared = figures_of("brittlebench")
 Floats = NDArray[np.float64]
 Ratings = Mapping[str, tuple[float, ...]]
 Unit = tuple[str, str]
+Row = tuple[Value, ...]
 OVERALL = DIMENSIONS.index("overall")
 
 
@@ -133,26 +135,23 @@ class _Study:
             **declared("reasoning-quality", text=self.about),
         )
 
-    def _rows(self, model: str, rated: _Rated) -> list[tuple[Value, ...]]:
+    def _rows(self, model: str, rated: _Rated) -> list[Row]:
         table = rated.quality[:, :, OVERALL]
-        rows: list[tuple[Value, ...]] = []
-        for n, name in enumerate(rated.names):
+
+        def row(name: str, places: Sequence[int], mean: Estimate, loss: Estimate | None) -> Row:
             about = {"model": model, "condition": name}
-            mean = _named(accuracy(table[:, n], level=self.level), "reasoning_quality")
-            drop = None
-            if n:
-                loss = accuracy_drop(table[:, 0], table[:, n], level=self.level)
-                drop = self.sign(_named(loss, "quality_drop"), **about)
-            counts = rated.counts([n])
-            rows.append((model, name, *counts, self.sign(mean, **about), *_with_p(drop)))
+            mean = self.sign(_named(mean, "reasoning_quality"), **about)
+            drop = None if loss is None else self.sign(_named(loss, "quality_drop"), **about)
+            return (model, name, *rated.counts(places), mean, drop, drop and drop.p_value)
+
+        rows = []
+        for n, name in enumerate(rated.names):
+            loss = accuracy_drop(table[:, 0], table[:, n], level=self.level) if n else None
+            rows.append(row(name, [n], accuracy(table[:, n], level=self.level), loss))
         if len(rated.names) > 2:
-            about = {"model": model, "condition": "all perturbations"}
-            mean = _named(mean_score(table[:, 1:], level=self.level), "reasoning_quality")
+            mean = mean_score(table[:, 1:], level=self.level)
             loss = micro_average(table[:, :1] - table[:, 1:], level=self.level)
-            drop = self.sign(_named(loss, "quality_drop"), **about)
-            mean = self.sign(mean, **about)
-            counts = rated.counts(range(1, len(rated.names)))
-            rows.append((model, "all perturbations", *counts, mean, *_with_p(drop)))
+            rows.append(row("all perturbations", range(1, len(rated.names)), mean, loss))
         return rows
 
     def dimensions(self) -> HeatMap:
@@ -195,7 +194,7 @@ class _Study:
             ),
         )
 
-    def _correctness(self, model: str, rated: _Rated) -> tuple[Value, ...]:
+    def _correctness(self, model: str, rated: _Rated) -> Row:
         about = {"model": model}
         right, wrong = (
             np.where(rated.value == truth, rated.overall, np.nan) for truth in (1.0, 0.0)
@@ -227,21 +226,13 @@ def _gap(right: Floats, wrong: Floats, units: Sequence[int], level: float) -> Es
     gap = contrast(np.column_stack([right, wrong]), [1.0, -1.0], clusters=units, level=level)
     rated = ~np.isnan(right) | ~np.isnan(wrong)
     clusters = len(np.unique(np.asarray(units)[rated]))
-    return Estimate(
-        measure="quality_gap",
-        value=gap.value,
-        status=gap.status,
+    return of_result(
+        "quality_gap",
+        gap,
         estimand="mean quality of right answers - of wrong answers, items like these",
-        low=gap.interval.low,
-        high=gap.interval.high,
-        level=level,
-        p_value=gap.p_value,
         method=f"{gap.interval.method}; p: t",
         items=clusters,
         conditions=2,
-        excluded=gap.excluded,
-        clusters=gap.clusters,
-        design_effect=gap.design_effect,
     )
 
 
@@ -327,7 +318,3 @@ def _ranked(table: Floats) -> Floats:
 
 def _named(estimate: Estimate, measure: str) -> Estimate:
     return replace(estimate, measure=measure)
-
-
-def _with_p(drop: Estimate | None) -> tuple[Value, Value]:
-    return (None, None) if drop is None else (drop, drop.p_value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from falter.protocols.tables import figures_of
 from falter.records.errors import InvalidValue, MissingExtra
 from falter.records.figures import Grid, Value
 from falter.records.types import Estimate, EstimateStatus
-from falter.stats.intervals import Interval, normal_quantile
+from falter.stats.intervals import Interval, no_interval, normal_quantile
 from falter.stats.logistic import LogisticMixed, logistic_mixed
 from falter.stats.mixed import MixedEffects, mixed_effects
 
@@ -106,27 +107,16 @@ def _linear_fitted(
 ) -> _Fitted:
     fitted = _Fitted(notes=notes)
     about = {"items": items, "conditions": 2 * len(arms.names), "excluded": fit.excluded}
+    of_answers = partial(_estimate, f"{fit.method}, {fit.items} answers", fit.estimand, about)
     for key in EFFECTS:
-        effect = fit[key]
-        fitted.effects[key] = _estimate(
-            f"mixed_effects.{key}",
-            effect.value,
-            effect.interval,
-            effect.p_value,
-            f"{fit.method}, {fit.items} answers",
-            fit.estimand,
-            about,
-        )
+        name, effect = f"mixed_effects.{key}", fit[key]
+        fitted.effects[key] = of_answers(name, effect.value, effect.interval, effect.p_value)
+    none = no_interval(level, "not computed")
     for name, variance in fit.variances.items():
         label = {"task": "tasks", "perturbation": "perturbations", "residual": "answers"}[name]
+        spread = math.sqrt(max(0.0, variance))
         fitted.spreads[label] = _estimate(
-            f"mixed_effects.sd.{name}",
-            math.sqrt(max(0.0, variance)),
-            Interval(low=None, high=None, level=level, method="none: not computed"),
-            None,
-            fit.method,
-            fit.estimand,
-            about,
+            fit.method, fit.estimand, about, f"mixed_effects.sd.{name}", spread, none
         )
     return fitted
 
@@ -147,26 +137,15 @@ def _logistic(arms: Arms, level: float, seed: int) -> _Fitted:
     fitted = _Fitted(notes=notes)
     about = {"items": fit.items, "conditions": scores.shape[1], "excluded": fit.excluded}
     z = normal_quantile(level)
+    estimate = partial(_estimate, fit.method, fit.estimand, about)
     for key, (value, error) in contrasts.items():
-        fitted.effects[key] = _estimate(
-            f"logistic_mixed.{key}",
-            value,
-            Interval(low=value - z * error, high=value + z * error, level=level, method="wald z"),
-            # The two-sided p of z = value/error: P(|Z| > z) = erfc(z/√2).
-            math.erfc(abs(value) / error / math.sqrt(2.0)) if error > 0.0 else None,
-            fit.method,
-            fit.estimand,
-            about,
+        interval = Interval(
+            low=value - z * error, high=value + z * error, level=level, method="wald z"
         )
-    fitted.spreads["items"] = _estimate(
-        "logistic_mixed.sigma",
-        fit.sigma,
-        fit.sigma_interval,
-        None,
-        fit.method,
-        fit.estimand,
-        about,
-    )
+        # The two-sided p of z = value/error: P(|Z| > z) = erfc(z/√2).
+        p = math.erfc(abs(value) / error / math.sqrt(2.0)) if error > 0.0 else None
+        fitted.effects[key] = estimate(f"logistic_mixed.{key}", value, interval, p)
+    fitted.spreads["items"] = estimate("logistic_mixed.sigma", fit.sigma, fit.sigma_interval)
     return fitted
 
 
@@ -213,22 +192,22 @@ def _sample(arms: Arms, cells: int, seed: int, model: str) -> tuple[NDArray[np.i
 
 
 def _unfitted(status: EstimateStatus, why: str, level: float, notes: list[str]) -> _Fitted:
-    none = Interval(low=None, high=None, level=level, method=f"none: {why}")
+    none = no_interval(level, why)
     effects = {
-        key: _estimate(f"mixed_effects.{key}", None, none, None, "", "", {}, status)
+        key: _estimate("", "", {}, f"mixed_effects.{key}", None, none, status=status)
         for key in EFFECTS
     }
     return _Fitted(effects=effects, notes=notes)
 
 
 def _estimate(
-    measure: str,
-    value: float | None,
-    interval: Interval,
-    p_value: float | None,
     model: str,
     estimand: str,
     counts: Mapping[str, int],
+    measure: str,
+    value: float | None,
+    interval: Interval,
+    p_value: float | None = None,
     status: EstimateStatus = "ok",
 ) -> Estimate:
     """A record without a NaN in it: a number that the fit does not have is None."""
@@ -244,9 +223,7 @@ def _estimate(
         level=interval.level,
         p_value=_finite(p_value),
         method=f"{interval.method}; {model}" if model else interval.method,
-        items=counts.get("items", 0),
-        conditions=counts.get("conditions", 0),
-        excluded=counts.get("excluded", 0),
+        **counts,
     )
 
 

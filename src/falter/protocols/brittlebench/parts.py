@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
-from falter.protocols.protocol import Need, Part, TaskKind, UserSettings
+from falter.protocols.protocol import Need, Part, TaskKind, UserSettings, presets_of
+from falter.protocols.tables import figures_of
 from falter.records.errors import UsageError
 
 WORDS = (
@@ -17,20 +18,7 @@ AUGMENTATION = ("persona", "emotion")
 PADDING = ("pad_quotes", "pad_spaces", "pad_newlines")
 PARAPHRASES = ("paraphrase_lexical", "paraphrase_syntactic", "paraphrase_free")
 FOURTEEN = (*WORDS, *AUGMENTATION, *PADDING, *PARAPHRASES)
-MATHS = ("symmetric_addition", "symmetric_multiplication", "latexify")
-CODE = ("camel_case", "to_class", "remove_type_hints")
-OPTIONS = (
-    "shuffle_choice_texts",
-    "shuffle_choice_order",
-    "relabel_choices",
-    "ignore_above:answer=incorrect",
-    "ignore_above:answer=correct",
-    "elimination_control",
-    "elimination",
-)
 REASONED = ("typos", "drop_stop_words", "space_sequences")
-DOSES = (1, 3, 5, 10, 15, 20)
-"""Those of the paper's public code."""
 COMPARED = ("zero-shot", "maths", "code")
 THOUGHT = "chain_of_thought"
 
@@ -54,47 +42,50 @@ class Preset:
     limits: Mapping[str, int]
 
 
-_EXAMS = ("mmlu", "truthfulqa", "arc_easy", "arc_challenge", "mathqa", "logiqa", "gpqa")
-
-PRESETS: Mapping[str, Preset] = {
-    "quick": Preset(
-        choices=("basics:core",),
-        maths=("sums",),
-        code=("functions",),
-        reasoning=(("sums", "numeric"),),
-        demonstrations=3,
-        pairs=("typos", "drop_stop_words", "pad_quotes", "pad_newlines"),
-        pads=(1, 4, 16),
-        typos=(1, 2, 4),
-        limits={
-            "zero-shot": 32, "few-shot": 12, "options": 10, "maths": 12, "code": 6,
-            "intensity": 20, "pairs": 20, "reasoning": 6,
-        },
-    ),
-    "paper": Preset(
-        choices=_EXAMS,
-        maths=("gsm8k",),
-        code=("humaneval",),
-        reasoning=tuple((name, "choices") for name in _EXAMS),
-        demonstrations=5,
-        pairs=(*WORDS, *AUGMENTATION, *PADDING),
-        pads=DOSES,
-        typos=DOSES,
-        limits={},
-    ),
-}  # fmt: skip
+PRESETS = presets_of("brittlebench", Preset)
+PARTS: Mapping[str, dict[str, Any]] = presets_of("brittlebench", dict, "parts.yaml")
+declared = figures_of("brittlebench")
 
 
 def parts_of(settings: UserSettings) -> Iterator[Part]:
     """The parts in the order in which they run."""
     preset = PRESETS[settings.preset]
-    yield from _main(preset, settings)
-    yield _options(preset, settings)
-    yield _written(preset, "maths", "Maths perturbations", "numeric", preset.maths, MATHS)
-    yield _written(preset, "code", "Code perturbations", "code", preset.code, CODE)
-    yield _intensity(preset, settings)
-    yield _pairs(preset, settings)
+    chosen = settings.demonstrations
+    shots = preset.demonstrations if chosen is None else chosen
+    if not shots:
+        raise UsageError(
+            "The protocol asks with and without demonstrations, so their number cannot be 0",
+            hint="leave --demonstrations out, or set it to 1 or more",
+        )
+    recipes = _recipes(preset)
+    letters = "choice_letter_likelihood" if settings.scores else "choice_letter"
+    scorers = {**dict.fromkeys(recipes, settings.scorer), "options": letters}
+    for name, about in PARTS.items():
+        yield _part(
+            preset,
+            name,
+            about["title"].format(shots=shots),
+            getattr(preset, about["tasks"]),
+            about.get("recipes") or recipes[name],
+            takes=tuple(about.get("takes", ("choices",))),
+            needs=tuple(about.get("needs", ())),
+            most_tasks=about.get("most_tasks"),
+            scorer=scorers.get(name),
+            demonstrations=shots if name == "few-shot" else None,
+        )
     yield from _reasoning(preset, settings)
+
+
+def _recipes(preset: Preset) -> dict[str, list[str]]:
+    """The recipes of the parts that do not list theirs."""
+    doses = [("typos", preset.typos), *((pad, preset.pads) for pad in PADDING)]
+    pairs = ["+".join(pair) for pair in permutations(preset.pairs, 2)]
+    return {
+        "zero-shot": [*FOURTEEN, "identity"],
+        "few-shot": [*FOURTEEN, "identity"],
+        "intensity": [f"{name}:count={dose}" for name, counts in doses for dose in counts],
+        "pairs": [*preset.pairs, *pairs],
+    }
 
 
 def _part(
@@ -124,78 +115,6 @@ def _part(
         needs=needs,
         most_tasks=most_tasks,
         compares=name in COMPARED,
-    )
-
-
-def _written(
-    preset: Preset,
-    name: str,
-    title: str,
-    kind: TaskKind,
-    tasks: Sequence[str],
-    recipes: Sequence[str],
-) -> Part:
-    """A part whose answer a model has to write: a number, a program."""
-    recipes = [*recipes, "identity"]
-    return _part(preset, name, title, tasks, recipes, takes=(kind,), needs=("text",))
-
-
-def _main(preset: Preset, settings: UserSettings) -> Iterator[Part]:
-    """The fourteen, without and with demonstrations."""
-    shots = (
-        settings.demonstrations if settings.demonstrations is not None else preset.demonstrations
-    )
-    if not shots:
-        raise UsageError(
-            "The protocol asks with and without demonstrations, so their number cannot be 0",
-            hint="leave --demonstrations out, or set it to 1 or more",
-        )
-    title = "The fourteen perturbations"
-    for name, how, demonstrations in (
-        ("zero-shot", "zero-shot", None),
-        ("few-shot", f"{shots}-shot", shots),
-    ):
-        yield _part(
-            preset,
-            name,
-            f"{title}, {how}",
-            preset.choices,
-            [*FOURTEEN, "identity"],
-            scorer=settings.scorer,
-            demonstrations=demonstrations,
-        )
-
-
-def _options(preset: Preset, settings: UserSettings) -> Part:
-    """Options listed under letters, because that is where their order can matter."""
-    return _part(
-        preset,
-        "options",
-        "Options and distraction",
-        preset.choices,
-        [*OPTIONS, "identity"],
-        needs=("listed options",),
-        scorer="choice_letter_likelihood" if settings.scores else "choice_letter",
-    )
-
-
-def _intensity(preset: Preset, settings: UserSettings) -> Part:
-    doses = [("typos", preset.typos), *((pad, preset.pads) for pad in PADDING)]
-    recipes = [f"{name}:count={dose}" for name, counts in doses for dose in counts]
-    title = "More and more of the same"
-    return _part(preset, "intensity", title, preset.choices, recipes, scorer=settings.scorer)
-
-
-def _pairs(preset: Preset, settings: UserSettings) -> Part:
-    """Two perturbations after each other, in either order, on the first task."""
-    return _part(
-        preset,
-        "pairs",
-        "One perturbation after another",
-        preset.choices,
-        [*preset.pairs, *("+".join(pair) for pair in permutations(preset.pairs, 2))],
-        most_tasks=1,
-        scorer=settings.scorer,
     )
 
 
@@ -232,40 +151,16 @@ def _reasoning(preset: Preset, settings: UserSettings) -> Iterator[Part]:
             )
 
 
-# Notes: from the paper, or our choice where it is silent
-
-
-_PAPER = (
-    "From the paper: the fourteen perturbations and their four groups, the tasks, zero-shot and "
-    "few-shot, options scored by log-likelihood, temperature 0, plug-in variance components "
-    "summed over tasks and then divided, counts of typos and padding for the curves, MMLU for the "
-    "pairs, typos, dropped stop words and runs of spaces for the chain of thought.",
-    "Our choice where the paper does not say: {shots} demonstrations, drawn with the seed and the "
-    "same for every item; doses {typos} for typos and {pads} for padding (the paper preset's are "
-    "those of its public code); the strength of each perturbation as on its documentation page; "
-    "pairs of {pairs} perturbations; options shown "
-    "under letters for the options table, and answered with a letter for the chain of thought.",
-    "Unlike the paper: drops are over the items that a perturbation really changed; answers that "
-    "cannot be read are counted in both arms instead of left out of both; every number has an "
-    "interval; the ranking table shows what chance alone gives.",
-)
-
-
 def notes_of(preset: str) -> tuple[str, ...]:
     """In sentences, for the plan and the report."""
     p = PRESETS[preset]
-    numbers = {
-        "shots": p.demonstrations,
-        "typos": ", ".join(map(str, p.typos)),
-        "pads": ", ".join(map(str, p.pads)),
-        "pairs": len(p.pairs),
-    }
-    notes = [text.format(**numbers) for text in _PAPER]
-    if preset == "quick":
-        notes.insert(
-            0,
-            f"Preset quick: the same {len(FOURTEEN)} perturbations and every table, on a few items "
-            "of falter's own small tasks. Intervals are wide; the preset paper has the paper's "
-            "benchmarks.",
-        )
-    return tuple(notes)
+    notes: tuple[str, ...] = declared(
+        "notes",
+        quick=preset == "quick",
+        fourteen=len(FOURTEEN),
+        shots=p.demonstrations,
+        typos=", ".join(map(str, p.typos)),
+        pads=", ".join(map(str, p.pads)),
+        pairs=len(p.pairs),
+    )["text"]
+    return notes

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from falter.analysis.table import UNREADABLE
 from falter.measures.averages import micro_average
 from falter.measures.drops import accuracy, accuracy_drop, differential_failure, relative_change
+from falter.measures.estimates import of_result
 from falter.protocols.brittlebench.arms import (
     SCORED,
     Arms,
     Pairs,
     Signer,
     arms_of,
-    mean_over_places,
     pairs_of,
 )
 from falter.protocols.brittlebench.mixed_models import mixed_effects_grid
@@ -25,6 +25,7 @@ from falter.protocols.protocol import PartResult
 from falter.protocols.tables import figures_of
 from falter.records.figures import Figure, Grid, Value
 from falter.records.types import Estimate
+from falter.stats.mean import known_mean
 from falter.stats.mixed import difference_in_drops
 from falter.stats.multiplicity import holm
 from falter.stats.paired import mcnemar, sign_flip_test
@@ -96,7 +97,7 @@ class _Study:
 
     def _overview(self, arms: Arms) -> Row:
         about = {"model": arms.model, "task": arms.task}
-        plain, thought = mean_over_places(arms.plain), mean_over_places(arms.thought)
+        plain, thought = known_mean(arms.plain, 2), known_mean(arms.thought, 2)
         without, with_it = (
             self.sign(accuracy(side[:, 0], clusters=arms.clusters, level=self.level), **about)
             for side in (plain, thought)
@@ -161,7 +162,7 @@ class _Study:
 
     def _drops(self, arms: Arms, **about: str) -> tuple[Estimate, Estimate, Estimate]:
         """Over the items × perturbations that have all four scores: both drops, the difference."""
-        plain, thought = mean_over_places(arms.plain), mean_over_places(arms.thought)
+        plain, thought = known_mean(arms.plain, 2), known_mean(arms.thought, 2)
         clusters, about = arms.clusters, {"model": arms.model, "task": arms.task, **about}
         means = (
             replace(
@@ -179,19 +180,14 @@ class _Study:
             clusters=clusters,
             level=self.level,
         )
-        difference = Estimate(
-            measure="difference_in_drops",
-            value=result.value,
-            status=result.status,
-            estimand=result.estimand,
-            low=result.interval.low,
-            high=result.interval.high,
-            level=self.level,
-            p_value=result.p_value,
+        difference = of_result(
+            "difference_in_drops",
+            result,
+            estimand="drop without the treatment - drop with it, items like these",
             method=f"{result.interval.method}; p: t",
-            items=result.items,
             conditions=2 * len(arms.names),
-            excluded=result.excluded,
+            clusters=None,
+            design_effect=None,
         )
         return without, with_it, self.sign(difference, **about)
 
@@ -266,7 +262,8 @@ class _Study:
 def _paired_drops(arms: Arms) -> tuple[Floats, Floats]:
     """Items × perturbations of both drops, NaN where one of the four scores is missing."""
     plain, thought = (
-        side[:, :1] - side[:, 1:] for side in map(mean_over_places, (arms.plain, arms.thought))
+        side[:, :1] - side[:, 1:]
+        for side in (known_mean(arms.plain, 2), known_mean(arms.thought, 2))
     )
     paired = ~np.isnan(plain + thought)
     return (np.where(paired, plain, np.nan), np.where(paired, thought, np.nan))

@@ -14,8 +14,15 @@ from falter.protocols.consistency.figures import (
 )
 from falter.protocols.consistency.published import published_figures
 from falter.protocols.factors import factor_figures, grid_panels
-from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
-from falter.protocols.tables import APPENDIX, chapter, counts_grid, findings
+from falter.protocols.protocol import (
+    Part,
+    PartResult,
+    Protocol,
+    UserSettings,
+    presets_of,
+    protocols,
+)
+from falter.protocols.tables import APPENDIX, chapter, counts_grid, figures_of, findings
 from falter.records.figures import Figure
 from falter.rewrites.agreement import Agreement
 
@@ -37,33 +44,8 @@ class Preset:
     scorers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-_WORD = ("exact_word", "named_answer")
-_LETTER = ("exact_letter", "choice_letter")
-
-PRESETS: Mapping[str, Preset] = {
-    "quick": Preset(
-        tasks=("basics:core", "imdb_pairs"),
-        limit=6,
-        scorers={"basics:core": _LETTER, "imdb_pairs": _WORD},
-    ),
-    "bundled": Preset(
-        tasks=("imdb_pairs", "mmlu_four", "llmbar"),
-        limit=100,
-        scorers={"imdb_pairs": _WORD, "mmlu_four": _LETTER, "llmbar": _LETTER},
-    ),
-    "paper": Preset(
-        tasks=("imdb", "boolq", "mmlu", "mmlu_pro", "gpqa", "rewardbench"),
-        limit=100,
-        scorers={
-            "imdb": _WORD,
-            "boolq": _WORD,
-            "mmlu": _LETTER,
-            "mmlu_pro": _LETTER,
-            "gpqa": _LETTER,
-            "rewardbench": _LETTER,
-        },
-    ),
-}
+PRESETS = presets_of("consistency", Preset)
+declared = figures_of("consistency")
 
 
 def part_of(settings: UserSettings) -> Part:
@@ -97,21 +79,9 @@ def _written(settings: UserSettings) -> dict[str, tuple[str, ...]]:
 
 def notes_of(preset: str) -> tuple[str, ...]:
     """What the preset takes from the paper, and what it chooses."""
-    notes = [
-        "The paper's grid, unless --grid sets another: 2 templates, 2 and 4 demonstrations, three "
-        "noises (none, every space a tab, 70 random characters at both ends), temperatures 0.2 and "
-        "0.6; answers compared after lower-casing and stripping.",
-        "Our choice: the words of both templates, the demonstrations (drawn with the seed), and "
-        "the first configuration as the original one.",
-    ]
-    if preset == "bundled":
-        notes.append(
-            "IMDB pairs, four MMLU subjects and LLMBar stand in for the paper's data sets; LLMBar "
-            "is not RewardBench."
-        )
-    if preset == "quick":
-        notes.append("Quick: easy questions and film reviews, a few items each.")
-    return tuple(notes)
+    chosen = {name: name == preset for name in PRESETS}
+    notes: tuple[str, ...] = declared("notes", **chosen)["text"]
+    return notes
 
 
 class ConsistencyProtocol(Protocol):

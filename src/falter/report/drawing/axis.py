@@ -102,12 +102,8 @@ _SEEN = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
-    """A stretch of numbers, with the places of its ticks."""
-
-    low: float
-    high: float
-    ticks: tuple[float, ...]
+class Scale(Axis):
+    """An axis with a margin on both sides, for forest plots."""
 
     def at(self, value: float) -> float:
         """The place of a value, from 0 (left) to 1 (right); values beyond are put on the edge."""

@@ -12,6 +12,7 @@ from falter.records.figures import Column, Forest, ForestRow, Value, Verdict
 from falter.records.types import Estimate
 from falter.report.drawing.axis import Scale
 from falter.report.drawing.examples import change_marked
+from falter.report.drawing.stacks import as_share
 from falter.report.drawing.tables import empty_note
 from falter.report.escape import Html
 from falter.report.markup import cell, dash, head, label, number, tag
@@ -127,7 +128,7 @@ def _whisker(estimate: Estimate, scale: Scale) -> list[Html]:
     if estimate.low is None or estimate.high is None:
         return []
     ends = scale.at(estimate.low), scale.at(estimate.high)
-    line: dict[str, Any] = {"x1": _share(ends[0]), "x2": _share(ends[1])}
+    line: dict[str, Any] = {"x1": as_share(ends[0]), "x2": as_share(ends[1])}
     shapes = [tag("line", **line, y1="50%", y2="50%", class_="whisker")]
     for value, end, side in ((estimate.low, ends[0], "left"), (estimate.high, ends[1], "right")):
         if scale.beyond(value):
@@ -138,21 +139,17 @@ def _whisker(estimate: Estimate, scale: Scale) -> list[Html]:
 def _mark(row: ForestRow, at: float) -> Html:
     if row.kind != "member":
         return _placed(at, tag("path", d=_DIAMOND, class_="dot"))
-    return tag("circle", cx=_share(at), cy="50%", r=4.5, class_="dot")
+    return tag("circle", cx=as_share(at), cy="50%", r=4.5, class_="dot")
 
 
 def _placed(at: float, shape: Html) -> Html:
     """A shape of fixed size at a place that stretches with the drawing."""
-    return tag("svg", shape, x=_share(at), y="50%", overflow="visible", class_="at")
+    return tag("svg", shape, x=as_share(at), y="50%", overflow="visible", class_="at")
 
 
 def _upright(at: float, kind: str) -> Html:
-    x = _share(at)
+    x = as_share(at)
     return tag("line", x1=x, x2=x, y1=0, y2="100%", class_=kind)
-
-
-def _share(at: float) -> str:
-    return f"{100 * at:.3f}%"
 
 
 def _axis(scale: Scale, figure: Forest) -> Html:
@@ -162,7 +159,7 @@ def _axis(scale: Scale, figure: Forest) -> Html:
     for tick in scale.ticks:
         text = n.as_text(tick, figure.unit).removesuffix(".0")
         kind = None if tick in (0.0, far) else "wide"
-        marks.append(tag("text", text, x=_share(scale.at(tick)), y="75%", class_=kind))
+        marks.append(tag("text", text, x=as_share(scale.at(tick)), y="75%", class_=kind))
     return tag("svg", *marks, aria_hidden="true")
 
 

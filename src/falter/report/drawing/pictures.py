@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Any
 
 from falter.records import numbers as n
 from falter.records.figures import (
@@ -58,33 +60,31 @@ def write_pictures(figures: Sequence[Figure], folder: Path) -> list[Path]:
 
 
 def _is_empty(figure: Chart) -> bool:
-    if isinstance(figure, Bars):
-        return not figure.bars
     if isinstance(figure, Strips):
         return not any(math.isfinite(v) for strip in figure.strips for _, v in strip.values)
     if isinstance(figure, Curves):
         return not doses(figure)
-    return not figure.rows
+    return not (figure.bars if isinstance(figure, Bars) else figure.rows)
 
 
 def picture(figure: Chart) -> Html:
     """Return the chart as an SVG document of fixed size on a white ground."""
-    if isinstance(figure, Forest):
-        return _forest(figure)
-    if isinstance(figure, Breakdown):
-        return _breakdown(figure)
-    if isinstance(figure, Bars):
-        return _bars(figure)
-    if isinstance(figure, Strips):
-        return _strips(figure)
-    return _curves(figure) if isinstance(figure, Curves) else _heat(figure)
+    draw: Mapping[type, Callable[[Any], Html]] = {
+        Forest: _forest,
+        Breakdown: _breakdown,
+        Bars: _bars,
+        Strips: _strips,
+        Curves: _curves,
+        HeatMap: _heat,
+    }
+    return draw[type(figure)](figure)
 
 
 def _forest(figure: Forest) -> Html:
     scale = scales_of([figure])[figure.scale]
     ticks = [(scale.at(tick), n.as_text(tick, figure.unit)) for tick in scale.ticks]
     rows = [_forest_row(row, at, figure, scale) for at, row in enumerate(figure.rows)]
-    head = [_text(LEFT + PLOT + 12, 20, with_unit(figure.measured, figure.unit), weight="bold")]
+    head = [_head(with_unit(figure.measured, figure.unit))]
     return _drawing(figure.title, ticks, len(figure.rows), [*head, *rows], scale.at(0.0))
 
 
@@ -97,7 +97,7 @@ def _forest_row(row: ForestRow, at: int, figure: Forest, scale: Scale) -> Html:
         shapes += _line(estimate, y, scale, colour, 3)
         shapes.append(tag("circle", cx=_x(scale.at(estimate.value)), cy=y, r=5, fill=colour))
     if estimate is not None:
-        shapes.append(_text(LEFT + PLOT + 12, y + 4, n.shown(estimate, figure.unit).text))
+        shapes.append(_number(n.shown(estimate, figure.unit).text, at))
     return tag("g", *shapes)
 
 
@@ -110,45 +110,54 @@ def _line(estimate: Estimate, y: int, scale: Scale, colour: str, width: int) -> 
 
 def _breakdown(figure: Breakdown) -> Html:
     axis = breakdown_axis(figure)
-    texts = tick_texts(axis, figure.unit)
-    ticks = [(axis.at(tick), text) for tick, text in zip(axis.ticks, texts, strict=True)]
-    shapes = [_text(LEFT + PLOT + 12, 20, with_unit(figure.whole, figure.unit), weight="bold")]
+    rows = []
     for at, row in enumerate(figure.rows):
-        y = _y(at)
-        shapes.append(_name(row.everyday or row.label, y))
-        for place, start, end in placed_parts(row):
-            x, right = _x(axis.at(start)), _x(axis.at(end))
-            colour = _PARTS[place % len(_PARTS)]
-            shapes.append(tag("rect", x=x, y=y - 8, width=right - x, height=16, fill=colour))
+        shapes = [_name(row.everyday or row.label, _y(at))]
+        shapes += [_stacked(axis, at, *part) for part in placed_parts(row)]
         if row.whole.value is not None:
-            x = _x(axis.at(row.whole.value))
+            x, y = _x(axis.at(row.whole.value)), _y(at)
             shapes.append(tag("line", x1=x, x2=x, y1=y - 12, y2=y + 12, stroke="#1b1f24"))
-        shapes.append(_text(LEFT + PLOT + 12, y + 4, n.shown(row.whole, figure.unit).text))
-    shapes += _key(figure.parts, len(figure.rows))
-    return _drawing(figure.title, ticks, len(figure.rows), shapes, axis.at(0.0), key=True)
+        rows += [*shapes, _number(n.shown(row.whole, figure.unit).text, at)]
+    return _stack(figure, axis, with_unit(figure.whole, figure.unit), len(figure.rows), rows)
 
 
 def _bars(figure: Bars) -> Html:
     axis = axis_of([sum(map(size, bar.parts)) for bar in figure.bars], figure.unit, zero=True)
-    shapes = [_text(LEFT + PLOT + 12, 20, with_unit(figure.share, "percent"), weight="bold")]
+    rows = []
     for at, bar in enumerate(figure.bars):
-        start, y = 0.0, _y(at)
-        shapes.append(_name(bar.label, y))
-        for place, length in enumerate(map(size, bar.parts)):
-            x, right = _x(axis.at(start)), _x(axis.at(start + length))
-            colour = _PARTS[place % len(_PARTS)]
-            shapes.append(tag("rect", x=x, y=y - 8, width=right - x, height=16, fill=colour))
-            start += length
-        shapes.append(_text(LEFT + PLOT + 12, y + 4, n.shown(bar.share, "percent").text))
-    shapes += _key(figure.parts, len(figure.bars))
+        ends = list(accumulate(map(size, bar.parts), initial=0.0))
+        rows.append(_name(bar.label, _y(at)))
+        rows += [_stacked(axis, at, place, *part) for place, part in enumerate(pairwise(ends))]
+        rows.append(_number(n.shown(bar.share, "percent").text, at))
+    return _stack(figure, axis, with_unit(figure.share, "percent"), len(figure.bars), rows)
+
+
+def _stack(
+    figure: Bars | Breakdown, axis: Axis, head: str, count: int, rows: Sequence[Html]
+) -> Html:
+    """Rows of stacked parts, with the colours of the parts below them."""
+    shapes = [_head(head), *rows, *_key(figure.parts, count)]
     ticks = _ticks(axis, figure)
-    return _drawing(figure.title, ticks, len(figure.bars), shapes, axis.at(0.0), key=True)
+    return _drawing(figure.title, ticks, count, shapes, axis.at(0.0), key=True)
+
+
+def _stacked(axis: Axis, row: int, place: int, start: float, end: float) -> Html:
+    x, right, colour = _x(axis.at(start)), _x(axis.at(end)), _PARTS[place % len(_PARTS)]
+    return tag("rect", x=x, y=_y(row) - 8, width=right - x, height=16, fill=colour)
+
+
+def _head(text: str) -> Html:
+    return _text(LEFT + PLOT + 12, 20, text, weight="bold")
+
+
+def _number(text: str, row: int) -> Html:
+    return _text(LEFT + PLOT + 12, _y(row) + 4, text)
 
 
 def _strips(figure: Strips) -> Html:
     """Every value a dot, the quartiles a box, the median a line."""
     axis = axis_of([v for strip in figure.strips for _, v in strip.values], figure.unit)
-    shapes = [_text(LEFT + PLOT + 12, 20, "median", weight="bold")]
+    shapes = [_head("median")]
     for at, strip in enumerate(figure.strips):
         y = _y(at)
         values = [value for _, value in strip.values if math.isfinite(value)]
@@ -157,7 +166,7 @@ def _strips(figure: Strips) -> Html:
             low, middle, high = (_x(axis.at(value)) for value in box)
             shapes.append(tag("rect", x=low, y=y - 9, width=high - low, height=18, fill="#dfe4e9"))
             shapes.append(tag("line", x1=middle, x2=middle, y1=y - 9, y2=y + 9, stroke="#1b1f24"))
-            shapes.append(_text(LEFT + PLOT + 12, y + 4, n.as_text(box[1], figure.unit)))
+            shapes.append(_number(n.as_text(box[1], figure.unit), at))
         shapes += [
             tag("circle", cx=_x(axis.at(v)), cy=y, r=3, fill=_PARTS[3], fill_opacity=0.6)
             for v in values
@@ -165,7 +174,7 @@ def _strips(figure: Strips) -> Html:
     return _drawing(figure.title, _ticks(axis, figure), len(figure.strips), shapes, None)
 
 
-def _ticks(axis: Axis, figure: Bars | Strips) -> list[tuple[float, str]]:
+def _ticks(axis: Axis, figure: Bars | Breakdown | Strips) -> list[tuple[float, str]]:
     texts = tick_texts(axis, figure.unit)
     return [(axis.at(tick), text) for tick, text in zip(axis.ticks, texts, strict=True)]
 

@@ -1,17 +1,19 @@
-"""Stacked bars of absolute size, each with its share beside it."""
+"""Rows that are drawn: stacked bars with their shares, and every value of a distribution."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from falter.records import numbers as n
-from falter.records.figures import Bar, Bars, Breakdown, BreakdownRow, Unit
+from falter.records.figures import Bar, Bars, Breakdown, BreakdownRow, Strip, Strips, Unit
 from falter.records.types import Estimate
 from falter.report.drawing.axis import Axis, axis_of, tick_texts
 from falter.report.drawing.tables import empty_note
 from falter.report.escape import Html
 from falter.report.markup import cell, head, label, number, tag
+from falter.report.tables import quartiles
 from falter.report.words import provenance, with_unit
 
 _EDGE = 0.04
@@ -39,7 +41,10 @@ def bar_table(figure: Bars) -> Html:
     axis = axis_of([sum(map(size, bar.parts)) for bar in figure.bars], figure.unit, zero=True)
     rows = [_row(bar, figure, axis) for bar in figure.bars]
     table = tag("table", _bar_head(figure, axis), tag("tbody", *rows), class_="chart stacks")
-    return Html(_bar_legend(figure) + table + _note(figure))
+    colours = map(_bar_colour, figure.parts, range(len(figure.parts)))
+    return Html(
+        tag("ul", *_swatches(figure.parts, colours), class_="legend") + table + _note(figure)
+    )
 
 
 def _note(figure: Bars) -> Html:
@@ -50,14 +55,6 @@ def _note(figure: Bars) -> Html:
     if any(part is not None and (part.value or 0.0) < 0 for part in parts):
         sentences.append("A part with an estimate below zero is not drawn.")
     return tag("p", " ".join(sentences), class_="small muted") if sentences else Html("")
-
-
-def _bar_legend(figure: Bars) -> Html:
-    keys = [
-        tag("li", tag("span", class_=f"swatch {_bar_colour(name, at)}"), label(name, 80))
-        for at, name in enumerate(figure.parts)
-    ]
-    return tag("ul", *keys, class_="legend")
 
 
 def _bar_colour(name: str, at: int) -> str:
@@ -103,17 +100,9 @@ def _bar_picture(bar: Bar, figure: Bars, axis: Axis) -> Html:
         length = size(part)
         if part is None or not length:
             continue
-        shapes.append(
-            tag(
-                "rect",
-                tag("title", f"{descriptions[-1]}\n{provenance(part)}"),
-                x=_x(axis, start),
-                width=as_share((1 - 2 * _EDGE) * (axis.at(start + length) - axis.at(start))),
-                y="18%",
-                height="64%",
-                class_=_bar_colour(name, place),
-            )
-        )
+        about = f"{descriptions[-1]}\n{provenance(part)}"
+        box = {"y": "18%", "height": "64%", "class_": _bar_colour(name, place)}
+        shapes.append(_rect(axis, start, start + length, about, **box))
         start += length
     about = f"{bar.label[:120]}: {', '.join(descriptions) or 'no number'}"
     return tag("svg", *shapes, role="img", aria_label=about)
@@ -135,6 +124,20 @@ def _grid(axis: Axis) -> list[Html]:
         for tick in axis.ticks
         for x in [_x(axis, tick)]
     ]
+
+
+def _swatches(names: Iterable[str], colours: Iterable[str]) -> list[Html]:
+    """The keys of a legend: a colour and a name each."""
+    return [
+        tag("li", tag("span", class_=f"swatch {colour}"), label(name, 80))
+        for name, colour in zip(names, colours, strict=True)
+    ]
+
+
+def _rect(axis: Axis, start: float, end: float, about: str, **box: str) -> Html:
+    """A part of a stack, with a tooltip."""
+    width = as_share((1 - 2 * _EDGE) * (axis.at(end) - axis.at(start)))
+    return tag("rect", tag("title", about), x=_x(axis, start), width=width, **box)
 
 
 def place_on(axis: Axis, value: float) -> float:
@@ -198,10 +201,7 @@ def breakdown_table(figure: Breakdown) -> Html:
 
 
 def _breakdown_legend(figure: Breakdown) -> Html:
-    keys = [
-        tag("li", tag("span", class_=f"swatch {_breakdown_colour(at)}"), label(name, 80))
-        for at, name in enumerate(figure.parts)
-    ]
+    keys = _swatches(figure.parts, map(_breakdown_colour, range(len(figure.parts))))
     line = tag("line", x1=13, x2=13, y1=0, y2=16, class_="whole")
     whole = tag("span", tag("svg", line, aria_hidden="true"), class_="stacks")
     return tag("ul", *keys, tag("li", whole, label(figure.whole, 80)), class_="legend")
@@ -259,19 +259,131 @@ def _breakdown_picture(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Html
     for place, start, end in placed_parts(row):
         part, name = row.parts[place], figure.parts[place]
         about = f"{name[:80]} {n.shown(part, figure.unit).text}\n{provenance(part)}"
-        shapes.append(
-            tag(
-                "rect",
-                tag("title", about),
-                x=_x(axis, start),
-                width=as_share((1 - 2 * _EDGE) * (axis.at(end) - axis.at(start))),
-                y="22%",
-                height="56%",
-                class_=_breakdown_colour(place),
-            )
-        )
+        box = {"y": "22%", "height": "56%", "class_": _breakdown_colour(place)}
+        shapes.append(_rect(axis, start, end, about, **box))
     if row.whole.value is not None:
         x = _x(axis, length(row.whole))
         shapes.append(tag("line", x1=x, x2=x, y1="8%", y2="92%", class_="whole"))
     whole = n.shown(row.whole, figure.unit).text
     return tag("svg", *shapes, role="img", aria_label=f"{row.label[:120]}: {whole} in parts")
+
+
+# Distributions in rows: every value a dot, the middle half a box
+
+
+_NEAR = 0.014
+_LANES = (0, -5, 5, -9, 9)
+_MARKS = ("M-4 0A4 4 0 1 1 4 0A4 4 0 1 1 -4 0Z", "M0 -4.8L4.8 0L0 4.8L-4.8 0Z",
+          "M-3.6 -3.6H3.6V3.6H-3.6Z")  # fmt: skip
+
+
+def strip_table(figure: Strips) -> Html:
+    """Legend, and a table with one drawn column."""
+    values = [value for strip in figure.strips for _, value in strip.values]
+    if not any(map(math.isfinite, values)):
+        return empty_note()
+    axis = axis_of(values, figure.unit)
+    kinds = list(dict.fromkeys(strip.kind for strip in figure.strips))
+    bodies = []
+    for _, group in groupby(figure.strips, key=lambda strip: strip.label):
+        strips = list(group)
+        rows = [
+            _strip_row(strip, figure, axis, kinds.index(strip.kind), 0 if at else len(strips))
+            for at, strip in enumerate(strips)
+        ]
+        bodies.append(tag("tbody", *rows))
+    table = tag("table", _strip_head(figure, axis), *bodies, class_="chart strips")
+    return Html(_strip_legend(kinds) + table)
+
+
+def _strip_legend(kinds: list[str]) -> Html:
+    keys = []
+    for place, kind in enumerate(kinds):
+        mark = tag("svg", tag("path", d=_strip_mark(place), class_="mark"), x=13, y=8, class_="at")
+        picture = tag("svg", mark, class_=_strip_colour(place), aria_hidden="true")
+        keys.append(tag("li", picture, label(kind, 80)))
+    box = tag("rect", x=1, y=2, width=24, height=12, class_="box")
+    middle = tag("line", x1=13, x2=13, y1=2, y2=14, class_="median")
+    picture = tag("svg", box, middle, class_="k9", aria_hidden="true")
+    keys.append(tag("li", picture, "quartiles and median"))
+    return tag("ul", *keys, class_="legend")
+
+
+def _strip_mark(place: int) -> str:
+    return _MARKS[place % len(_MARKS)]
+
+
+def _strip_colour(place: int) -> str:
+    return ("k1", "k0", "k2", "k3", "k4", "k5")[place % 6]
+
+
+def _strip_head(figure: Strips, axis: Axis) -> Html:
+    picture = axis_picture(axis, figure.unit)
+    return tag(
+        "thead",
+        tag(
+            "tr",
+            head(tag("span", "of", class_="away")),
+            head(tag("span", "kind", class_="away")),
+            head(picture, class_="plot", aria_label=f"{figure.across[:200]}, drawn"),
+            head("Median", rowspan=2, class_="r wide"),
+            head("Values", rowspan=2, class_="r wide"),
+        ),
+        tag(
+            "tr",
+            tag("td", colspan=2),
+            tag("td", label(with_unit(figure.across, figure.unit), 80), class_="across"),
+        ),
+    )
+
+
+def _strip_row(strip: Strip, figure: Strips, axis: Axis, place: int, span: int) -> Html:
+    """A row; with a span of 0 its label is in a row above."""
+    values = [value for _, value in strip.values if math.isfinite(value)]
+    box = quartiles(values)
+    scope, rows = ("rowgroup", span) if span > 1 else ("row", None)
+    top = [tag("th", label(strip.label, 120), scope=scope, rowspan=rows)] if span else []
+    return tag(
+        "tr",
+        *top,
+        tag("th", label(strip.kind, 60), scope="row", class_="kind"),
+        cell(_strip_picture(strip, figure, axis, place), class_="plot"),
+        cell(n.as_text(box[1], figure.unit) if box else n.NONE, class_="r wide"),
+        cell(n.whole(len(values)), class_="r wide"),
+    )
+
+
+def _strip_picture(strip: Strip, figure: Strips, axis: Axis, place: int) -> Html:
+    shapes = [
+        tag("line", x1=x, x2=x, y1=0, y2="100%", class_="grid")
+        for x in (as_share(place_on(axis, tick)) for tick in axis.ticks)
+    ]
+    finite = sorted(((v, name) for name, v in strip.values if math.isfinite(v)), key=lambda p: p[0])
+    if box := quartiles(value for value, _ in finite):
+        low, middle, high = (place_on(axis, value) for value in box)
+        x = as_share(middle)
+        shapes += [
+            tag("rect", x=as_share(low), width=as_share(max(high - low, 0.002)), y="14%",
+                height="72%", class_="box"),
+            tag("line", x1=x, x2=x, y1="14%", y2="86%", class_="median"),
+        ]  # fmt: skip
+    lanes = _strip_lanes([place_on(axis, value) for value, _ in finite])
+    for (value, name), lane in zip(finite, lanes, strict=True):
+        about = f"{name}: {n.as_text(value, figure.unit)}"
+        dot = tag("path", tag("title", about), d=_strip_mark(place), class_="mark",
+                  transform=f"translate(0 {lane})")  # fmt: skip
+        x = as_share(place_on(axis, value))
+        shapes.append(tag("svg", dot, x=x, y="50%", overflow="visible", class_="at"))
+    about = f"{strip.label[:120]}, {strip.kind[:60]}: {len(finite)} values"
+    return tag("svg", *shapes, class_=_strip_colour(place), role="img", aria_label=about)
+
+
+def _strip_lanes(places: list[float]) -> list[int]:
+    """Shift a dot up or down if it would cover the one before it."""
+    last: dict[int, float] = {}
+    out = []
+    for place in places:
+        free = next((lane for lane in _LANES if place - last.get(lane, -1.0) > _NEAR), _LANES[0])
+        last[free] = place
+        out.append(free)
+    return out

@@ -84,15 +84,16 @@ def _figure(figure: Figure) -> dict[str, Any]:
 
 
 def _example(example: Example) -> dict[str, Any]:
+    (_, answer, prompt), (_, changed_answer, changed_prompt) = example.sides
     return {
         "item": example.item,
         "recipe": example.recipe,
         "people_call_it": example.everyday,
         "expected": example.expected,
-        "prompt": "".join(segment.before for segment in example.segments),
-        "changed_prompt": "".join(segment.after for segment in example.segments),
-        "answer": to_json(example.baseline),
-        "answer_to_changed_prompt": to_json(example.perturbed),
+        "prompt": prompt,
+        "changed_prompt": changed_prompt,
+        "answer": to_json(answer),
+        "answer_to_changed_prompt": to_json(changed_answer),
     }
 
 

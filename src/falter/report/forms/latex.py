@@ -6,8 +6,9 @@ It needs booktabs, colortbl, graphicx and xcolor, and is plain ASCII whatever th
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from falter.records import numbers as n
@@ -29,7 +30,8 @@ from falter.records.types import Estimate
 from falter.report.drawing.tables import shades_of
 from falter.report.escape import line
 from falter.report.marks import model_names, readable, warning
-from falter.report.tables import grids
+from falter.report.style import data
+from falter.report.tables import grids, split
 from falter.report.words import (
     about,
     colour,
@@ -48,26 +50,9 @@ from falter.report.words import (
 # Text from outside made safe for LaTeX, as plain ASCII.
 
 
-_SPECIAL = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
-    "^": r"\textasciicircum{}", "_": r"\_", "%": r"\%", "~": r"\textasciitilde{}",
-    "<": r"$<$", ">": r"$>$", "|": r"$|$", '"': "{''}", "`": r"{\char18}", "'": "{'}",
-    "-": "{-}", ",": "{,}", "?": "{?}", "!": "{!}", "[": "{[}", "]": "{]}", "\xa0": "~",
-    "\u2013": "{--}", "\u2014": "{---}", "\u2212": "$-$", "\u00b1": r"$\pm$", "\u00d7": r"$\times$",
-    "\u00b7": r"$\cdot$", "\u2026": r"\ldots{}", "\u2018": "{`}", "\u2019": "{'}",
-    "\u201c": "{``}", "\u201d": "{''}", "\u2192": r"$\rightarrow$", "\u2190": r"$\leftarrow$",
-    "\u2191": r"$\uparrow$", "\u2193": r"$\downarrow$", "\u2264": r"$\leq$", "\u2265": r"$\geq$",
-    "\u221e": r"$\infty$", "\u23ce": r"$\hookleftarrow$", "\u21e5": r"$\mapsto$",
-    "\u27e8": r"$\langle$", "\u27e9": r"$\rangle$", "\u00df": r"\ss{}", "\u00e6": r"\ae{}",
-    "\u00c6": r"\AE{}", "\u0153": r"\oe{}", "\u0152": r"\OE{}", "\u00f8": r"\o{}",
-    "\u00d8": r"\O{}", "\u0142": r"\l{}", "\u0141": r"\L{}", "\u0131": r"\i{}",
-    "\u00a7": r"\S{}", "\u00b6": r"\P{}", "\u00a9": r"\copyright{}", "\u00b0": r"$^\circ$",
-}  # fmt: skip
-_ACCENTS = {
-    "\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0308": '"', "\u0304": "=",
-    "\u0307": ".", "\u0306": "u", "\u030c": "v", "\u030b": "H", "\u0327": "c", "\u0323": "d",
-    "\u0331": "b", "\u030a": "r",
-}  # fmt: skip
+_CHARACTERS = tomllib.loads(data("latex.toml"))
+_SPECIAL: dict[str, str] = _CHARACTERS["special"]
+_ACCENTS: dict[str, str] = _CHARACTERS["accents"]
 _GREEK = {
     character: unicodedata.name(character).split()[-1].lower()
     for character in "αβγδεζηθικμνξπρστυφχψωΓΔΘΞΠΣΦΨΩ"
@@ -152,26 +137,15 @@ def _parts(grid: Grid) -> list[list[int]]:
     The parts have about the same width, so that no single column is left over.
     """
     room = _WIDTH - sum(min(_LABEL, _width(grid, at)) + 2 for at in range(grid.labels))
-    sizes = {at: min(_LABEL, _width(grid, at)) + 2 for at in range(grid.labels, len(grid.columns))}
-    parts = _cut(sizes, room)
+    places = range(grid.labels, len(grid.columns))
+    sizes = [min(_LABEL, _width(grid, at)) + 2 for at in places]
+    parts = split(sizes, room)
     for less in range(room - 1, 0, -1):
-        narrower = _cut(sizes, less)
+        narrower = split(sizes, less)
         if len(narrower) > len(parts):
             break
         parts = narrower
-    return parts
-
-
-def _cut(sizes: Mapping[int, int], room: int) -> list[list[int]]:
-    out: list[list[int]] = [[]]
-    used = 0
-    for at, size in sizes.items():
-        if out[-1] and used + size > room:
-            out.append([])
-            used = 0
-        out[-1].append(at)
-        used += size
-    return out
+    return [[places[at] for at in part] for part in parts]
 
 
 def _width(grid: Grid, at: int) -> int:
@@ -324,35 +298,6 @@ def _key(figure: HeatMap) -> str:
     return rf"{{\footnotesize {low} {boxes} {high}{bold}}}"
 
 
-_TOP = r"""% Compiles by itself: pdflatex FILE.tex
-\documentclass[10pt,a4paper]{article}
-\usepackage[table]{xcolor}
-\usepackage{colortbl}
-\usepackage{booktabs}
-\usepackage{graphicx}
-\setlength{\textwidth}{17.4cm}\setlength{\oddsidemargin}{-0.74cm}
-\setlength{\textheight}{25cm}\setlength{\topmargin}{-1.6cm}
-\setlength{\parindent}{0pt}\setlength{\parskip}{5pt plus 1pt}
-\setlength{\emergencystretch}{3em}\raggedbottom
-\definecolor{worse}{HTML}{B3261E}\definecolor{better}{HTML}{22754A}
-\definecolor{heatz}{HTML}{F1F3F5}
-\definecolor{heatn1}{HTML}{E6EAEE}\definecolor{heatn2}{HTML}{CDD5DD}
-\definecolor{heatn3}{HTML}{AAB6C2}\definecolor{heatn4}{HTML}{8291A0}
-\definecolor{heatn5}{HTML}{55636F}\definecolor{heatn6}{HTML}{333F4A}
-\definecolor{kd}{HTML}{6B5B4B}\definecolor{alarm}{HTML}{FFF3D6}
-\newcolumntype{L}[1]{>{\raggedright\arraybackslash\hspace{0pt}}p{#1}}
-\newcommand{\faltercell}[2]{\raisebox{-0.45\height}{\shortstack{\strut #1\\{\tiny #2}}}%
-\rule[-9pt]{0pt}{22pt}}
-\newcommand{\falterneed}[1]{\par\begingroup\dimen0=\pagegoal\advance\dimen0-\pagetotal
-\ifdim\pagetotal>0pt\relax\ifdim\dimen0<#1\relax\newpage\fi\fi\endgroup}
-\newsavebox{\falterbox}
-\newenvironment{falterfit}{\par\medskip\begin{lrbox}{\falterbox}\footnotesize}{\end{lrbox}%
-\ifdim\wd\falterbox>\linewidth\resizebox{\linewidth}{!}{\usebox{\falterbox}}%
-\else\usebox{\falterbox}\fi\par\medskip}
-\begin{document}
-"""
-
-
 def as_latex(study: Study) -> str:
     """Return every figure as booktabs tables, heat maps in colour. Charts are written as SVG."""
     models = ", ".join(latex(model, 120) for model in model_names(study)) or "none"
@@ -372,7 +317,7 @@ def as_latex(study: Study) -> str:
         number = f"{place}. " if study.protocol and place else ""
         parts += _figure(figure, number, place > 1)
     parts += _foot(study)
-    return _TOP + "\n\n".join(filter(None, parts)) + "\n\\end{document}\n"
+    return data("preamble.tex") + "\n\n".join(filter(None, parts)) + "\n\\end{document}\n"
 
 
 def _alarm(text: str) -> str:
@@ -420,13 +365,9 @@ def _lines(figure: Breakdown) -> Iterator[str]:
 def _examples(figure: Examples) -> Iterator[str]:
     for example in figure.examples:
         lines = [rf"\textbf{{{latex(example.recipe)}}} on item {latex(example.item)}"]
-        for title, side, which in (
-            ("As asked", example.baseline, "before"),
-            ("As changed", example.perturbed, "after"),
-        ):
-            prompt = "".join(getattr(segment, which) for segment in example.segments)
+        for name, side, prompt in example.sides:
             lines.append(
-                rf"{title}: {latex(prompt, 600)} \emph{{{latex(side.word, 60)}}}: "
+                rf"As {name}: {latex(prompt, 600)} \emph{{{latex(side.word, 60)}}}: "
                 rf"{latex(side.answer, 300)}"
             )
         yield r"\par ".join(lines)

@@ -113,14 +113,10 @@ def _lines(figure: Breakdown) -> Iterator[str]:
 
 
 def _head_numbers(figure: Headline) -> Iterator[str]:
-    rows = []
-    for number in figure.numbers:
-        value = n.NONE
-        if number.estimate is not None:
-            value = n.shown(number.estimate, number.unit).with_unit(
-                " %" if number.unit == "percent" else ""
-            )
-        rows.append(f"- **{text(number.label)}** {value} {text(number.about, 200)}")
+    rows = [
+        f"- **{text(number.label)}** {n.headline(number)} {text(number.about, 200)}"
+        for number in figure.numbers
+    ]
     yield "\n".join(rows)
     if figure.signature:
         yield f"`{code(figure.signature)}`"
@@ -130,13 +126,9 @@ def _examples(figure: Examples) -> Iterator[str]:
     for example in figure.examples:
         yield f"**{text(example.recipe)}** on item {text(example.item)}"
         rows = []
-        for title, side, which in (
-            ("As asked", example.baseline, "before"),
-            ("As changed", example.perturbed, "after"),
-        ):
-            prompt = "".join(getattr(segment, which) for segment in example.segments)
+        for name, side, prompt in example.sides:
             rows.append(
-                f"- {title}: {text(prompt, LONGEST_TEXT)}  \n  "
+                f"- As {name}: {text(prompt, LONGEST_TEXT)}  \n  "
                 f"{text(side.word, 60)}: {text(side.answer, LONGEST_TEXT)}"
             )
         rows.append(f"- Expected: {text(example.expected, LONGEST_TEXT)}")

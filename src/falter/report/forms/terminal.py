@@ -2,28 +2,51 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 
+from rich.cells import cell_len
 from rich.console import Console
 
 from falter.records import numbers as n
 from falter.records.figures import (
+    Bars,
     Breakdown,
+    BreakdownRow,
+    Column,
+    Curves,
     Examples,
     Figure,
     Forest,
+    ForestRow,
+    Grid,
     Headline,
+    HeatMap,
     Side,
     Statement,
     Study,
+    Value,
 )
-from falter.report.drawing.axis import Scale, scales_of
+from falter.records.types import Estimate
+from falter.report.drawing.axis import Scale, axis_of, ends, scales_of
+from falter.report.drawing.stacks import length, reach, size
 from falter.report.escape import line
-from falter.report.forms.printing import Printer
-from falter.report.forms.terminal_figures import as_grid, forest_rows, grid_rows
+from falter.report.forms.printing import GAP, PrintedColumn, Printer, Row, fitting, flow, padded
 from falter.report.marks import model_names, readable, warning
-from falter.report.tables import word_diff
-from falter.report.words import about, counted, dashes, facts, first_number, opened
+from falter.report.tables import doses, grids, split, word_diff
+from falter.report.words import (
+    about,
+    colour,
+    counted,
+    dashes,
+    excludes_zero,
+    facts,
+    first_number,
+    heading,
+    opened,
+)
 
 WIDTH = 100
 LONGEST_TEXT = 300
@@ -101,11 +124,7 @@ def _headline(figure: Headline, out: Printer) -> None:
     """A line a number."""
     out.prose(line(" ".join(figure.text), 1_000), "dim")
     for number in figure.numbers:
-        value = n.NONE
-        if number.estimate is not None:
-            unit = " %" if number.unit == "percent" else ""
-            value = n.shown(number.estimate, number.unit).with_unit(unit)
-        value = value.replace(" ", "\xa0")  # stays on one line
+        value = n.headline(number).replace(" ", "\xa0")  # stays on one line
         out.prose(f"{line(number.label, 60)} {value} {line(number.about, 200)}")
     out.prose(dashes(figure), "dim")
 
@@ -171,3 +190,339 @@ def _foot(study: Study, out: Printer) -> None:
         out.prose(facts(study), "dim")
     if data := study.origin.get("data"):
         out.prose(f"Data: {line(data, 300)}", "dim")
+
+
+# A forest plot in a terminal: a table that fits, with a small picture of every interval
+
+
+INDENT = "  "
+LEAST, MOST = 24, 40
+STRIP, WIDE_STRIP, WIDE = 13, 21, 100
+_VERDICT_COLOURS = {"degraded": "bold red", "improved": "bold green"}
+
+
+def forest_rows(figure: Forest, scale: Scale, out: Printer) -> list[Row]:
+    """One line a row; on a narrow screen the least important columns are left out first."""
+    rows = figure.rows
+    labels = [(INDENT if row.kind == "member" else "") + out.plain(_name(row)) for row in rows]
+    numbers = [n.shown(row.estimate, figure.unit) if row.estimate else None for row in rows]
+    levels = {row.estimate.level for row in rows if row.estimate}
+    size = STRIP if out.width < WIDE else WIDE_STRIP
+    more_columns = [
+        PrintedColumn(
+            head=column.name,
+            cells=[n.as_text(row.cells[at], column.unit) if row.cells else "" for row in rows],
+            rank=(2, 7)[at] if at < 2 else 6,
+        )
+        for at, column in enumerate(figure.columns)
+    ]
+    columns = [
+        PrintedColumn(head=figure.measured, cells=[text.value if text else "" for text in numbers]),
+        PrintedColumn(
+            head=f"{n.level(*levels)} interval" if len(levels) == 1 else "interval",
+            cells=[text.interval if text else "" for text in numbers],
+            rank=1,
+        ),
+        *more_columns[:1],
+        PrintedColumn(
+            head=_axis(scale, size, figure),
+            cells=[strip(row, scale, size) for row in rows],
+            rank=3,
+            left=True,
+        ),
+        *more_columns[1:],
+    ]
+    return _forest_table(figure.of, labels, columns, out.width, [_styles(row) for row in rows])
+
+
+def _name(row: ForestRow) -> str:
+    """What people call it, and its own name where that is another."""
+    name = line(row.label, 100)
+    return f"{line(row.everyday, 60)} ({name})" if row.everyday not in ("", name) else name
+
+
+def strip(row: ForestRow, scale: Scale, size: int) -> str:
+    """A small picture: `│` is zero, `━` the interval, `●` the estimate; `◆` for averages.
+
+    A hollow `○` or `◇` means undecided, `◎` the same within the margin.
+    """
+    estimate = row.estimate
+    if estimate is None:
+        return ""
+
+    def place(value: float) -> int:
+        return round(scale.at(value) * (size - 1))
+
+    cells = [" "] * size
+    zero = place(0.0)
+    if estimate.value is not None and estimate.low is not None and estimate.high is not None:
+        first, last = place(estimate.low), place(estimate.high)
+        cells[first : last + 1] = "━" * (last + 1 - first)
+        cells[0] = "◂" if scale.beyond(estimate.low) else cells[0]
+        cells[-1] = "▸" if scale.beyond(estimate.high) else cells[-1]
+    cells[zero] = "┿" if cells[zero] == "━" else "│"
+    if estimate.value is not None:
+        full, hollow = ("●", "○") if row.kind == "member" else ("◆", "◇")
+        mark = full if row.verdict in _VERDICT_COLOURS else hollow
+        cells[place(estimate.value)] = "◎" if row.verdict == "equivalent" else mark
+    return "".join(cells)
+
+
+def _axis(scale: Scale, size: int, figure: Forest) -> str:
+    """The ends of the picture."""
+    low, high = n.as_text(scale.low, figure.unit), n.as_text(scale.high, figure.unit)
+    return low + " " * max(1, size - len(low) - len(high)) + high
+
+
+def _styles(row: ForestRow) -> tuple[str, str]:
+    """The styles of a line and of its estimate; the dots say the same as the colours."""
+    base = "" if row.kind == "member" else "bold"
+    estimate: Estimate | None = row.estimate
+    if estimate is None or estimate.value is None:
+        return base, base
+    return base, _VERDICT_COLOURS.get(row.verdict or "", base)
+
+
+def _forest_table(
+    head: str,
+    labels: Sequence[str],
+    columns: Sequence[PrintedColumn],
+    width: int,
+    styles: Sequence[tuple[str, str]],
+) -> list[Row]:
+    natural = min(MOST, PrintedColumn(head=head, cells=labels).width)
+    fitting_columns, room = fitting(columns, width, min(LEAST, natural))
+    room = max(1, min(room, natural))
+    rows = _lines([head], room, "dim", [(_cell(c.head, c), "dim") for c in fitting_columns])
+    for number, (text, (style, accent)) in enumerate(zip(labels, styles, strict=True)):
+        bare = text.removeprefix(INDENT)
+        cells = [
+            (_cell(column.cells[number], column), style if at else accent)
+            for at, column in enumerate(fitting_columns)
+        ]
+        label = flow(bare, room, text[: len(text) - len(bare)])
+        rows += _lines(label, room, style, cells)
+    return rows
+
+
+def _cell(text: str, column: PrintedColumn | _Laid) -> str:
+    return " " * GAP + padded(text, column.width, left=column.left)
+
+
+def _lines(label: Sequence[str], room: int, style: str, cells: Row) -> list[Row]:
+    """A row beside the first line of its label, then the other lines of the label."""
+    first, *rest = label
+    return [[(padded(first, room, left=True), style), *cells], *([(part, style)] for part in rest)]
+
+
+# A table in a terminal: in several parts if it is too wide, headings on several lines.
+
+
+_LABEL = 36
+_NAME = 14
+
+
+@dataclass(frozen=True, slots=True)
+class _Laid:
+    """A column as text: its heading on several lines, its cells and their styles.
+
+    It has the `least` width of the longest word of the heading that it shares, so that none is cut.
+    """
+
+    over: str
+    head: tuple[str, ...]
+    cells: tuple[str, ...]
+    styles: tuple[str, ...]
+    left: bool
+    least: int = 0
+
+    @property
+    def width(self) -> int:
+        return max(self.least, *(cell_len(text) for text in (*self.head, *self.cells, "")))
+
+
+def grid_rows(grid: Grid, width: int, out: Printer) -> list[list[Row]]:
+    """The grid as one or more tables, each with the labels and as many columns as fit."""
+    labels = [
+        " · ".join(filter(None, (out.plain(line(n.as_text(v, c.unit), 100))
+                                 for v, c in zip(row, grid.columns[: grid.labels], strict=False))))
+        for row in grid.rows
+    ]  # fmt: skip
+    top = " · ".join(
+        filter(None, (out.plain(line(c.name, 60)) for c in grid.columns[: grid.labels]))
+    )
+    natural = max(cell_len(text) for text in (top, *labels))
+    room = max(1, min(_LABEL, natural, width // 2))
+    laid = [
+        _laid(at, grid, out, width - room - GAP) for at in range(grid.labels, len(grid.columns))
+    ]
+    parts = split([column.width + GAP for column in laid], width - room)
+    return [_grid_table(top, labels, room, [laid[at] for at in part]) for part in parts]
+
+
+def _laid(at: int, grid: Grid, out: Printer, most: int) -> _Laid:
+    column = grid.columns[at]
+    cells = [out.plain(line(n.as_text(row[at], column.unit), 60)) for row in grid.rows]
+    cells = [text if cell_len(text) <= most else flow(text, max(1, most - 1))[0] for text in cells]
+    room = max(1, min(most, max(_NAME, *(cell_len(text) for text in cells))))
+    head = flow(out.plain(line(heading(column, grid), 60)), room)
+    left = all(isinstance(row[at], str | None) for row in grid.rows) and column.unit == "text"
+    styles = [_CELL_COLOURS[colour(row[at], column.unit)] for row in grid.rows]
+    over = out.plain(line(column.over, 60))
+    least = min(most, max(map(cell_len, over.split()), default=0))
+    return _Laid(over, tuple(head), tuple(cells), tuple(styles), left, least)
+
+
+_CELL_COLOURS = {"worse": "bold red", "better": "bold green", "": ""}
+
+
+def _grid_table(top: str, labels: Sequence[str], room: int, part: Sequence[_Laid]) -> list[Row]:
+    rows: list[Row] = [[(" " * room + text, "dim")] for text in _overs(part)]
+    names = flow(top, room)
+    height = max(len(names), *(len(column.head) for column in part))
+    heads = [_at_bottom(column.head, height) for column in part]
+    for at, name in enumerate(_at_bottom(names, height)):
+        cells = [(_cell(head[at], c), "dim") for head, c in zip(heads, part, strict=True)]
+        rows += _lines([name], room, "dim", cells)
+    for number, label in enumerate(labels):
+        cells = [(_cell(column.cells[number], column), column.styles[number]) for column in part]
+        rows += _lines(flow(label, room), room, "", cells)
+    return rows
+
+
+def _at_bottom(lines: Sequence[str], height: int) -> list[str]:
+    return [""] * (height - len(lines)) + list(lines)
+
+
+def _overs(part: Sequence[_Laid]) -> list[str]:
+    """The headings of groups, each over its own columns, on as many lines as they need."""
+    groups = [(over, list(columns)) for over, columns in groupby(part, key=lambda c: c.over)]
+    widths = [sum(GAP + column.width for column in columns) - GAP for _, columns in groups]
+    heads = [
+        flow(over, width) if over else [] for (over, _), width in zip(groups, widths, strict=True)
+    ]
+    height = max(map(len, heads), default=0)
+    heads = [_at_bottom(head, height) for head in heads]
+    return [
+        "".join(
+            " " * GAP + padded(head[at], width, left=True)
+            for head, width in zip(heads, widths, strict=True)
+        )
+        for at in range(height)
+    ]
+
+
+# Pictures as tables for a terminal: numbers, and characters that stand for lengths.
+
+
+_SPARKS = "▁▂▃▄▅▆▇█"
+_BLOCKS = "█▓▒░"
+_BAR = 28
+
+
+def as_grid(figure: Figure, out: Printer) -> Grid:
+    """The one table that a terminal shows of a figure."""
+    if isinstance(figure, HeatMap):
+        return _heat(figure)
+    if isinstance(figure, Curves) and not figure.true_scale:
+        return _curves(figure, out.plain("▁") == "▁")
+    if isinstance(figure, Bars):
+        return _bars(figure, out)
+    if isinstance(figure, Breakdown):
+        return _breakdown(figure, out)
+    return grids(figure)[0]
+
+
+def _heat(figure: HeatMap) -> Grid:
+    """The bare numbers, with a dot if the interval excludes zero."""
+    columns = [Column(name=f"{figure.down} | {figure.across}")]
+    columns += [Column(name=name, unit=figure.unit) for name in figure.columns]
+    rows = [
+        (name, *(_value(cell, figure) for cell in cells))
+        for name, cells in zip(figure.rows, figure.cells, strict=True)
+    ]
+    return _grid(figure, columns, rows)
+
+
+def _value(cell: Estimate | None, figure: HeatMap) -> str | None:
+    if cell is None:
+        return None
+    mark = " ●" if figure.unit == "points" and excludes_zero(cell) else ""
+    return f"{n.shown(cell, figure.unit).value}{mark}"
+
+
+def _curves(figure: Curves, sparks: bool) -> Grid:
+    """A small line for each curve, then its value at every dose."""
+    every = doses(figure)
+    axis = axis_of(ends(e for c in figure.curves for _, e in c.points), figure.unit)
+    columns = [Column(name="")]
+    columns += [Column(name=figure.down)] if sparks else []
+    columns += [Column(name=f"{x:g}", unit=figure.unit) for x in every]
+    rows: list[tuple[Value, ...]] = []
+    for curve in figure.curves:
+        values_by_dose = {x: e.value for x, e in curve.points}
+        values = [values_by_dose.get(x) for x in every]
+        label = " · ".join(filter(None, (curve.facet, curve.label)))
+        drawn = "".join(" " if v is None else _spark(axis.at(v)) for v in values)
+        cells = [
+            (n.NONE if v is None else n.as_text(v, figure.unit)) if x in values_by_dose else None
+            for x, v in zip(every, values, strict=True)
+        ]
+        rows.append((label, *([drawn] if sparks else []), *cells))
+    return _grid(figure, columns, rows if every else [])
+
+
+def _spark(at: float) -> str:
+    return _SPARKS[min(len(_SPARKS) - 1, math.floor(at * len(_SPARKS)))]
+
+
+def _bars(figure: Bars, out: Printer) -> Grid:
+    """Each bar drawn in characters, the share, and the sizes of its parts."""
+    most = max((sum(map(size, bar.parts)) for bar in figure.bars), default=0.0) or 1.0
+    rows = []
+    for bar in figure.bars:
+        lengths = [(block, size(part)) for block, part in zip(_BLOCKS, bar.parts, strict=False)]
+        picture = "".join(block * round(_BAR * length / most) for block, length in lengths)
+        sizes = [None if p is None else n.shown(p, figure.unit).text for p in bar.parts]
+        rows.append((bar.label, picture, bar.share, *sizes))
+    whole = Column(name=figure.share, unit="percent")
+    return _stacks(figure, (Column(name=figure.across), whole), rows, out)
+
+
+def _breakdown(figure: Breakdown, out: Printer) -> Grid:
+    """Each row drawn in characters around zero, the whole, and its parts."""
+    reaches = [reach(row) for row in figure.rows]
+    below = max((low for low, _ in reaches), default=0.0)
+    above = max((high for _, high in reaches), default=0.0)
+    scale = _BAR / ((below + above) or 1.0)
+    left = round(scale * below)
+    rows = [(r.label, _signed_blocks(r, scale, left), r.whole, *r.parts) for r in figure.rows]
+    whole = Column(name=figure.whole, unit=figure.unit)
+    return _stacks(figure, (Column(name="parts"), whole), rows, out)
+
+
+def _stacks(
+    figure: Bars | Breakdown,
+    columns: Sequence[Column],
+    rows: Sequence[tuple[Value, ...]],
+    out: Printer,
+) -> Grid:
+    """Label, picture, whole and parts; without the picture where it cannot be drawn."""
+    draw = out.plain(_BLOCKS) == _BLOCKS and len(figure.parts) <= len(_BLOCKS)
+    names = [f"{_BLOCKS[at]}\xa0{name}" if draw else name for at, name in enumerate(figure.parts)]
+    parts = [Column(name=name, unit=figure.unit) for name in names]
+    if not draw:
+        columns, rows = columns[1:], [(label, *cells) for label, _, *cells in rows]
+    return _grid(figure, [Column(name=""), *columns, *parts], rows)
+
+
+def _signed_blocks(row: BreakdownRow, scale: float, left: int) -> str:
+    """Parts below zero to the left of the line, the others to its right."""
+    sizes = [(block, length(part)) for block, part in zip(_BLOCKS, row.parts, strict=False)]
+    minus = "".join(block * round(-scale * v) for block, v in reversed(sizes) if v < 0)
+    plus = "".join(block * round(scale * v) for block, v in sizes if v > 0)
+    return f"{minus[-left:] if left else '':\xa0>{left}}│{plus}"
+
+
+def _grid(figure: Figure, columns: Sequence[Column], rows: Sequence[tuple[Value, ...]]) -> Grid:
+    return Grid(name=figure.name, title=figure.title, columns=tuple(columns), rows=tuple(rows))

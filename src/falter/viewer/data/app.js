@@ -1,13 +1,15 @@
 // The page: the map, the list of flips, the item that is open. All of its state is in the address.
 import { html, render, useEffect, useMemo, useRef, useState } from "./preact.js";
 import { CODES, KINDS, beside, ordered, picked, summary } from "./table.js";
-import { Data } from "./data.js";
+import { Data, KIND, live } from "./data.js";
 import { readPlace, span, token, writePlace } from "./place.js";
 import { Heat, Legend, outcomeClass } from "./heat.js";
 import { Item, openMark } from "./item.js";
 import { number, oneLine } from "./text.js";
 
-const ROW = 30; // pixels of a line of the list
+const ROW = 48; // pixels of a flip in the list
+const AT_ONCE = 50000; // cells whose drops are worked out without a word
+const TYPING = 250; // milliseconds until what was typed is looked for in the texts
 const TABLED = 50; // items of the map that the table has, besides its totals
 const SORTS = [
   ["flips", "most flips first"],
@@ -27,10 +29,15 @@ function App() {
   const [texts, setTexts] = useState({});
   const [notes, setNotes] = useState([]);
   const [marks, setMarks] = useState([]);
+  const [wanted, setWanted] = useState(false);
+  const [findings, setFindings] = useState({ drops: {} });
+  const [found, setFound] = useState({});
   const [help, setHelp] = useState(false);
   const [, setSize] = useState("");
   const [hover, setHover] = useState(null);
   const search = useRef(null);
+
+  const failed = (error) => setFault(String(error.message ?? error));
 
   function go(change, step = false) {
     setPlace((now) => {
@@ -100,7 +107,24 @@ function App() {
     order.forEach((row, n) => (places[row] = n));
     return places;
   }, [order]);
+  const study = record?.panels[at].study;
+  const large = record?.panels.reduce((sum, { items, columns }) => sum + items.length * columns.length, 0) > AT_ONCE;
+  useEffect(() => {
+    if (record && (wanted || !large)) data.findings(study).then(setFindings, () => {}); // a page without drops
+  }, [record, study, wanted]);
+
+  const sought = place.text.trim().toLowerCase();
+  const seeking = panel && sought && `${panel.number}:${sought}`;
+  useEffect(() => {
+    if (!seeking) return;
+    const look = () => data.found(panel, sought).then((hits) => setFound({ key: seeking, hits }), failed);
+    const typing = setTimeout(look, TYPING);
+    return () => clearTimeout(typing);
+  }, [seeking]);
+
+  const hits = found.key === seeking ? found.hits : null;
   const filter = panel && {
+    hits,
     kinds: place.kinds.split(",").filter((kind) => KINDS.some(([name]) => name === kind)),
     recipe: place.recipe,
     tag: place.tag,
@@ -110,7 +134,7 @@ function App() {
   };
   const list = useMemo(
     () => panel && picked(panel, order, filter, other),
-    [panel, other, order, version, place.kinds, place.recipe, place.tag, place.text, place.rows, place.columns],
+    [panel, other, order, version, hits, place.kinds, place.recipe, place.tag, place.text, place.rows, place.columns],
   );
 
   const row = panel && place.item !== "" ? panel.row(place.item) : -1;
@@ -220,7 +244,7 @@ function App() {
   const noteOf = (key) =>
     notes.find((n) => n.item === key && n.run === info.run && n.model === info.model && n.task === info.task)?.note ?? "";
   const { run, model, task } = info;
-  const failed = (error) => setFault(String(error.message ?? error));
+  const drops = (number) => findings.drops[number] ?? {};
   async function keep(own, item, note) {
     const about = { run, model, task, item };
     const key = JSON.stringify(Object.values(about));
@@ -238,17 +262,17 @@ function App() {
 
   const ready = texts.own && texts.key.startsWith(`${at}:${row}:`);
   return html`
-    <${Head} record=${record} at=${at} against=${against} said=${[["note", notes], ["mark", marks.filter((m) => m.run === run)]]} go=${go} onHelp=${() => setHelp(!help)} />
+    <${Head} record=${record} at=${at} against=${against} report=${findings.page} onReport=${live && large && !wanted && (() => setWanted(true))} said=${[["note", notes], ["mark", marks.filter((m) => m.run === run)]]} go=${go} onHelp=${() => setHelp(!help)} />
     ${help && html`<${Help} onClose=${() => setHelp(false)} />`}
     <main class=${open ? "open" : ""}>
       <section class="map" aria-label="Map of items and conditions">
-        <${Bar} panel=${panel} other=${other} place=${place} sort=${sort} go=${go} search=${search} />
+        <${Bar} panel=${panel} other=${other} place=${place} sort=${sort} drops=${drops(at)} go=${go} search=${search} />
         <div class="maps">
           ${[panel, other].map(
             (own) => own && html`<div key=${own.number}>
               ${other && html`<h3>${oneLine(titleOf(own.info, record.panels))}</h3>`}
               <${Heat}
-                panel=${own} order=${order} version=${version} cursor=${cursor}
+                panel=${own} order=${order} version=${version} cursor=${cursor} drops=${drops(own.number)}
                 rows=${filter.rows} columns=${filter.columns} height=${mapHeight()}
                 onHover=${setHover}
                 onBrush=${(rows, columns) =>
@@ -258,7 +282,7 @@ function App() {
             </div>`,
           )}
         </div>
-        <${Under} panel=${panel} order=${order} version=${version} cursor=${hover ?? cursor} filter=${filter} go=${go} />
+        <${Under} panel=${panel} order=${order} version=${version} cursor=${hover ?? cursor} drops=${drops(at)} filter=${filter} go=${go} />
       </section>
       ${open
         ? ready
@@ -278,7 +302,7 @@ function App() {
               onClose=${() => go({ open: "" }, true)}
             />`
           : html`<p class="wait">Reading the item …</p>`
-        : html`<${Flips} panel=${panel} other=${other} list=${list} place=${place} filter=${filter} index=${index} go=${go} onOpen=${(cell) => to(cell, true)} />`}
+        : html`<${Flips} panel=${panel} other=${other} list=${list} filter=${filter} seeking=${seeking && !hits} index=${index} go=${go} onOpen=${(cell) => to(cell, true)} />`}
     </main>
   `;
 }
@@ -308,7 +332,7 @@ function titleOf(info, panels) {
   return more.length ? `${name} (${more.join(", ")})` : name;
 }
 
-function Head({ record, at, against, said, go, onHelp }) {
+function Head({ record, at, against, report, onReport, said, go, onHelp }) {
   const options = record.panels.map((info, n) => [n, titleOf(info, record.panels)]);
   return html`<header class="head">
     <h1>falter <span class="muted">${oneLine(record.title, 60)}</span></h1>
@@ -318,6 +342,8 @@ function Head({ record, at, against, said, go, onHelp }) {
     html`<${Choice} label="Beside" value=${against ?? ""}
       options=${[["", "nothing"], ...options.filter(([n]) => n !== at)]}
       onChange=${(value) => go({ against: value, sort: value === "" ? "flips" : "differing" }, true)} />`}
+    ${report && KIND !== "one" && html`<a href=${report} target="_blank" rel="noopener">Report</a>`}
+    ${onReport && html`<button onClick=${onReport}>Make the report</button>`}
     <span class="space"></span>
     ${said.map(
       ([kind, rows]) =>
@@ -338,22 +364,22 @@ function Choice({ label, value, options, onChange }) {
   </label>`;
 }
 
-function Bar({ panel, other, place, sort, go, search }) {
+function Bar({ panel, other, place, sort, drops, go, search }) {
   const recipes = [...new Set(panel.info.columns.filter((c) => !c.baseline).map((c) => c.recipe))];
   const tags = useMemo(() => [...new Set(panel.info.tags.flat())].sort().slice(0, 500), [panel]);
   return html`<div class="bar">
     <${Choice} label="Order" value=${sort} options=${other ? SORTS : SORTS.slice(0, 3)} onChange=${(value) => go({ sort: value })} />
-    <${Choice} label="Recipe" value=${place.recipe} options=${[["", "all"], ...recipes.map((r) => [r, r])]} onChange=${(value) => go({ recipe: value })} />
+    <${Choice} label="Recipe" value=${place.recipe} options=${[["", "all"], ...recipes.map((r) => [r, drops[r] ? `${r} ${drops[r]}` : r])]} onChange=${(value) => go({ recipe: value })} />
     ${tags.length > 0 &&
     html`<${Choice} label="Tag" value=${place.tag} options=${[["", "all"], ...tags.map((t) => [t, t])]} onChange=${(value) => go({ tag: value })} />`}
-    <label class="choice"><span>Item</span>
-      <input ref=${search} type="search" placeholder="key … (/)" value=${place.text}
+    <label class="choice"><span>Find</span>
+      <input ref=${search} type="search" placeholder="in all texts … (/)" value=${place.text}
         onInput=${(event) => go({ text: event.target.value })} />
     </label>
   </div>`;
 }
 
-function Under({ panel, order, version, cursor, filter, go }) {
+function Under({ panel, order, version, cursor, drops, filter, go }) {
   const totals = useMemo(() => summary(panel), [panel, version]);
   const counts = CODES.map((_, code) => totals.reduce((sum, t) => sum + t.codes[code], 0));
   const brushed = filter.rows || filter.columns;
@@ -367,20 +393,21 @@ function Under({ panel, order, version, cursor, filter, go }) {
       </button>`}
     </p>
     <${Legend} counts=${counts} />
+    ${Object.keys(drops).length > 0 && html`<p class="aside">Above a recipe: its drop in points. The table has its interval.</p>`}
     <details class="tabled" open=${unfolded} onToggle=${(event) => setUnfolded(event.target.open)}>
       <summary>The map as a table</summary>
-      ${unfolded && html`<${Totals} totals=${totals} /><${Cells} panel=${panel} order=${order} filter=${filter} />`}
+      ${unfolded && html`<${Totals} totals=${totals} columns=${panel.info.columns} drops=${drops} /><${Cells} panel=${panel} order=${order} filter=${filter} />`}
     </details>
   </div>`;
 }
 
-function Totals({ totals }) {
+function Totals({ totals, columns, drops }) {
   const used = CODES.map((_, code) => code).filter((code) => totals.some((t) => t.codes[code]));
   return html`<div class="scroll" tabindex="0"><table><caption>Cells of each condition</caption>
-    <thead><tr><th scope="col">Condition</th><th scope="col" class="r">lost</th><th scope="col" class="r">gained</th>
+    <thead><tr><th scope="col">Condition</th><th scope="col">drop, points</th><th scope="col" class="r">lost</th><th scope="col" class="r">gained</th>
       ${used.map((code) => html`<th scope="col" class="r">${CODES[code]}</th>`)}</tr></thead>
     <tbody>${totals.map(
-      (t) => html`<tr><th scope="row"><bdi>${oneLine(t.name, 60)}</bdi></th><td class="r">${number(t.lost)}</td><td class="r">${number(t.gained)}</td>
+      (t, n) => html`<tr><th scope="row"><bdi>${oneLine(t.name, 60)}</bdi></th><td>${drops[columns[n].recipe]}</td><td class="r">${number(t.lost)}</td><td class="r">${number(t.gained)}</td>
         ${used.map((code) => html`<td class="r">${number(t.codes[code])}</td>`)}</tr>`,
     )}</tbody></table></div>`;
 }
@@ -398,7 +425,7 @@ function Cells({ panel, order, filter }) {
     )}</tbody></table></div>`;
 }
 
-function Flips({ panel, other, list, place, filter, index, go, onOpen }) {
+function Flips({ panel, other, list, filter, seeking, index, go, onOpen }) {
   const box = useRef(null);
   const [top, setTop] = useState(0);
   const [tall, setTall] = useState(600);
@@ -433,7 +460,7 @@ function Flips({ panel, other, list, place, filter, index, go, onOpen }) {
           </button>`,
       )}
     </div>
-    <p class="count" role="status">${number(cells.length)} ${other ? "cells where the two differ" : cells.length === 1 ? "flip" : "flips"}</p>
+    <p class="count" role="status">${number(cells.length)} ${other ? "cells where the two differ" : cells.length === 1 ? "flip" : "flips"}${seeking ? " so far; looking into the texts …" : ""}</p>
     <div class="list" ref=${box} onScroll=${(event) => setTop(event.target.scrollTop)} role="listbox" tabindex="0"
       aria-label="Flips" aria-activedescendant=${index >= first && index < last ? `flip-${index}` : undefined}>
       <div class="tall" style=${{ height: `${cells.length * ROW}px` }}>
@@ -455,6 +482,7 @@ function Flip({ panel, other, cell, n, current, onOpen }) {
     <bdi class="key">${oneLine(panel.info.items[row], 80)}</bdi>
     <bdi class="under-what">${oneLine(panel.names[column], 60)}</bdi>
     <span class="change">${CODES[pair[0]]} ${other ? "|" : "→"} ${CODES[pair[1]]}</span>
+    <bdi class="text">${oneLine(panel.info.texts[row])}</bdi>
   </div>`;
 }
 
@@ -464,7 +492,7 @@ function Help({ onClose }) {
     ["Enter", "open the item"],
     ["← → ↑ ↓", "move on the map; in an item ← → change the condition"],
     ["Shift + arrows, drag", "select items and conditions"],
-    ["/", "look for an item"],
+    ["/", "look for a text"],
     ["s", "another order"],
     ["c", "put another model or run beside"],
     ["n", "write a note on the item"],

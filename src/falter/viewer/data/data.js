@@ -1,7 +1,7 @@
 // Where the page's data come from: the server that gave it, files beside it, or the page itself.
 import { Panel } from "./table.js";
 
-const KIND = document.querySelector('meta[name="falter-data"]').content;
+export const KIND = document.querySelector('meta[name="falter-data"]').content;
 const CHUNK = 256; // items in a piece of texts
 const KEPT = 8; // pieces that stay unpacked
 
@@ -38,6 +38,37 @@ export class Data {
       if (this.pieces.size > KEPT) this.pieces.delete(this.pieces.keys().next().value);
     }
     return (await texts)[row % CHUNK];
+  }
+
+  // The drops of a study's panels, and where its report is.
+  async findings(study) {
+    return live ? this.json(`api/findings/${study}`) : this.record.findings[study];
+  }
+
+  // Ones where a text stands in a prompt, a reply or its reading; null if another is sought by now.
+  async found(panel, text) {
+    this.sought = text;
+    await this.seeking?.catch(() => {}); // one at a time
+    if (this.sought !== text) return null;
+    this.seeking = live ? this.foundThere(panel, text) : this.foundHere(panel, text);
+    return this.seeking;
+  }
+
+  async foundThere(panel, text) {
+    const answer = await this.ask(`api/found/${panel.number}?text=${encodeURIComponent(text)}`);
+    return new Uint8Array(await answer.arrayBuffer());
+  }
+
+  async foundHere(panel, text) {
+    const hits = new Uint8Array(panel.cells.length);
+    const has = (value) => value && String(value).toLowerCase().includes(text);
+    for (let row = 0; row < panel.height; row++)
+      for (const cell of (await this.item(panel.number, row)).cells) {
+        const asked = cell.edits.map(([, , after]) => after).join("");
+        if ([asked, cell.answer, cell.reasoning, cell.read].some(has))
+          hits[row * panel.width + cell.column] = 1;
+      }
+    return hits;
   }
 
   async ask(path, options = {}) {

@@ -3,14 +3,14 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "./preact.js"
 import { CODES } from "./table.js";
 import { oneLine } from "./text.js";
 
-const HEAD = 118; // pixels for the names of conditions
+const HEAD = 146; // pixels for the names of conditions and their drops
 const GUTTER = 96; // pixels for the names of items, where there is room for them
 const TALLEST = 20; // pixels of a row
 const WIDEST = 64; // pixels of a column
 const LABELLED = 11;
 const FLAT = ["missing", "right", "wrong", "unparsed", "truncated", "refused", "failed", "na", "same"];
 
-export function Heat({ panel, order, version, cursor, rows, columns, height, onHover, onBrush, onOpen }) {
+export function Heat({ panel, order, version, cursor, drops, rows, columns, height, onHover, onBrush, onOpen }) {
   const canvas = useRef(null);
   const drawn = useRef({});
   const drag = useRef(null);
@@ -31,10 +31,10 @@ export function Heat({ panel, order, version, cursor, rows, columns, height, onH
     if (!same(drawn.current.key, key))
       drawn.current = { key, image: picture(panel, order, shape, colours()) };
     performance.mark("falter-map");
-    const over = JSON.stringify([cursor, rows, columns]);
+    const over = JSON.stringify([cursor, rows, columns, drops]);
     if (drawn.current.over === over) return;
     drawn.current.over = over;
-    paint(canvas.current, drawn.current.image, shape, panel, order, { cursor, rows, columns });
+    paint(canvas.current, drawn.current.image, shape, panel, order, { cursor, rows, columns, drops });
   });
 
   function at(event) {
@@ -154,7 +154,7 @@ function picture(panel, order, shape, palette) {
   return image;
 }
 
-function paint(canvas, image, shape, panel, order, { cursor, rows, columns }) {
+function paint(canvas, image, shape, panel, order, { cursor, rows, columns, drops }) {
   const scale = devicePixelRatio;
   canvas.width = Math.round(shape.width * scale);
   canvas.height = Math.round(shape.height * scale);
@@ -173,7 +173,7 @@ function paint(canvas, image, shape, panel, order, { cursor, rows, columns }) {
   dim(context, shape, cell, back, rows, columns, order.length);
   context.font = `12px ${style.getPropertyValue("--sans")}`;
   context.textBaseline = "middle";
-  names(context, shape, panel, order, cell, ink, muted, cursor);
+  names(context, shape, panel, order, cell, ink, muted, cursor, drops);
   if (cursor) {
     const high = Math.max(3, shape.row);
     context.lineWidth = 2;
@@ -201,7 +201,7 @@ function dim(context, shape, cell, back, rows, columns) {
   context.globalAlpha = 1;
 }
 
-function names(context, shape, panel, order, cell, ink, muted, cursor) {
+function names(context, shape, panel, order, cell, ink, muted, cursor, drops) {
   const every = Math.max(1, Math.ceil(14 / cell));
   for (let n = 0; n < panel.width; n++) {
     const current = cursor?.column === n;
@@ -211,7 +211,11 @@ function names(context, shape, panel, order, cell, ink, muted, cursor) {
     context.translate(shape.left + Math.max(8, (n + 0.5) * cell), HEAD - 6);
     context.rotate(-Math.PI / 2);
     context.fillStyle = current ? ink : muted;
-    context.fillText(fitting(context, oneLine(panel.names[n], 40), HEAD - 10), 0, 0);
+    const drop = oneLine(drops[panel.info.columns[n].recipe]?.split(" ")[0] ?? "", 10);
+    const room = HEAD - 10 - (drop && context.measureText(drop).width + 6);
+    context.fillText(fitting(context, oneLine(panel.names[n], 40), room), 0, 0);
+    context.textAlign = "right";
+    context.fillText(drop, HEAD - 10, 0);
     context.restore();
   }
   if (!shape.left) return;

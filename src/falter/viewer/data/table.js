@@ -116,8 +116,8 @@ export function beside(panel, other) {
       if (columns[column] >= 0)
         cells[row * panel.width + column] = other.code(there, columns[column]);
   }
-  const { items, columns: names, tags } = panel.info;
-  return new Panel(other.number, { ...other.info, items, columns: names, tags }, cells);
+  const { items, texts, columns: names, tags } = panel.info;
+  return new Panel(other.number, { ...other.info, items, texts, columns: names, tags }, cells);
 }
 
 const answered = (code) => code >= 1 && code <= 5;
@@ -128,7 +128,8 @@ function differs(a, b) {
 }
 
 // The cells that a reader asks for, in the order of the map, and how many there are of each kind.
-// `filter`: kinds, recipe, tag, text, rows [from, to] in the order, columns [from, to].
+// `filter`: kinds, recipe, tag, text, rows [from, to] in the order, columns [from, to], and `hits`:
+// the cells that hold the text, besides those of the items whose key or beginning does.
 export function picked(panel, order, filter, other) {
   const wanted = filter.kinds.reduce((bits, kind) => bits | BIT[kind], 0);
   const [low, high] = filter.rows ?? [0, order.length - 1];
@@ -140,7 +141,9 @@ export function picked(panel, order, filter, other) {
     if (filter.recipe && info.recipe !== filter.recipe) continue;
     places.push(column);
   }
-  const fits = itemFilter(panel, filter);
+  const { tag, hits } = filter;
+  const sought = filter.text.trim().toLowerCase();
+  const named = ({ items, texts }, row) => `${items[row]}\n${texts[row]}`.toLowerCase().includes(sought);
   const tables = panel.info.columns.map((column) => (column.again ? AGAIN : ONCE));
   const counts = new Uint32Array(256);
   const { cells, width, base } = panel;
@@ -148,11 +151,14 @@ export function picked(panel, order, filter, other) {
   let size = 0;
   for (let at = low; at <= high; at++) {
     const row = order[at];
-    if (fits && !fits(row)) continue;
+    if (tag && !panel.info.tags[row].includes(tag)) continue;
+    const whole = !sought || named(panel.info, row);
+    if (!whole && !hits) continue;
     const start = row * width;
     const before = base < 0 ? -1 : cells[start + base] * SIZE;
     for (let n = 0; n < places.length; n++) {
       const column = places[n];
+      if (!whole && !hits[start + column]) continue;
       const bits =
         before < 0 || column === base ? 0 : tables[column][before + cells[start + column]];
       if (other) {
@@ -176,14 +182,6 @@ function byKind(counts) {
   for (let bits = 1; bits < counts.length; bits++)
     if (counts[bits]) KINDS.forEach((_, n) => (sums[n] += bits & (1 << n) ? counts[bits] : 0));
   return Object.fromEntries(KINDS.map(([name], n) => [name, sums[n]]));
-}
-
-function itemFilter(panel, { tag, text }) {
-  if (!tag && !text) return null;
-  const sought = text.toLowerCase();
-  return (row) =>
-    (!tag || panel.info.tags[row].includes(tag)) &&
-    (!sought || panel.info.items[row].toLowerCase().includes(sought));
 }
 
 // One row a condition: how many cells of each code, how many lost and gained.

@@ -1,0 +1,190 @@
+"""The showcase: does a larger model falter less? One command, which goes on where it stopped:
+
+    python bench/showcase.py [--store FILE] [--to FOLDER] [--limit N]
+
+Three models (SmolLM2 135M, Qwen2.5-Coder 0.5B and 1.5B) answer 400 questions with four options by
+likelihood and 150 of them by reply, each as asked and under the twelve default perturbations:
+about eight processor hours on a thread, less what docs/showcase/answers.db.xz holds. Writes there
+the questions, two pages, the picture, the numbers and the answers. `bench/real_models.py` brings
+the two Qwen files.
+
+Fixed before the first answer: the question is decided by the average drop over the twelve
+perturbations, by likelihood, of the 0.5B less that of the 1.5B model, which are of one family. The
+answer is yes where the 95 % interval of the difference is above zero, no where it is below, and
+else not decided. SmolLM2, of another family, and the replies are told beside it and decide nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import random
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "src")]
+
+import falter  # noqa: E402
+from falter.engine.results import Result  # noqa: E402
+from falter.records.figures import Forest, ForestRow, Grid  # noqa: E402
+from falter.records.numbers import shown  # noqa: E402
+from falter.records.types import Estimate  # noqa: E402
+from falter.report.drawing.pictures import picture  # noqa: E402
+from falter.tasks import tasks  # noqa: E402
+
+MODELS = {
+    "SmolLM2 135M": "smollm2",
+    "Qwen 0.5B": "gguf:Qwen2.5-Coder-0.5B-Instruct-Q4_K_M.gguf",
+    "Qwen 1.5B": "gguf:Qwen2.5-Coder-1.5B-Instruct-Q4_K_M.gguf",
+}
+SMALL, LARGE = "Qwen 0.5B", "Qwen 1.5B"
+QUESTIONS = 400
+DECIDES = "by likelihood"
+WAYS = ((DECIDES, "choice_likelihood", QUESTIONS), ("by reply", "choice_letter", 150))
+ARCHIVE = "answers.db.xz"
+TEMPLATE = {
+    "instruction": "Choose the right answer to this question.",
+    "input": "\nQuestion: {question}",
+    "choices": "{choices}",
+    "output_format": "\nReply with the letter of your choice and nothing else.",
+    "cue": "Answer:",
+}
+
+
+def questions() -> list[dict[str, Any]]:
+    """All 264 questions of `basics` and 136 of MMLU's, drawn and shuffled with a seed."""
+    draw = random.Random(2026)
+    own = list(tasks.get("basics")(None).items)
+    others = [item for item in tasks.get("mmlu_four")(None).items if len(item.choices) == 4]
+    chosen = [*own, *draw.sample(others, QUESTIONS - len(own))]
+    draw.shuffle(chosen)
+    return [
+        {
+            "key": f"{item.task}-{item.key}",
+            "subject": item.tags[0],
+            "question": item.fields["question"],
+            "options": list(item.choices),
+            "answer": item.target,
+        }
+        for item in chosen
+    ]
+
+
+def settings(data: Path, scorer: str, limit: int) -> dict[str, Any]:
+    """The experiment in which each model answers the first `limit` questions."""
+    return {
+        "data": {
+            "path": str(data),
+            "target": "answer",
+            "target_as": "index",
+            "choices": "options",
+            "key": "key",
+        },
+        "template": TEMPLATE,
+        "scorer": scorer,
+        "limit": limit,
+        "sampling": {"max_tokens": 24},
+        "models": [{"name": name, "concurrency": 1} for name in MODELS.values()],
+    }
+
+
+def losses(result: Result) -> dict[str, Estimate]:
+    """The average drop of each model, by the name of its row."""
+    grid, names = _grid(result, "overview"), {_model(name): row for row, name in MODELS.items()}
+    drop, model = _column(grid, "Average drop, points"), _column(grid, "Model")
+    return {names[_model(str(row[model]))]: _estimate(row[drop]) for row in grid.rows}
+
+
+def difference(result: Result, small: str, large: str) -> Estimate:
+    """How many points more the smaller model loses than the larger one."""
+    grid = _grid(result, "models-compared")
+    drop, pair = (
+        _column(grid, "Average drop, points"),
+        (_model(MODELS[small]), _model(MODELS[large])),
+    )
+    (row,) = [row for row in grid.rows if (_model(str(row[1])), _model(str(row[2]))) == pair]
+    return _estimate(row[drop])
+
+
+def answered(found: Estimate) -> str:
+    """The answer to the question by the rule that was fixed before."""
+    if found.low is None or found.high is None:
+        return "not decided: the difference has no interval"
+    if found.low > 0.0:
+        return "yes: the larger model falters less"
+    return "no: the larger model falters more" if found.high < 0.0 else "not decided"
+
+
+def _model(name: str) -> str:
+    return name.removesuffix(" (simulated)").removeprefix("gguf:").removesuffix(".gguf")
+
+
+def _grid(result: Result, name: str) -> Grid:
+    figure = result.figure(name)
+    assert isinstance(figure, Grid)
+    return figure
+
+
+def _column(grid: Grid, name: str) -> int:
+    return [column.name for column in grid.columns].index(name)
+
+
+def _estimate(value: object) -> Estimate:
+    assert isinstance(value, Estimate)
+    return value
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--store", type=Path, default=Path("showcase.db"))
+    parser.add_argument("--to", type=Path, default=ROOT / "docs" / "showcase")
+    parser.add_argument("--limit", type=int, default=QUESTIONS, help="fewer questions, to try it")
+    options = parser.parse_args(arguments)
+    options.to.mkdir(parents=True, exist_ok=True)
+    data = options.to / "questions.jsonl"
+    rows = (json.dumps(row, ensure_ascii=False) for row in questions())
+    data.write_text("".join(f"{row}\n" for row in rows), "utf-8")
+    kept = options.to / ARCHIVE
+    if kept.exists() and not options.store.exists():
+        with lzma.open(kept) as packed, options.store.open("wb") as store:
+            shutil.copyfileobj(packed, store)
+    drawn: list[ForestRow] = []
+    facts: dict[str, Any] = {"question": "Does a larger model falter less?", "numbers": {}}
+    for way, scorer, most in WAYS:
+        result = falter.run(settings(data, scorer, min(most, options.limit)), store=options.store)
+        result.report(options.to / f"{way.replace(' ', '-')}.html")
+        print(result.summary("overview", "models-compared", width=120))
+        named = {f"{model}, {way}": drop for model, drop in losses(result).items()}
+        named |= {
+            f"{small} less {large}, {way}": difference(result, small, large)
+            for small, large in ((SMALL, LARGE), ("SmolLM2 135M", LARGE))
+        }
+        drawn += [ForestRow(label=label, kind="member", estimate=e) for label, e in named.items()]
+        facts["numbers"] |= {label: shown(e, "points").text for label, e in named.items()}
+        facts[f"run {way}"] = result.study.id
+        if way == DECIDES:
+            facts["answer"] = answered(named[f"{SMALL} less {LARGE}, {way}"])
+    figure = Forest(
+        name="larger",
+        title="Points lost on average under twelve changes of the prompt, and differences",
+        measured="Points lost",
+        of="model",
+        rows=tuple(drawn),
+        unit="points",
+    )
+    (options.to / "larger.svg").write_text(f"{picture(figure)}\n", "utf-8")
+    text = json.dumps(facts, indent=2, ensure_ascii=False)
+    (options.to / "larger.json").write_text(f"{text}\n", "utf-8")
+    with lzma.open(kept, "wb", preset=9) as packed, options.store.open("rb") as store:
+        shutil.copyfileobj(store, packed)
+    print(f"Does a larger model falter less? {facts['answer']}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

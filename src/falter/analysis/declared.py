@@ -1,0 +1,117 @@
+"""Figures whose names, titles, columns and sentences a `figures.yaml` declares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import resources
+from typing import Any
+
+from falter.records.figures import Column, Grid, Value
+
+Cell = Callable[[Any], Value]
+SELF = "self"
+MORE = "*"
+"""Stands for the columns, or the sentences, that depend on the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The figures of one package, by name.
+
+    Every text is a template whose places in braces are filled with `values`. A column is a name, or
+    a mapping with the settings of one column or of several `names`. It may say what fills it: `of`
+    is a path of attributes or keys such as `panel.task`, which ends at None, or a name among the
+    `cells`. A column with `when`, or a sentence to `say`, stands only where that value is true.
+    """
+
+    package: str
+    folder: str = ""
+
+    def __call__(
+        self, figure: str, columns: Iterable[Column] = (), text: Iterable[str] = (), **values: Any
+    ) -> dict[str, Any]:
+        """Return the settings of a figure, to be completed with its rows."""
+        declared = _declarations(self.package, self.folder)[figure]
+        settings: dict[str, Any] = {"name": figure, **declared}
+        for setting, value in settings.items():
+            if isinstance(value, str):
+                settings[setting] = value.format(**values)
+            elif isinstance(value, list):
+                settings[setting] = tuple(value)
+        if "columns" in settings:
+            shown = _columns(settings["columns"], columns, values)
+            settings["columns"] = tuple(column for column, _ in shown)
+        if "text" in settings:
+            settings["text"] = tuple(_sentences(settings["text"], text, values))
+        return settings
+
+    def grid(
+        self, figure: str, records: Iterable[Any], cells: Mapping[str, Cell] | None = None,
+        text: Iterable[str] = (), **values: Any,
+    ) -> Grid:  # fmt: skip
+        """Return a table with a row for each record; every column says what fills it."""
+        declared = _declarations(self.package, self.folder)[figure]["columns"]
+        fills = [
+            (cells or {}).get(of) or partial(_attribute, path=of.split("."))
+            for _, of in _columns(declared, (), values)
+        ]
+        rows = tuple(tuple(fill(record) for fill in fills) for record in records)
+        return Grid(rows=rows, **self(figure, text=text, **values))
+
+    def grids(self, figure: str, records: Sequence[Any], **about: Any) -> tuple[Grid, ...]:
+        """Return the table as `grid` does, or nothing where there is no record."""
+        return (self.grid(figure, records, **about),) if records else ()
+
+
+@cache
+def _declarations(package: str, folder: str) -> Mapping[str, Mapping[str, Any]]:
+    import yaml
+
+    text = resources.files(package).joinpath(folder, "figures.yaml").read_text("utf-8")
+    figures: Mapping[str, Mapping[str, Any]] = yaml.load(
+        text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    )
+    return figures
+
+
+def _columns(
+    declared: Sequence[Any], more: Iterable[Column], values: Mapping[str, Any]
+) -> Iterator[tuple[Column, str]]:
+    """The columns that are shown, each with what fills it."""
+    for entry in declared:
+        if entry == MORE:
+            yield from ((column, "") for column in more)
+            continue
+        settings = {"name": entry} if isinstance(entry, str) else dict(entry)
+        if not values.get(settings.pop("when", ""), True):
+            continue
+        names = settings.pop("names", None) or [settings["name"]]
+        fills = settings.pop("of", "")
+        fills = [fills] * len(names) if isinstance(fills, str) else fills
+        for name, of in zip(names, fills, strict=True):
+            words = {**settings, "name": name}
+            yield Column(**{key: word.format(**values) for key, word in words.items()}), of
+
+
+def _sentences(
+    declared: Sequence[Any], more: Iterable[str], values: Mapping[str, Any]
+) -> Iterator[str]:
+    for sentence in declared:
+        if sentence == MORE:
+            yield from more
+        elif isinstance(sentence, str):
+            yield sentence.format(**values)
+        elif values[sentence["when"]]:
+            yield sentence["say"].format(**values)
+
+
+def _attribute(record: Any, path: Sequence[str]) -> Value:
+    """The value at the end of a path of attributes, or the None on the way."""
+    for name in path if path != [SELF] else ():
+        if record is None:
+            break
+        record = record.get(name) if isinstance(record, Mapping) else getattr(record, name)
+    value: Value = record
+    return value

@@ -1,0 +1,164 @@
+"""Conversations and tools in the form of each API: Responses, Anthropic, Gemini, chat templates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from falter.records.chats import Part, json_line, openai_tools, sides, system_text, turns
+from falter.records.errors import EndpointError, PreflightError
+from falter.records.types import Message
+
+KEPT = {"cache_control": {"type": "ephemeral"}}
+OPENAPI = frozenset({
+    "type", "format", "title", "description", "nullable", "enum", "items", "minItems", "maxItems",
+    "properties", "required", "minProperties", "maxProperties", "minLength", "maxLength", "pattern",
+    "example", "anyOf", "propertyOrdering", "default", "minimum", "maximum",
+})  # fmt: skip
+"""The keys of a schema of Gemini's API that is no JSON schema."""
+
+
+# The Responses API
+
+
+def responses_items(side: str, parts: Sequence[Part]) -> Iterator[dict[str, Any]]:
+    """A turn as items of the input; the server finds a result's call by the call's id."""
+    for kind, value in parts:
+        if kind == "text":
+            yield {"role": side, "content": value}
+        elif kind == "call":
+            named = {"call_id": value["id"], "name": value["name"]}
+            yield {"type": "function_call", **named, "arguments": json_line(value["arguments"])}
+        else:
+            yield {
+                "type": "function_call_output",
+                "call_id": value["id"],
+                "output": value["content"],
+            }
+
+
+# Anthropic
+
+
+def anthropic_turns(messages: tuple[Message, ...], keeps: bool) -> tuple[Any, list[dict[str, Any]]]:
+    """The system's text and the turns; the last turn but one, or the system, is marked as kept.
+
+    Results open the user's turn in which they stand: Anthropic takes them nowhere else.
+    """
+    text = system_text(messages)
+    turns: list[dict[str, Any]] = []
+    for side, parts in sides(messages):
+        blocks = [_block(*part) for part in parts]
+        if side == "user" and turns and turns[-1]["content"][0]["type"] == "tool_result":
+            turns[-1]["content"] += blocks
+        elif side != "system":
+            role = "user" if side == "result" else side
+            turns.append({"role": role, "content": blocks})
+    system: Any = text or None
+    if keeps and len(turns) > 1:
+        turns[-2]["content"][-1] |= KEPT
+    elif keeps and text:
+        system = [{"type": "text", "text": text, **KEPT}]
+    for turn in turns:
+        first, *more = turn["content"]
+        if not more and first.keys() == {"type", "text"}:
+            turn["content"] = first["text"]
+    return system, turns
+
+
+def _block(kind: str, value: Any) -> dict[str, Any]:
+    if kind == "text":
+        return {"type": "text", "text": value}
+    if kind == "call":
+        named = {"id": value["id"], "name": value["name"]}
+        return {"type": "tool_use", **named, "input": value["arguments"]}
+    return {"type": "tool_result", "tool_use_id": value["id"], "content": value["content"]}
+
+
+def anthropic_tool(text: str) -> dict[str, Any]:
+    tool = json.loads(text)
+    about = {k: tool[k] for k in ("name", "description") if k in tool}
+    return {**about, "input_schema": tool["parameters"]}
+
+
+# Gemini
+
+
+def gemini_contents(messages: Sequence[Message], signs: bool) -> Iterator[dict[str, Any]]:
+    """The turns; Gemini finds a result's call by name and order, and wants the first call signed.
+
+    A result is one text, whatever it holds: sent as an object where it parses, it would change its
+    form with a perturbation that breaks its JSON.
+    """
+    names = {"": ""}
+    for side, parts in sides(messages):
+        made: list[dict[str, Any]] = []
+        for kind, value in parts:
+            if kind == "text":
+                made.append({"text": value})
+            elif kind == "call":
+                names[value["id"]] = value["name"]
+                first = signs and not any("functionCall" in part for part in made)
+                signed = {"thoughtSignature": "skip_thought_signature_validator"} if first else {}
+                call = {"name": value["name"], "args": value["arguments"]}
+                made.append({"functionCall": call, **signed})
+            else:
+                result = {"name": names[value["id"]], "response": {"output": value["content"]}}
+                made.append({"functionResponse": result})
+        if side != "system":
+            yield {"role": "model" if side == "assistant" else "user", "parts": made}
+
+
+def gemini_declaration(text: str, plain: bool) -> dict[str, Any]:
+    tool = json.loads(text)
+    about = {k: tool[k] for k in ("name", "description") if k in tool}
+    if not plain:
+        return {**about, "parametersJsonSchema": tool["parameters"]}
+    _require_plain(tool["parameters"], tool["name"])
+    return {**about, "parameters": tool["parameters"]}
+
+
+def _require_plain(schema: Any, tool: str) -> None:
+    """Raise for a schema that `parameters`, a part of OpenAPI's, cannot hold."""
+    rest = set(schema) - OPENAPI if isinstance(schema, dict) else {"true or false"}
+    if not rest and isinstance(schema.get("type"), list):
+        rest = {"a list of types"}
+    if rest:
+        raise EndpointError(
+            f"the server takes no parametersJsonSchema, and its parameters cannot hold "
+            f"{', '.join(sorted(rest))}, which the schema of the tool {tool} has"
+        )
+    inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
+    for part in [*inner, *([schema["items"]] if "items" in schema else [])]:
+        _require_plain(part, tool)
+
+
+# Chat templates of tokenizers
+
+
+def chat_text(
+    tokenizer: Any,
+    messages: Sequence[Message],
+    offered: Sequence[str] = (),
+    system: str | None = None,
+) -> str:
+    """A chat in the tokenizer's template, with the tools that it offers.
+
+    Templates write arguments from a mapping, and compare a content with texts. PreflightError: the
+    template takes no tools.
+    """
+    made = turns(messages, arguments=dict, silent="")
+    if system is not None and all(role != "system" for role, _ in messages):
+        made.insert(0, {"role": "system", "content": system})
+    usual: dict[str, Any] = {"tokenize": False, "add_generation_prompt": True}
+    text: str = tokenizer.apply_chat_template(made, **usual)
+    if offered:
+        without = text
+        text = tokenizer.apply_chat_template(made, tools=openai_tools(offered), **usual)
+        if text == without:
+            raise PreflightError(
+                "This model's chat template ignores tools",
+                hint="ask a model whose template writes them, or describe them in a system turn",
+            )
+    return text

@@ -1,0 +1,162 @@
+"""Text around what is asked: of a mail, of the talk before, of documents that do not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache, partial
+from itertools import islice, pairwise
+from typing import Any
+
+from falter.perturbations.additions import prose_at
+from falter.perturbations.augmentation import about_the_text, stems, tells
+from falter.perturbations.base import choice, prompt_perturbation, whole_number, with_section
+from falter.perturbations.vocabulary import stop_words, table
+from falter.records.chats import is_chat
+from falter.records.rng import Rng
+from falter.records.types import Prompt, Section, SectionKind
+from falter.text.spans import Replacement, added, replace_spans
+
+_around = partial(
+    prompt_perturbation, family="surroundings", group="surroundings", languages=("en",),
+    unless=about_the_text,
+    invariants=("target", "choices", "numbers", "code", "negations"),
+)  # fmt: skip
+_SAID: tuple[SectionKind, ...] = ("input", "choices", "earlier", "reply", "result", "system")
+
+
+KINDS = ("chunks", "disclaimer", "exchanges", "header", "quoted", "signature")
+
+
+@cache
+def pool(kind: str) -> Sequence[Any]:
+    """The pieces of a kind: texts, or a question with its answer."""
+    pieces: Sequence[Any] = table("surroundings_en.json")[kind]
+    return pieces
+
+
+@cache
+def _common() -> frozenset[str]:
+    return stems(" ".join(stop_words("en")))
+
+
+def _strange(kind: str, prompt: Prompt) -> list[Any]:
+    """The pieces of a kind that share no longer word with the prompt and hold no answer of it."""
+    said = stems("\n".join(s.text for s in prompt.sections if s.kind in _SAID)) - _common()
+    return [
+        piece
+        for piece in pool(kind)
+        if said.isdisjoint(stems(text := piece if isinstance(piece, str) else "\n".join(piece)))
+        and not tells(text, prompt)
+    ]
+
+
+# A mail around the request
+
+_PARTS = ("disclaimer", "header", "quoted", "signature")
+_PART = choice("part", ("any", *_PARTS), "any", "of a mail; any: drawn for each item")
+
+
+def _mail(prompt: Prompt, part: str) -> tuple[int, dict[str, list[str]]]:
+    """The place of the request among the sections, and what may stand around it, by part.
+
+    A request has lines of its own, ends as a sentence, and lists no options.
+    """
+    at = prose_at(prompt)
+    if at is None or prompt.choices:
+        return 0, {}
+    body = [s.text if s.kind != "system" else "" for s in prompt.sections]
+    before, after = "".join(body[:at]), "".join(body[at + 1 :])
+    places = {name: not after or after.startswith("\n") for name in _PARTS}
+    places["header"] = not before or before.endswith("\n")
+    if not body[at].rstrip().endswith((".", "?", "!")):
+        return 0, {}
+    wanted = _PARTS if part == "any" else (part,)
+    pieces = {name: _strange(name, prompt) for name in wanted if places[name]}
+    return at, {name: found for name, found in pieces.items() if found}
+
+
+def _can_mail(prompt: Prompt, part: str, language: str) -> bool:
+    return bool(_mail(prompt, part)[1])
+
+
+@_around(
+    "email_noise", title="a mail around the request", scope=("input",), parameters=(_PART,),
+    eligible=_can_mail,
+)  # fmt: skip
+def email_noise(prompt: Prompt, rng: Rng, part: str, language: str) -> Prompt:
+    """Puts a part of a mail around the request: a subject, a signature, an older mail below it."""
+    at, pieces = _mail(prompt, part)
+    name = rng.choice(tuple(pieces))
+    piece, text = rng.choice(pieces[name]), prompt.sections[at].text
+    start, end = len(text) - len(text.lstrip()), len(text.rstrip())
+    change: Replacement = (end, end, f"\n\n{piece}")
+    if name == "header":
+        change = (start, start, f"Subject: {piece}\n\n")
+    return with_section(prompt, at, replace_spans(prompt.sections[at], [change]))
+
+
+# Earlier turns
+
+_TURNS = whole_number("turns", 2, 1, 8, "so many questions with their answers")
+
+
+def _can_talk(prompt: Prompt, turns: int, language: str) -> bool:
+    return is_chat(prompt.sections) and bool(_strange("exchanges", prompt))
+
+
+@_around(
+    "earlier_turns", title="earlier turns about something else", scope=("earlier",),
+    parameters=(_TURNS,), eligible=_can_talk, whole=True,
+)  # fmt: skip
+def earlier_turns(prompt: Prompt, rng: Rng, turns: int, language: str) -> Prompt:
+    """Lets the user ask about something else first, and the assistant answer."""
+    talks, sections = _strange("exchanges", prompt), prompt.sections
+    kinds: tuple[SectionKind, SectionKind] = ("earlier", "reply")
+    talk = [
+        replace(added(f"earlier_turns_{n}_{kind}", text, kind), opens=True)
+        for n in islice(rng.order(len(talks)), turns)
+        for kind, text in zip(kinds, talks[n], strict=True)
+    ]
+    at = next(n for n, s in enumerate(sections) if s.kind not in ("system", "tool"))
+    return prompt.with_sections((*sections[:at], *talk, *sections[at:]))
+
+
+# More documents
+
+_COUNT = whole_number("count", 3, 0, 20, "so many more documents")
+_PLACE = choice("place", ("begin", "between", "end"), "between", "where they stand")
+
+
+def _documents(prompt: Prompt) -> tuple[list[int], str]:
+    """The places of the documents among the sections, and the white space between two of them.
+
+    None where something else stands between them, such as their numbers.
+    """
+    at = [n for n, s in enumerate(prompt.sections) if s.kind == "document" and s.text.strip()]
+    gaps = {"".join(s.text for s in prompt.sections[a + 1 : b]) for a, b in pairwise(at)}
+    gap = next(iter(gaps)) if len(gaps) == 1 else ""
+    return (at, gap) if "\n" in gap and not gap.strip() else ([], "")
+
+
+def _can_add(prompt: Prompt, count: int, place: str, language: str) -> bool:
+    return bool(_documents(prompt)[0]) and bool(_strange("chunks", prompt))
+
+
+@_around(
+    "document_noise", title="more documents that do not answer", scope=("document",),
+    parameters=(_COUNT, _PLACE), eligible=_can_add,
+)  # fmt: skip
+def document_noise(prompt: Prompt, rng: Rng, count: int, place: str, language: str) -> Prompt:
+    """Puts documents among the others that have nothing to do with the question."""
+    (own, gap), chunks = _documents(prompt), _strange("chunks", prompt)
+    places = {"begin": own[:1], "end": [own[-1] + 1], "between": own[1:]}[place]
+    new: dict[int, list[Section]] = {}
+    for n in islice(rng.order(len(chunks)), count):
+        text = gap + chunks[n] if place == "end" else chunks[n] + gap
+        section = added(f"document_noise_{n}", text, "document")
+        new.setdefault(rng.choice(places), []).append(section)
+    out: list[Section] = []
+    for at in range(len(prompt.sections) + 1):
+        out += [*new.get(at, ()), *prompt.sections[at : at + 1]]
+    return prompt.with_sections(tuple(out))
