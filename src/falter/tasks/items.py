@@ -5,13 +5,10 @@ from __future__ import annotations
 import heapq
 import json
 import re
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
-
-import numpy as np
 
 from falter.records.errors import DuplicateName, TaskError, nearest
 from falter.records.ids import digest, raw_digest, short
@@ -65,7 +62,7 @@ def drawn_items(
     found = replace(spec, key=key_column(rows, spec))
     counts = ((draw.limit + draw.shown, draw.seed), (draw.shown, draw.seed + 1))
     samples = [(count, seed, list[tuple[int, int, Item]]()) for count, seed in counts if count]
-    keys, ids, targets = array("Q"), list[bytes](), list[str]()
+    keys, ids, targets = set[int](), list[bytes](), list[str]()
     known: dict[str, str] = {}
     for number, item in enumerate(_items(rows, found, template, task, fields), 1):
         if item is None:
@@ -77,11 +74,11 @@ def drawn_items(
             elif rank > sample[0][0]:
                 heapq.heapreplace(sample, (rank, number, item))
         named = spec.key or not found.key
-        keys.append(-rank >> 192 if named else int.from_bytes(content_hash(item)[:8]))
+        keys.add(-rank >> 192 if named else int.from_bytes(content_hash(item)[:8]))
         ids.append(item.raw_id())
         if isinstance(item.target, str):
             targets.append(known.setdefault(item.target, item.target))
-    if len(np.unique(keys)) < len(keys):
+    if len(keys) < len(ids):
         items_from_rows(rows, spec, template, task, fields)  # names the two
     drawn = {place: item for _, _, sample in samples for _, place, item in sample}
     whole = Whole(items=len(ids), revision=revision_of(ids), targets=tuple(targets))
