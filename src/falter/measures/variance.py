@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,6 +55,24 @@ AnyComponents = PluginComponents | CrossedComponents
 KINDS: dict[str, type[AnyComponents]] = {"plugin": PluginComponents, "crossed": CrossedComponents}
 
 
+@overload
+def variance_components(
+    outcomes: ArrayLike,
+    method: Literal["plugin"] = "plugin",
+    *,
+    clusters: Clusters = None,
+    draws: int = 1,
+    level: float = 0.95,
+) -> PluginComponents: ...
+@overload
+def variance_components(
+    outcomes: ArrayLike,
+    method: Literal["crossed"],
+    *,
+    clusters: Clusters = None,
+    draws: int = 1,
+    level: float = 0.95,
+) -> CrossedComponents: ...
 def variance_components(
     outcomes: ArrayLike,
     method: Literal["plugin", "crossed"] = "plugin",

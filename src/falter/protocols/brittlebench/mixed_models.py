@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -203,7 +204,7 @@ def _unfitted(status: EstimateStatus, why: str, level: float, notes: list[str]) 
 def _estimate(
     model: str,
     estimand: str,
-    counts: Mapping[str, int],
+    counts: Mapping[str, Any],
     measure: str,
     value: float | None,
     interval: Interval,

@@ -496,7 +496,9 @@ def _breakdown(figure: Breakdown, out: Printer) -> Grid:
     above = max((high for _, high in reaches), default=0.0)
     scale = _BAR / ((below + above) or 1.0)
     left = round(scale * below)
-    rows = [(r.label, _signed_blocks(r, scale, left), r.whole, *r.parts) for r in figure.rows]
+    rows: list[tuple[Value, ...]] = [
+        (r.label, _signed_blocks(r, scale, left), r.whole, *r.parts) for r in figure.rows
+    ]
     whole = Column(name=figure.whole, unit=figure.unit)
     return _stacks(figure, (Column(name="parts"), whole), rows, out)
 
