@@ -62,7 +62,8 @@ def test_groups() -> None:
 @pytest.mark.parametrize("name", [p.name for p in FAMILY if p.languages and len(p.languages) > 1])
 def test_languages(name: str, language: str) -> None:
     """Whatever looks at words changes a question of each language and keeps what it denies."""
-    assert changed(QUESTIONS[language], f"{name}:rate=1,language={language}")
+    bare = name == "drop_diacritics" and language in ("en", "it", "nl")
+    assert bare != changed(QUESTIONS[language], f"{name}:rate=1,language={language}")
     for seed in range(10):
         made = perturb(QUESTIONS[language], f"{name}:rate=1,language={language}", seed=seed)
         lost = [word for word in KEPT[language] if word not in made]

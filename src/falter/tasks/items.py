@@ -5,13 +5,10 @@ from __future__ import annotations
 import heapq
 import json
 import re
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
-
-import numpy as np
 
 from falter.records.errors import DuplicateName, TaskError, nearest
 from falter.records.ids import digest, raw_digest, short
@@ -62,13 +59,12 @@ def drawn_items(
     Every row is read once and checked, since any of them may be drawn and the revision is a hash
     of all. An item that is not drawn leaves two hashes behind.
     """
+    found = replace(spec, key=key_column(rows, spec))
     counts = ((draw.limit + draw.shown, draw.seed), (draw.shown, draw.seed + 1))
     samples = [(count, seed, list[tuple[int, int, Item]]()) for count, seed in counts if count]
-    keys, ids, targets = array("Q"), list[bytes](), list[str]()
+    keys, ids, targets = set[int](), list[bytes](), list[str]()
     known: dict[str, str] = {}
-    named = replace(spec, key=key_column(rows, spec))
-    by_content = named.key is not None and spec.key is None
-    for number, item in enumerate(_items(rows, named, template, task, fields), 1):
+    for number, item in enumerate(_items(rows, found, template, task, fields), 1):
         if item is None:
             continue
         for count, seed, sample in samples:
@@ -77,11 +73,12 @@ def drawn_items(
                 heapq.heappush(sample, (rank, number, item))
             elif rank > sample[0][0]:
                 heapq.heapreplace(sample, (rank, number, item))
-        keys.append(int.from_bytes(content_hash(item)[:8]) if by_content else -rank >> 192)
+        named = spec.key or not found.key
+        keys.add(-rank >> 192 if named else int.from_bytes(content_hash(item)[:8]))
         ids.append(item.raw_id())
         if isinstance(item.target, str):
             targets.append(known.setdefault(item.target, item.target))
-    if len(np.unique(keys)) < len(keys):
+    if len(keys) < len(ids):
         items_from_rows(rows, spec, template, task, fields)  # names the two
     drawn = {place: item for _, _, sample in samples for _, place, item in sample}
     whole = Whole(items=len(ids), revision=revision_of(ids), targets=tuple(targets))
@@ -129,21 +126,19 @@ def key_column(rows: Iterable[Row], spec: DataSpec) -> str | None:
     """The column that names the items: the given one, else the first usual one without repeats."""
     if spec.key is not None:
         return spec.key
-    usual = [name for name in KEY_COLUMNS if name in first_row(rows)]
-    usual = [name for name in usual if name not in (spec.target, *spec.choices)]
-    return next((name for name in usual if _names_rows(rows, name)), None)
-
-
-def _names_rows(rows: Iterable[Row], column: str) -> bool:
-    """Return True if every row has a name of its own in the column."""
-    names = set[str]()
-    for row in rows:
-        value = row.get(column)
-        name = str(value) if type(value) in (str, int) else ""
-        if name in names or not name.strip() or not encodable(name):
-            return False
-        names.add(name)
-    return True
+    others, first = (spec.target, *spec.choices), first_row(rows)
+    seen = {name: set[int]() for name in KEY_COLUMNS if name in first and name not in others}
+    for row in rows if seen else ():
+        for name, hashes in list(seen.items()):
+            value, size = row.get(name), len(hashes)
+            text = str(value)
+            if type(value) in (str, int) and text.strip() and encodable(text):
+                hashes.add(hash(text))
+            if len(hashes) == size:
+                del seen[name]
+        if not seen:
+            break
+    return next(iter(seen), None)
 
 
 def _require_column(column: str, columns: Sequence[str], role: str, path: str) -> None:
@@ -342,9 +337,9 @@ def content_hash(item: Item) -> bytes:
 
 def require_unique(items: Sequence[Item], spec: DataSpec, given: str | None) -> None:
     """Raise for two items of one key or, where none was `given`, for two that ask the same."""
-    known: dict[str | bytes, int] = {}
+    rows: dict[str | bytes, int] = {}
     for number, item in enumerate(items, 1):
-        first = known.setdefault(item.key if given or not spec.key else content_hash(item), number)
+        first = rows.setdefault(item.key if given or not spec.key else content_hash(item), number)
         if first != number:
             what = f"the key '{item.key}'" if given else "the same fields and target"
             raise DuplicateName(
