@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from itertools import pairwise
 
-from falter.perturbations.base import choice
+from falter.perturbations.base import choice, protected_spans
 from falter.perturbations.spacing import leaves_other_word
 from falter.perturbations.vocabulary import (
     MEANING,
@@ -16,15 +16,17 @@ from falter.perturbations.vocabulary import (
     is_no_name,
     long_words,
     never_produced,
+    never_written,
     noise,
     plain_words,
-    table,
     without_symbols,
 )
+from falter.records.chats import target_texts
 from falter.records.rng import Rng
-from falter.records.types import Span
-from falter.text.spans import Replacement, overlaps, uncovered
-from falter.text.words import natural_words, sentences
+from falter.records.types import Prompt, Section, Span
+from falter.text.names import copied_words
+from falter.text.spans import Replacement, merged, overlaps, uncovered
+from falter.text.words import kept_words, natural_words, sentences
 
 # Digits replace letters, so the text contains more numbers afterwards.
 _WITH_DIGITS = tuple(name for name in MEANING if name != "numbers")
@@ -123,46 +125,46 @@ def leetspeak(text: str, site: Span, rng: Rng, language: str) -> Replacement:
 _SPELT = str.maketrans(
     {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss"}
 )
-_TELLING = ("es", "fr", "it", "pt")  # the accent on a last letter tells tenses and words apart
-
-
-@cache
-def _told_by_accents(language: str) -> frozenset[str]:
-    """Words that would be others without their accents: French *pêcheur*, Spanish *año*."""
-    words: dict[str, str] = table("diacritics.json")
-    return frozenset(words.get(language, "").split())
+_WORDS = re.compile(r"\w+")
+_SPANISH_N = "ñÑ"  # a letter of its own, with its own key
 
 
 def _bare(word: str, language: str) -> str:
     spelt = unicodedata.normalize("NFC", word)
     spelt = spelt.translate(_SPELT) if language == "de" else spelt.replace("ß", "ss")
-    parts = unicodedata.normalize("NFD", spelt)
-    return "".join(letter for letter in parts if not unicodedata.combining(letter))
+    own = _SPANISH_N if language == "es" else ""
+    bases = ((letter, unicodedata.normalize("NFD", letter)[0]) for letter in spelt)
+    return "".join(a if a in own or not base.isascii() else base for a, base in bases)
 
 
 def _accented(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    """Words with accents that no other word is without them."""
+    """Words with accents that are neither a negation, a quantifier nor a slur without them."""
     if text.isascii():
         return []
-    unwanted, telling = never_produced(language), _told_by_accents(language)
-    found = []
-    for start, end in long_words(text, blocked, language):
-        word = unicodedata.normalize("NFC", text[start:end].lower())
-        bare, last = (
-            _bare(word, language),
-            not word.removesuffix("s")[-1:].isascii() and language in _TELLING,
-        )
-        kept = last or word in telling or bare in unwanted
-        if bare != word and not kept:
-            found.append((start, end))
-    return found
+    unwanted = kept_words(language) | never_written()
+    words = ((a, b, _bare(text[a:b], language)) for a, b in plain_words(text, blocked, language))
+    return [(a, b) for a, b, bare in words if bare != text[a:b] and bare.lower() not in unwanted]
 
 
-@noise("drop_diacritics", title="letters without accents", sites=_accented, edit_draws=False)
+def _with_words_of_target(
+    prompt: Prompt, section: Section, patterns: Sequence[str]
+) -> Sequence[Span]:
+    """What all noise leaves alone, and each word of the target, however long that is."""
+    called = target_texts(prompt.target)
+    texts = [str(prompt.target or "")] if called is None else called
+    words = _WORDS.findall("\n".join(texts))
+    copied = copied_words(section.text, words, each_word=False)
+    return merged((*protected_spans(prompt, section, patterns), *copied))
+
+
+@noise(
+    "drop_diacritics", title="letters without accents", sites=_accented, edit_draws=False,
+    closed=_with_words_of_target,
+)  # fmt: skip
 def drop_diacritics(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Writes letters without their accents, German ones as *ae*, *oe*, *ue* and *ss*.
 
-    Words that would be other words stay (*año*), and so do names.
+    The Spanish *ñ* stays, and so do names and the words of the target.
     """
     start, end = site
     return start, end, _bare(text[start:end], language)

@@ -102,7 +102,9 @@ _TURNS = whole_number("turns", 2, 1, 8, "so many questions with their answers")
 
 
 def _can_talk(prompt: Prompt, turns: int, language: str) -> bool:
-    return is_chat(prompt.sections) and bool(_strange("exchanges", prompt))
+    """Whoever answers from documents alone would have answered none of the questions."""
+    documents = any(section.kind == "document" for section in prompt.sections)
+    return is_chat(prompt.sections) and not documents and bool(_strange("exchanges", prompt))
 
 
 @_around(

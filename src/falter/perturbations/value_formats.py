@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 
 from falter.perturbations.base import choice, locked_spans, site_perturbation
@@ -32,40 +32,46 @@ _WAY = choice("way", ("any", "date", "number", "time", "unit"), "any", "what is 
 _MONTH = "|".join(MONTHS)
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
-Forms = Sequence[str]
+Forms = Mapping[str, str]  # the same value in each style
 Read = Callable[[re.Match[str]], Forms]
 
 
 def _dates(match: re.Match[str]) -> Forms:
-    """The day in other forms, where there is such a day."""
+    """The day in each form, where there is such a day."""
     found = match.groupdict()
     name, year = found.get("month"), found.get("year")
     month = MONTHS.index(name) + 1 if name else int(found["number"])
     try:
         day = date(int(year or 2000), month, int(found["day"]))
     except ValueError:
-        return ()
+        return {}
     word = MONTHS[month - 1]
     if year is None:
-        return (f"{day.day} {word}", f"{word} {day.day}")
-    return (f"{day.day} {word} {year}", f"{word} {day.day}, {year}", day.isoformat())
+        return {"day": f"{day.day} {word}", "month": f"{word} {day.day}"}
+    named = {"day": f"{day.day} {word} {year}", "month": f"{word} {day.day}, {year}"}
+    return {**named, "iso": day.isoformat()}
 
 
 def _times(match: re.Match[str]) -> Forms:
-    """The time of the day with twelve hours as one with twenty-four, and the other way round."""
+    """The time of the day with twelve hours and with twenty-four, where it surely has both."""
     hour, minute, half = int(match["hour"]), match["minute"] or "00", match["half"]
     if int(minute) > 59:
-        return ()
+        return {}
     if half:
-        late = half.lower().startswith("p")
-        return (f"{hour % 12 + 12 * late:02}:{minute}",) if 1 <= hour <= 12 else ()
+        new = f"{hour % 12 + 12 * half.lower().startswith('p'):02}:{minute}"
+        return {"12": match[0], "24": new} if 1 <= hour <= 12 else {}
     short = f"{hour - 12}" if minute == "00" else f"{hour - 12}:{minute}"
-    return (f"{short} pm",) if 13 <= hour <= 23 else ()
+    return {"24": match[0], **({"12": f"{short} pm"} if 13 <= hour <= 23 else {})}
+
+
+def _as_it_stands(match: re.Match[str]) -> Forms:
+    """What may be a time of the day, or a score: it is not changed."""
+    return {"24": match[0]}
 
 
 def _numbers(match: re.Match[str]) -> Forms:
-    text = match[0]
-    return (text.replace(",", ""),) if "," in text else (re.sub(r"\d+", _grouped, text, count=1),)
+    plain = match[0].replace(",", "")
+    return {"plain": plain, "grouped": re.sub(r"\d+", _grouped, plain, count=1)}
 
 
 def _grouped(match: re.Match[str]) -> str:
@@ -75,15 +81,15 @@ def _grouped(match: re.Match[str]) -> str:
 def _units(match: re.Match[str]) -> Forms:
     number, unit = match["value"], match["unit"]
     if unit in _SYMBOLS:
-        return (f"{number} {_SYMBOLS[unit]}",)
+        return {"word": match[0], "symbol": f"{number} {_SYMBOLS[unit]}"}
     one = number == "1" or _BEFORE_NOUN.search(match.string, 0, match.start())
-    return (f"{number} {_UNITS[unit]}{'' if one else 's'}",)
+    return {"word": f"{number} {_UNITS[unit]}{'' if one else 's'}", "symbol": match[0]}
 
 
-_BEFORE_NOUN = re.compile(r"\b(?:an?|the) \Z")
+_BEFORE_NOUN = re.compile(r"\b(?:[Aa]n?|[Tt]he) \Z")
 _BEHIND_TIMES = r"(?:(?<=\bat )|(?<=\buntil )|(?<=\bfrom )|(?<=\bby )|(?<=\bbefore )|(?<=\bafter ))"
 _NUMBER = r"[1-9]\d{0,2}(?:,\d{3})*(?:\.\d+)?|\d+(?:\.\d+)?"
-_HALF = r"[ap](?:\.m\.(?= [a-z])|\.?m\b)"
+_HALF = r"[ap](?:\.m\.(?=[?!,;)]| [a-z])|\.?m\b)"
 _COUNTED = "euros|dollars|pounds|people|inhabitants"
 _UNIT = "|".join(sorted((*_SYMBOLS, *_UNITS), key=len, reverse=True))
 _KINDS: tuple[tuple[str, str, Read], ...] = (
@@ -92,6 +98,7 @@ _KINDS: tuple[tuple[str, str, Read], ...] = (
     ("date", rf"\b(?P<month>{_MONTH}) {_DAY}\b(?:,? {_YEAR}\b)?", _dates),
     ("time", rf"\b(?P<hour>\d{{1,2}})(?::(?P<minute>\d\d))? ?(?P<half>{_HALF})", _times),
     ("time", rf"{_BEHIND_TIMES}(?P<hour>\d\d):(?P<minute>\d\d)(?P<half>)\b", _times),
+    ("time", r"(?<![\d:])\d{1,2}:\d\d\b", _as_it_stands),
     ("number", r"[$€£]?(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\b(?!,\d)", _numbers),
     ("number", r"[$€£][1-9]\d{3,8}\b(?![.,]\d)", _numbers),
     ("number", rf"(?<![\w.,$€£])[1-9]\d{{3,8}} (?:{_COUNTED})\b", _numbers),
@@ -113,29 +120,52 @@ def _closed(prompt: Prompt, section: Section, patterns: Sequence[str]) -> Sequen
 
 def _sites(
     text: str, blocked: Sequence[Span], way: str, language: str
-) -> list[tuple[int, int, Forms]]:
-    """Where a value stands, with its other forms: not inside code, a sum, an id or an address."""
-    found = sorted(_found(text, way), key=lambda site: (site[0], -site[1]))
+) -> list[list[list[Replacement]]]:
+    """All dates in one form, all times, numbers and units: for each of these, the ways to do it.
+
+    What has to stay as it stands, such as code, a sum, an id or an address, leaves its own form to
+    the others.
+    """
     # A full stop behind *pm* may end the sentence.
     whole = [(a, a + len(text[a:b].rstrip("."))) for a, b in protect(text)]
-    out: list[tuple[int, int, Forms]] = []
-    for start, end, forms in found:
-        inside = overlaps(whole, start, start) or overlaps(whole, end, end)
-        apart = not out or start >= out[-1][1]
-        if forms and apart and not inside and not overlaps(blocked, start, end):
-            out.append((start, end, forms))
-    return out
+    values: dict[str, list[tuple[int, int, Forms]]] = {}
+    last = 0
+    for start, end, name, forms in sorted(_found(text, way), key=lambda v: (v[0], -v[1])):
+        if start >= last:
+            last, inside = end, overlaps(whole, start, start) or overlaps(whole, end, end)
+            if inside or overlaps(blocked, start, end):
+                forms = {style: new for style, new in forms.items() if new == text[start:end]}
+            values.setdefault(name, []).append((start, end, forms))
+    return [ways for found in values.values() if (ways := list(_alike(text, found)))]
 
 
-def _found(text: str, way: str) -> Iterator[tuple[int, int, Forms]]:
+def _alike(text: str, found: Sequence[tuple[int, int, Forms]]) -> Iterator[list[Replacement]]:
+    """The replacements that give all values one form, for each form that they all have."""
+    for style in found[0][2]:
+        if all(style in forms for _, _, forms in found):
+            changes = [(a, b, forms[style]) for a, b, forms in found if forms[style] != text[a:b]]
+            if changes:
+                yield changes
+
+
+def _listed(text: str, start: int, end: int, days: Sequence[Span]) -> bool:
+    """Whether a number beside a date is a day of the same month."""
+    before = _LIST_BEFORE.search(text, max(0, start - 12), start)
+    after = _LIST_AFTER.match(text, end)
+    digits = [m.start() for m in (before,) if m] + [m.end() - 1 for m in (after,) if m]
+    return any(not overlaps(days, at, at + 1) for at in digits)
+
+
+def _found(text: str, way: str) -> Iterator[tuple[int, int, str, Forms]]:
+    dates = (pattern for name, pattern, _ in _PATTERNS if name == "date")
+    days = merged(match.span() for pattern in dates for match in pattern.finditer(text))
     for name, pattern, read in _PATTERNS:
         for match in pattern.finditer(text) if way in ("any", name) else ():
-            listed = name == "date" and (
-                _LIST_BEFORE.search(text, max(0, match.start() - 12), match.start())
-                or _LIST_AFTER.match(text, match.end())
-            )
-            if not listed:
-                yield *match.span(), [form for form in read(match) if form != match[0]]
+            forms = read(match)
+            if listed := name == "date" and _listed(text, *match.span(), days):
+                forms = {style: new for style, new in forms.items() if new == match[0]}
+            if forms or listed:
+                yield *match.span(), name, forms
 
 
 @site_perturbation(
@@ -144,8 +174,7 @@ def _found(text: str, way: str) -> Iterator[tuple[int, int, Forms]]:
     invariants=("target", "choices", "code", "lines", "negations"),
 )  # fmt: skip
 def formats(
-    text: str, site: tuple[int, int, Forms], rng: Rng, way: str, language: str
-) -> Replacement:
-    """Writes dates, times, numbers and units in another form of the same value."""
-    start, end, forms = site
-    return start, end, rng.choice(forms)
+    text: str, site: Sequence[list[Replacement]], rng: Rng, way: str, language: str
+) -> list[Replacement]:
+    """Writes dates, times, numbers and units in another form of the same value, each kind alike."""
+    return rng.choice(site)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import islice
 from typing import Any, NamedTuple
 
 from falter.perturbations.additions import prose_at
@@ -208,7 +207,7 @@ def _between(prompt: Prompt, rng: Rng, phrases: Mapping[str, Sequence[str]]) -> 
     return with_section(prompt, at, replace_spans(section, changes))
 
 
-_GREETINGS: dict[str, dict[str, list[str]]] = table("greetings.json")
+_GREETINGS: dict[str, list[dict[str, list[str]]]] = table("greetings.json")
 _GREETING = choice(
     "greeting", ("any", *_GREETINGS), "any", "its language; any: drawn for each item"
 )
@@ -221,7 +220,7 @@ _GREETING = choice(
 def code_switch(prompt: Prompt, rng: Rng, greeting: str, language: str) -> Prompt:
     """Greets and thanks in another language around the input, which stays as it is."""
     spoken = rng.choice(tuple(_GREETINGS)) if greeting == "any" else greeting
-    return _between(prompt, rng, _GREETINGS[spoken])
+    return _between(prompt, rng, rng.choice(_GREETINGS[spoken]))
 
 
 # Chats
@@ -245,30 +244,21 @@ def chat_speak(text: str, site: Replacement, rng: Rng, language: str) -> Replace
     return site
 
 
-_EMOJI = ("🙂", "👋", "🙏", "✨", "💬", "📌")
+_EMOJI = {"before": [""], "after": ["🙂", "😊", "😀", "🙏", "✨", "💬"]}
+
+
+def _ends_in_prose(prompt: Prompt, language: str) -> bool:
+    at = prose_at(prompt)
+    return at is not None and bool(_SENTENCE_ENDS.search(prompt.sections[at].text.rstrip()))
 
 
 @_rules_of_prompts(
-    "emoji", title="emoji behind sentences", eligible=lambda prompt, language: bool(_stops(prompt)),
+    "emoji", title="an emoji behind the last sentence", eligible=_ends_in_prose,
     unless=lambda prompt: about_the_text(prompt) or _works_on_a_text(prompt),
 )  # fmt: skip
 def emoji(prompt: Prompt, rng: Rng, language: str) -> Prompt:
-    """Puts an emoji behind about every second sentence, at least one."""
-    at, stops = prose_at(prompt) or 0, _stops(prompt)
-    chosen = sorted(islice(rng.order(len(stops)), (len(stops) + 1) // 2))
-    changes = [(stops[n], stops[n], f" {rng.choice(_EMOJI)}") for n in chosen]
-    return with_section(prompt, at, replace_spans(prompt.sections[at], changes))
-
-
-def _stops(prompt: Prompt) -> list[int]:
-    """The ends of the sentences that a full stop, a question mark or an exclamation mark ends."""
-    at = prose_at(prompt)
-    if at is None:
-        return []
-    section = prompt.sections[at]
-    text, closed = section.text, protected_spans(prompt, section)
-    ends = [end for _, end in sentences(text)]
-    return [end for end in ends if text[end - 1] in ".?!" and not overlaps(closed, end - 1, end)]
+    """Puts an emoji behind the last sentence of the input."""
+    return _between(prompt, rng, _EMOJI)
 
 
 # Speech
