@@ -375,7 +375,7 @@ def test_a_native_client_is_short(client: str) -> None:
     from falter import clients as room
 
     code = (Path(room.__file__).parent / f"{client}.py").read_text("utf-8")
-    assert len(code.partition("\n# Batches")[0].splitlines()) <= 180
+    assert len(code.partition("\n# Batches")[0].splitlines()) <= 190
 
 
 def test_no_count_of_tokens_is_negative() -> None:
