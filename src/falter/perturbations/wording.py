@@ -244,7 +244,7 @@ def chat_speak(text: str, site: Replacement, rng: Rng, language: str) -> Replace
     return site
 
 
-_EMOJI = {"before": [""], "after": ["🙂", "😊", "😀", "🙏", "✨", "💬"]}
+_EMOJI = {"before": [""], "after": ["🙂", "😊", "🙏", "✨", "💬", "📩"]}
 
 
 def _ends_in_prose(prompt: Prompt, language: str) -> bool:
