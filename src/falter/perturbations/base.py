@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
+from importlib.resources import files
 from math import floor
 from typing import Any, NotRequired, TypedDict, TypeVar, Unpack, get_args
 
@@ -369,9 +371,41 @@ def prompt_perturbation(
 def _register(
     make: Callable[..., P], name: str, described: Mapping[str, Any], function: Callable[..., Any]
 ) -> P:
-    perturbation = make(name, summary_of(function), function, **described)
+    stated = {"summary": summary_of(function), **declared(name), **described}
+    perturbation = make(name, stated.pop("summary"), function, **stated)
     perturbations.register(name, perturbation)
     return perturbation
+
+
+@cache
+def _declarations() -> Mapping[str, Mapping[str, Any]]:
+    """The statements of all bundled perturbations by name, those of their block included."""
+    file = files("falter.perturbations").joinpath("data", "perturbations.json")
+    blocks: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))
+    named = [(block.pop("perturbations"), block) for block in blocks]
+    return {name: {**block, **own} for names, block in named for name, own in names.items()}
+
+
+def declared(name: str) -> dict[str, Any]:
+    """The statements of `data/perturbations.json` about a perturbation; empty for an unknown one.
+
+    *protect* and *scope* stand for the parameters that many perturbations share.
+    """
+    stated = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in _declarations().get(name, {}).items()
+    }
+    if "parameters" in stated:
+        shared = {"protect": PROTECT, "scope": scope_parameter(stated.get("scope", ("input",)))}
+        own = stated["parameters"]
+        stated["parameters"] = tuple(shared[p] if isinstance(p, str) else _own(**p) for p in own)
+    return stated
+
+
+def _own(**stated: Any) -> Parameter:
+    kind = {"int": int, "float": float}.get(stated.pop("type", ""), str)
+    options = tuple(stated.pop("options", ()))
+    return Parameter(**{"default": None, **stated}, type=kind, options=options)
 
 
 # Conversations: what changes a whole prompt changes the last turn of the user

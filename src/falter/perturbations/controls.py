@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from falter.perturbations.base import locked_spans, prompt_perturbation, with_section
@@ -22,11 +21,6 @@ from falter.records.rng import Rng
 from falter.records.types import Prompt, Span
 from falter.text.spans import overlaps, replace_spans
 from falter.text.words import sentences
-
-_control = partial(
-    prompt_perturbation, family="controls", group="controls", whole=True, effect="change",
-    invariants=("choices",),
-)  # fmt: skip
 
 
 def _last(prompt: Prompt) -> int | None:
@@ -51,9 +45,7 @@ def _has_version(prompt: Prompt) -> bool:
     )
 
 
-@_control(
-    "contrast", title="your own version of other meaning", eligible=_has_version, scope=("input",)
-)
+@prompt_perturbation("contrast", eligible=_has_version)
 def contrast(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks the version of other meaning that the data give in the column `contrast`."""
     version: dict[str, Any] = rng.choice(tuple(json.loads(prompt.contrast or "[]")))
@@ -108,7 +100,7 @@ def _has_number(prompt: Prompt) -> bool:
     return any(True for _ in _numbers(prompt))
 
 
-@_control("other_number", title="another number", eligible=_has_number, scope=("input",))
+@prompt_perturbation("other_number", eligible=_has_number)
 def other_number(prompt: Prompt, rng: Rng) -> Prompt:
     """Puts another number of as many digits for one that the answer has to take over."""
     at, (start, end), old = rng.choice(tuple(_numbers(prompt)))
@@ -183,7 +175,7 @@ def _has_request(prompt: Prompt) -> bool:
     return bool(_requests(prompt))
 
 
-@_control("negated", title="*not* in the request", eligible=_has_request, scope=("input",))
+@prompt_perturbation("negated", eligible=_has_request)
 def negated(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks not to do what was asked for: *Please do not cancel order A-1042.*"""
     at, (start, end), new = _requests(prompt)[0]
@@ -218,7 +210,7 @@ def _has_needed(prompt: Prompt) -> bool:
     return _needed(prompt) is not None
 
 
-@_control("without_tool", title="without the needed tool", eligible=_has_needed, scope=("tool",))
+@prompt_perturbation("without_tool", eligible=_has_needed)
 def without_tool(prompt: Prompt, rng: Rng) -> Prompt:
     """Takes away the tool that the right answer calls."""
     at = _needed(prompt)

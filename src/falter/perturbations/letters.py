@@ -8,15 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from itertools import pairwise
 
-from falter.perturbations.base import choice
+from falter.perturbations.base import site_perturbation
 from falter.perturbations.spacing import leaves_other_word
 from falter.perturbations.vocabulary import (
-    MEANING,
     confusions,
     is_no_name,
     long_words,
     never_produced,
-    noise,
     plain_words,
     table,
     without_symbols,
@@ -27,7 +25,6 @@ from falter.text.spans import Replacement, overlaps, uncovered
 from falter.text.words import natural_words, sentences
 
 # Digits replace letters, so the text contains more numbers afterwards.
-_WITH_DIGITS = tuple(name for name in MEANING if name != "numbers")
 _MISREADINGS = 12
 
 
@@ -48,10 +45,7 @@ def _any_of(name: str) -> Callable[[str, int, int], object]:
     return re.compile(f"[{single}]", re.IGNORECASE if name == "leet" else 0).search
 
 
-@noise(
-    "ocr", version=3, title="scanning errors", sites=partial(_long_holding, "ocr"),
-    default_rate=0.3, invariants=_WITH_DIGITS,
-)  # fmt: skip
+@site_perturbation("ocr", sites=partial(_long_holding, "ocr"))
 def ocr(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
     """Misreads one letter or pair of letters of a word, as a scanner does.
 
@@ -76,9 +70,7 @@ def _lookalike_sites(text: str, blocked: Sequence[Span], language: str) -> list[
     return _holding("homoglyphs", text, words)
 
 
-@noise(
-    "homoglyphs", version=3, title="look-alike letters", sites=_lookalike_sites, default_rate=0.3
-)
+@site_perturbation("homoglyphs", sites=_lookalike_sites)
 def homoglyphs(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Replaces about half of a word's letters, and at least one, by Unicode look-alikes.
 
@@ -97,10 +89,7 @@ def homoglyphs(text: str, site: Span, rng: Rng, language: str) -> Replacement:
 _SUM_SIGN = re.compile(r"(?<=\d)\+|\+(?=\d)")
 
 
-@noise(
-    "leetspeak", version=3, title="digits in place of letters",
-    sites=partial(_long_holding, "leet"), default_rate=0.3, invariants=_WITH_DIGITS,
-)  # fmt: skip
+@site_perturbation("leetspeak", sites=partial(_long_holding, "leet"))
 def leetspeak(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Writes words in l33t: digits and signs in place of letters.
 
@@ -158,7 +147,7 @@ def _accented(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     return found
 
 
-@noise("drop_diacritics", title="letters without accents", sites=_accented, edit_draws=False)
+@site_perturbation("drop_diacritics", sites=_accented)
 def drop_diacritics(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Writes letters without their accents, German ones as *ae*, *oe*, *ue* and *ss*.
 
@@ -170,12 +159,6 @@ def drop_diacritics(text: str, site: Span, rng: Rng, language: str) -> Replaceme
 
 # Characters that nobody sees, and what copying and saving makes of others
 
-_INVISIBLE_KIND = choice(
-    "kind", ("accents", "all", "mojibake", "no_break", "quotes", "zero_width"), "all",
-    "no_break: a space that does not break; zero_width: a space without width inside a word; "
-    "quotes: straight marks become curly; accents: letter and accent apart; mojibake: read in "
-    "the wrong encoding",
-)  # fmt: skip
 _GAP = re.compile(r"(?<=\S) (?=\S)")
 _QUOTE = re.compile(r"\"|(?<!\w)'|'(?!\w)")
 _FOREIGN = re.compile(r"[\u00a1-\u024f‘’“”–—…]")
@@ -215,10 +198,7 @@ def _is_accented(text: str, site: Place, words: Sequence[Span]) -> bool:
     return overlaps(words, start, end) and not unicodedata.is_normalized("NFD", text[start:end])
 
 
-@noise(
-    "invisible", version=2, title="invisible characters", sites=_invisible_sites, default_rate=0.1,
-    parameters=(_INVISIBLE_KIND,),
-)  # fmt: skip
+@site_perturbation("invisible", sites=_invisible_sites)
 def invisible(text: str, site: Place, rng: Rng, kind: str, language: str) -> Replacement | None:
     """Puts characters in that nobody sees: no-break and zero-width spaces, curly quotation marks.
 
@@ -245,11 +225,6 @@ def invisible(text: str, site: Place, rng: Rng, kind: str, language: str) -> Rep
 
 Site = tuple[int, int, str]  # a word and its new style
 
-_CASE = choice(
-    "style", ("lower", "random", "sentence", "title", "upper"), "lower",
-    "lower, upper, title: all words; sentence: a capital at the start of each sentence only; "
-    "random: letter by letter",
-)  # fmt: skip
 _APOSTROPHED = re.compile(
     r"(?<![\w\u0300-\u036f'’])[^\W\d_]+(?:['’][^\W\d_]+)+(?![\w\u0300-\u036f'’])"
 )
@@ -348,7 +323,7 @@ def _title_cased(word: str, language: str) -> str:
     )
 
 
-@noise("casing", version=2, title="changed letter case", sites=_cased_sites, parameters=(_CASE,))
+@site_perturbation("casing", sites=_cased_sites)
 def casing(text: str, site: Site, rng: Rng, style: str, language: str) -> Replacement | None:
     """Changes words to lower case, upper case, title case, sentence case or random case.
 

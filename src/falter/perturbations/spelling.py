@@ -17,20 +17,19 @@ from falter.perturbations.base import (
     SitePerturbation,
     checked_parameters,
     choice,
+    declared,
     perturbations,
     scope_parameter,
+    site_perturbation,
     with_changes,
 )
 from falter.perturbations.vocabulary import (
-    MEANING,
     capitalised_like,
     corrections,
     keyboard,
     long_words,
-    manipulation,
     misspellings,
     never_produced,
-    noise,
     plain_words,
     skipped,
     spelt_spans,
@@ -105,13 +104,6 @@ _SLIPS: dict[str, tuple[Slip, ...]] = {
 }
 
 
-_TYPO_KIND = choice(
-    "kind", ("all", "charmix", "keyboard", "misspelling"), "all",
-    "keyboard: a neighbouring key; misspelling: as people misspell the word; charmix: letters "
-    "swapped, dropped or doubled",
-)  # fmt: skip
-
-
 def _typo_sites(text: str, blocked: Sequence[Span], kind: str, language: str) -> list[Span]:
     words = long_words(text, blocked, language)
     return words if kind != "misspelling" else _in_table(text, words, language)
@@ -122,9 +114,7 @@ def _in_table(text: str, words: Sequence[Span], language: str) -> list[Span]:
     return [(start, end) for start, end in words if text[start:end].lower() in table]
 
 
-@manipulation(
-    "typos", version=3, title="typos", sites=_typo_sites, default_rate=0.5, parameters=(_TYPO_KIND,)
-)
+@site_perturbation("typos", sites=_typo_sites)
 def typos(text: str, site: Span, rng: Rng, kind: str, language: str) -> Replacement | None:
     """Mistypes a word: a neighbouring key, a swap, a drop, a double, a misspelling.
 
@@ -140,7 +130,7 @@ def _spelling_sites(text: str, blocked: Sequence[Span], language: str) -> list[S
     return _in_table(text, plain_words(text, blocked, language), language)
 
 
-@noise("spelling", version=2, title="misspelt words", sites=_spelling_sites, default_rate=0.5)
+@site_perturbation("spelling", sites=_spelling_sites)
 def spelling(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
     """Misspells words as people do, from a table.
 
@@ -360,11 +350,7 @@ def _misspell(text: str, site: Span, rng: Rng, kind: str) -> Replacement | None:
     return None if wrong is None else (start, end, wrong)
 
 
-human_typos = _HumanTypos(
-    "human_typos", "Misspells words as people do: which words, which letters, how many.",
-    title="mistakes as people type them", family="words", group="word noise", version=2,
-    invariants=MEANING, languages=("en",),
-)  # fmt: skip
+human_typos = _HumanTypos("human_typos", **declared("human_typos"))
 perturbations.register("human_typos", human_typos)
 
 
@@ -412,10 +398,7 @@ def _differs(word: str, known: Mapping[str, Sequence[str]]) -> bool:
     return any(capitalised_like(word, wrong) != word for wrong in known[word.lower()])
 
 
-@noise(
-    "autocorrect", version=2, title="wrong automatic corrections", sites=_corrected_sites,
-    default_rate=0.1, languages=("en",),
-)  # fmt: skip
+@site_perturbation("autocorrect", sites=_corrected_sites)
 def autocorrect(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Puts the word that a phone or a word processor makes of another one: *were* and *we're*.
 
