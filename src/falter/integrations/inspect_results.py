@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import math
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -92,18 +93,9 @@ def archive(path: Path) -> Iterator[Archive]:
 
 def _zstandard(packed: io.BytesIO) -> Any:
     """Python 3.14's own, else a package that can."""
-    try:
-        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
-
-        return zstd.ZstdFile(packed)
-    except ImportError:
-        pass
-    try:
-        from backports import zstd as backport  # type: ignore[import-not-found,unused-ignore]
-
-        return backport.ZstdFile(packed)
-    except ImportError:
-        pass
+    for module in ("compression.zstd", "backports.zstd"):
+        with suppress(ImportError):
+            return importlib.import_module(module).ZstdFile(packed)
     try:
         import pyarrow as pa
     except ImportError as error:

@@ -39,16 +39,6 @@ PROTECT = Parameter(
 )
 
 
-def choice(name: str, options: Iterable[str], default: str, help: str) -> Parameter:
-    """A parameter with one of several words."""
-    return Parameter(name=name, type=str, default=default, help=help, options=tuple(options))
-
-
-def whole_number(name: str, default: int, low: int, high: int, help: str) -> Parameter:
-    """A parameter with a whole number within bounds."""
-    return Parameter(name=name, type=int, default=default, low=low, high=high, help=help)
-
-
 def rate_parameter(default: float) -> Parameter:
     """`rate`: the share of eligible places to edit."""
     return Parameter(
@@ -65,7 +55,8 @@ def scope_parameter(default: tuple[SectionKind, ...]) -> Parameter:
 def language_parameter(languages: Sequence[str]) -> Parameter:
     """`language`: one of those with bundled resources."""
     default = "en" if "en" in languages else languages[0]
-    return choice("language", languages, default, "language of the text")
+    about, options = "language of the text", tuple(languages)
+    return Parameter(name="language", type=str, default=default, help=about, options=options)
 
 
 def checked_parameters(perturbation: Perturbation, params: Mapping[str, Any]) -> Mapping[str, Any]:

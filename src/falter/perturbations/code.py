@@ -11,11 +11,7 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from functools import lru_cache
 
-from falter.perturbations.base import (
-    locked_spans,
-    prompt_perturbation,
-    with_changes,
-)
+from falter.perturbations.base import locked_spans, prompt_perturbation, with_changes
 from falter.perturbations.python_source import (
     Code,
     Function,

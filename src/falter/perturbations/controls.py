@@ -16,6 +16,7 @@ from falter.perturbations.base import locked_spans, prompt_perturbation, with_se
 from falter.perturbations.tool_lists import tools_at
 from falter.perturbations.vocabulary import table
 from falter.records.chats import chat_sections, is_chat, json_line, target_calls, texts_in
+from falter.records.lazy_regex import named_regex
 from falter.records.render import plain
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Span
@@ -140,11 +141,7 @@ def _taken_over(value: Any, old: str, new: str) -> Any:
 # Not
 
 _VERBS = frozenset(table("tools.json")["requests"].split())
-_REQUEST = re.compile(
-    r"\s*(?P<ask>(?:please|kindly)\s+(?:(?:can|could|would|will) you\s+)?|"
-    r"(?:can|could|would|will) you\s+(?:(?:please|kindly)\s+)?|)(?P<verb>[a-z]+)\b(?!['’])",
-    re.IGNORECASE,
-)
+_REQUEST = named_regex("perturbations", "request")
 _ASKS_OTHERWISE = re.compile(r"\b(?:not|never|no|don['’]t|unless|or)\b", re.IGNORECASE)
 _JOINED = re.compile(r"(?:\band\b|\bthen\b|[,;])\s+(?:then\s+|please\s+)?([a-z]+)", re.IGNORECASE)
 

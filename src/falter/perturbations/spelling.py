@@ -11,15 +11,11 @@ from math import floor, log
 from typing import Any, Unpack
 
 from falter.perturbations.base import (
-    COUNT,
-    PROTECT,
     Description,
     SitePerturbation,
     checked_parameters,
-    choice,
     declared,
     perturbations,
-    scope_parameter,
     site_perturbation,
     with_changes,
 )
@@ -35,6 +31,7 @@ from falter.perturbations.vocabulary import (
     spelt_spans,
     table,
 )
+from falter.records.lazy_regex import named_regex
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Span
 from falter.text.meaning import passive_auxiliaries
@@ -296,13 +293,6 @@ def misspelt(word: str, kind: str, rng: Rng) -> str | None:
 
 DOSES = {"heavy": 0.15, "light": 0.02, "medium": 0.05}
 """Shares of all words: as on a phone on a bus, in an e-mail, in a chat."""
-_DOSE = choice(
-    "dose", DOSES, "medium", "misspelt words among all: light 2 %, medium 5 %, heavy 15 %"
-)
-_HUMAN_KIND = choice(
-    "kind", ("all", "slip", "spelling"), "all",
-    "slip: of the hand, letters swapped or of a key beside; spelling: all others",
-)  # fmt: skip
 
 
 class _HumanTypos(SitePerturbation):
@@ -314,8 +304,9 @@ class _HumanTypos(SitePerturbation):
 
     def __init__(self, name: str, summary: str, **described: Unpack[Description]) -> None:
         super().__init__(name, summary, _misspell, sites=long_words, **described)
-        own = (_DOSE, COUNT, _HUMAN_KIND, PROTECT, scope_parameter(self.scope))
-        self.parameters = (*own, *(p for p in self.parameters if p.name == "language"))
+        ours = {parameter.name: parameter for parameter in self.parameters}
+        order = ("dose", "count", "kind", "protect", "scope", "language")
+        self.parameters = tuple(ours[name] for name in order)
         self._own = ("language",)
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
@@ -369,11 +360,7 @@ def _correctable(language: str) -> re.Pattern[str]:
 _AUXILIARIES = frozenset({"been", "being", "is", "was", "were"})
 # A share of something (*half if the balls*) or a condition with a number (*of 20 people vote*)
 # would read as another sentence.
-_SHARE = re.compile(
-    r"(?:[\d%]|\b(?:half|per ?cent|(?:third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth)"
-    r"s?)) of\b|\bif (?=\d)",
-    re.IGNORECASE,
-)
+_SHARE = named_regex("perturbations", "share")
 
 
 def _corrected_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:

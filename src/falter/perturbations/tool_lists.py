@@ -13,7 +13,7 @@ from typing import Any
 from falter.perturbations.base import prompt_perturbation
 from falter.perturbations.rewriting import put
 from falter.perturbations.tools import other_spelling
-from falter.perturbations.vocabulary import table
+from falter.perturbations.vocabulary import table, word_set
 from falter.records.chats import json_line
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section
@@ -35,13 +35,7 @@ def _pool() -> tuple[tuple[str, str, frozenset[str]], ...]:
     return tuple((tool["name"], json_line(tool), _stems(json_line(tool))) for tool in pool)
 
 
-_COMMON = frozenset(
-    {
-        "about", "array", "boole", "defau", "descr", "each", "enum", "from", "have", "integ",
-        "into", "items", "name", "numbe", "objec", "param", "pleas", "prope", "requi", "strin",
-        "than", "that", "them", "then", "they", "this", "type", "what", "when", "with", "your",
-    }
-)  # fmt: skip
+_COMMON = word_set("schema_stems")
 """Stems of JSON schemas and of any sentence, which make no two tools akin."""
 
 

@@ -28,26 +28,17 @@ from falter.perturbations.tool_json import (
     with_values,
     written,
 )
+from falter.records.lazy_regex import named_regex
 from falter.records.rng import Rng
 from falter.records.types import Demonstration, Prompt, Section, Span
 from falter.text.spans import overlaps, replace_spans
 
 # Where a text counts tools or what they take, their order means something.
-_COUNTED = re.compile(
-    r"\b(?:first|second|third|fourth|fifth|last|next|previous)\s+(?:\w+\s+)?"
-    r"(?:tool|function|api|parameter|argument|propert|field)"
-    r"|\b(?:tool|function|parameter|argument)s?\s+(?:number\s+|no\.?\s*|#\s*)?\d"
-    r"|\bin (?:the|this|that|their)(?: \w+)? order\b|\bin order of\b|\bpositional",
-    re.IGNORECASE,
-)
+_COUNTED = named_regex("perturbations", "counted_tools")
 # Arguments without their names go by their order: weather("Rome", 3).
 _POSITIONAL = re.compile(r"""[A-Za-z_][\w.]*\(\s*(?:["'\d\[{-]|True\b|False\b|None\b)""")
 # A prompt that asks about the JSON itself asks something else of another layout.
-_ABOUT_JSON = re.compile(
-    r"\b(?:indent\w*|minif\w*|pretty|reformat\w*|lint\w*|syntax|how many (?:lines|characters|spaces"
-    r"|tokens)|well[- ]formed)\b",
-    re.IGNORECASE,
-)
+_ABOUT_JSON = named_regex("perturbations", "about_json")
 
 
 class _Block(NamedTuple):

@@ -6,14 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
-from typing import NamedTuple
 
 from falter.perturbations.additions import prose_at
-from falter.perturbations.base import (
-    locked_spans,
-    prompt_perturbation,
-    protected_spans,
-)
+from falter.perturbations.base import locked_spans, prompt_perturbation, protected_spans
 from falter.perturbations.template_parts import inner, template_units
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section, Span
@@ -206,21 +201,15 @@ def _cut_to(section: Section, span: Span) -> Section:
 # Solved examples marked off from each other and from the question in another way
 
 
-class _Marks(NamedTuple):
-    """What stands before each example, and before the question."""
-
-    example: str
-    question: str
-
-
-_MARKS: dict[str, _Marks] = {
-    "blank": _Marks("\n\n", "\n\n"),
-    "brackets": _Marks("[example]\n", "[question]\n"),
-    "dashes": _Marks("---\n", "---\n"),
-    "equals": _Marks("==========\n", "==========\n"),
-    "hashes": _Marks("###\n", "###\n"),
-    "headings": _Marks("## Example\n", "## Question\n"),
-    "words": _Marks("Here is an example.\n", "Now it is your turn.\n"),
+# What stands before each example, and before the question
+_MARKS = {
+    "blank": ("\n\n", "\n\n"),
+    "brackets": ("[example]\n", "[question]\n"),
+    "dashes": ("---\n", "---\n"),
+    "equals": ("==========\n", "==========\n"),
+    "hashes": ("###\n", "###\n"),
+    "headings": ("## Example\n", "## Question\n"),
+    "words": ("Here is an example.\n", "Now it is your turn.\n"),
 }
 
 
@@ -235,15 +224,15 @@ def demonstration_delimiter(prompt: Prompt, rng: Rng, style: str) -> Prompt:
     A rule, a heading, a word in brackets, a sentence or more empty lines. The words of examples
     and question stay as they are.
     """
-    marks = _MARKS[rng.choice(tuple(_MARKS)) if style == "draw" else style]
+    of_example, of_question = _MARKS[rng.choice(tuple(_MARKS)) if style == "draw" else style]
     name = "demonstration_delimiter"
     shown = tuple(
-        replace(d, sections=(added(name, marks.example), *d.sections))
-        if n or marks.example.strip()
+        replace(d, sections=(added(name, of_example), *d.sections))
+        if n or of_example.strip()
         else d  # empty lines before everything would mark nothing off
         for n, d in enumerate(prompt.demonstrations)
     )
     sections = prompt.sections
     start = next(n for n, section in enumerate(sections) if section.kind != "system")
-    sections = (*sections[:start], added(name, marks.question), *sections[start:])
+    sections = (*sections[:start], added(name, of_question), *sections[start:])
     return replace(prompt, demonstrations=shown, sections=sections)

@@ -33,7 +33,6 @@ READABLE = (
     "a .csv, .tsv or .parquet table of scores, lm-eval's samples_*.jsonl, Inspect's .eval or .json "
     "logs, promptfoo's .json, a run folder of HELM, DOVE's .parquet or .jsonl, or a folder of these"
 )
-CONDITION_FROM = ("auto", "folder", "task", "model", "args", "file")
 _KINDS = ("folder", "task", "model", "args", "file")
 
 

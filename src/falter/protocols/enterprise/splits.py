@@ -333,7 +333,7 @@ def _cosines(pairs: Sequence[Pair]) -> tuple[list[float | None], list[float | No
 def _judge(scores: Scores) -> Iterator[Figure]:
     """How many verdicts were asked for and read, at once and at the second try."""
     rows: list[tuple[Value, ...]] = []
-    for stage, title in ((COMPARING, "Do two replies say the same?"), (RATING, "How good is it?")):
+    for stage, title in _QUESTIONS:
         for judge, counts in verdicts_of(scores.by_name, stage).items():
             asked, at_once, again = counts
             rows.append((judge, title, asked, at_once, again, asked - at_once - again))

@@ -16,7 +16,7 @@ from falter.measures.remedies import ConfirmedRemedy, RemedyEffect, RemedyScores
 from falter.protocols.protocol import Part, PartResult, UserSettings
 from falter.protocols.tables import figures_of
 from falter.records.errors import DuplicateName, InvalidValue
-from falter.records.figures import Column, Figure, Grid, Statement, Value
+from falter.records.figures import Figure, Grid, Statement, Value
 from falter.records.numbers import points, whole
 from falter.records.render import plain
 from falter.records.types import Estimate, Score
@@ -354,9 +354,6 @@ def _name(remedy: str) -> str:
 
 
 declared = figures_of("mend")
-
-PANEL = (Column(name="Model"), Column(name="Task"), Column(name="Remedy"))
-EFFECTS = (Column(name="Gain", unit="gain"), Column(name="Clean prompts", unit="gain"))
 
 
 def mend_figures(panels: Sequence[PanelRemedies]) -> tuple[Figure, ...]:
