@@ -13,7 +13,7 @@ from typing import Any, NotRequired, TypedDict, TypeVar, Unpack, get_args
 
 from falter.records.chats import is_chat, is_json, last_turn, target_texts
 from falter.records.errors import InvalidValue, UnknownName
-from falter.records.interfaces import Parameter, Perturbation, parameter_value
+from falter.records.interfaces import Parameter, Perturbation, declared_parameter, parameter_value
 from falter.records.registry import Registry
 from falter.records.rng import Rng
 from falter.records.types import Effect, Prompt, Section, SectionKind, Span
@@ -388,15 +388,11 @@ def declared(name: str) -> dict[str, Any]:
     }
     if "parameters" in stated:
         shared = {"protect": PROTECT, "scope": scope_parameter(stated.get("scope", ("input",)))}
-        own = stated["parameters"]
-        stated["parameters"] = tuple(shared[p] if isinstance(p, str) else _own(**p) for p in own)
+        stated["parameters"] = tuple(
+            shared[p] if isinstance(p, str) else declared_parameter(**p)
+            for p in stated["parameters"]
+        )
     return stated
-
-
-def _own(**stated: Any) -> Parameter:
-    kind = {"int": int, "float": float}.get(stated.pop("type", ""), str)
-    options = tuple(stated.pop("options", ()))
-    return Parameter(**{"default": None, **stated}, type=kind, options=options)
 
 
 # Conversations: what changes a whole prompt changes the last turn of the user

@@ -33,7 +33,7 @@ READABLE = (
     "a .csv, .tsv or .parquet table of scores, lm-eval's samples_*.jsonl, Inspect's .eval or .json "
     "logs, promptfoo's .json, a run folder of HELM, DOVE's .parquet or .jsonl, or a folder of these"
 )
-_KINDS = ("folder", "task", "model", "args", "file")
+CONDITION_FROM = ("auto", "folder", "task", "model", "args", "file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,7 +273,7 @@ def _placed(logs: Sequence[Log], kind: str | None) -> tuple[list[Place], list[st
     if kind is None:
         return [(log.model, log.task, "all") for log in logs], [
             "Every model has one log of a task, so there is one condition; use --condition-from "
-            f"{'|'.join(_KINDS)} to compare several."
+            f"{'|'.join(CONDITION_FROM[1:])} to compare several."
         ]
     label: Callable[[Log], str] = {
         "folder": lambda log: log.folder,
