@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -223,6 +223,13 @@ class Log:
 
 
 LogsAndNotes = tuple[list[Log], list[str]]
+
+
+def nested(value: Any, *names: str) -> Any:
+    """Return the entry at the end of a path of names in mappings; None if the path breaks off."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def is_chosen(log: Log, choice: LogChoice) -> bool:
