@@ -362,7 +362,10 @@ def prompt_perturbation(
 def _register(
     make: Callable[..., P], name: str, described: Mapping[str, Any], function: Callable[..., Any]
 ) -> P:
-    stated = {"summary": summary_of(function), **declared(name), **described}
+    # A user's function may not take what the data say of a bundled perturbation of that name.
+    is_bundled = getattr(function, "func", function).__module__.startswith("falter.")
+    bundled = declared(name) if is_bundled else {}
+    stated = {"summary": summary_of(function), **bundled, **described}
     perturbation = make(name, stated.pop("summary"), function, **stated)
     perturbations.register(name, perturbation)
     return perturbation
