@@ -333,7 +333,6 @@ NAMED: dict[str, set[str]] = {
     "engine/recipes.py": {"rag"},
     "measures/__init__.py": {"consistency", "enterprise", "relevance"},
     "measures/enterprise.py": {"similarity"},
-    "perturbations/paraphrase.py": {"rouge1"},
     "engine/study.py": {"numeric"},
     "protocols/brittlebench/[aj]*.py": {"reasoning_quality"},
     "perturbations/recipes.py": {"brittlebench"},

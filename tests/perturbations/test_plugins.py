@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from falter.perturbations import perturbations, site_perturbation
+from falter.records.errors import DuplicateName
+from falter.text.words import natural_words
+
 SHOUT = '''
 from falter.perturbations import site_perturbation
 from falter.text.words import natural_words
@@ -76,3 +80,11 @@ def test_a_plugin_that_does_not_fit_is_named(
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_bundled_name_is_taken() -> None:
+    """What the data say of a bundled perturbation is not mixed into a user's of that name."""
+    assert "tool_extra" in perturbations
+    register = site_perturbation("tool_extra", sites=natural_words)
+    with pytest.raises(DuplicateName):
+        register(lambda text, site, rng: None)

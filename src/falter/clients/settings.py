@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any, Literal
 
 from falter.records.errors import InvalidValue, MissingExtra, UnknownName, nearest
-from falter.records.interfaces import Client, Parameter, parameter_value
+from falter.records.interfaces import Client, Parameter, declared_parameter, parameter_value
 from falter.records.registry import Registry
 
 Api = Literal["chat", "completions"]
@@ -110,6 +112,14 @@ class OptionTable:
     sampling: Collection[str] = ()
     name: str | None = None
     unused: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, client: str) -> OptionTable:
+        """Return the table that `integrations/options.json` states for a client."""
+        file = files("falter.integrations") / "options.json"
+        stated = json.loads(file.read_text("utf-8"))[client]
+        known = tuple(declared_parameter(**option) for option in stated.pop("known", ()))
+        return cls(client=client, known=known, **stated)
 
     def read(self, settings: ClientSettings) -> dict[str, Any]:
         """Every known option with its value or default, then those passed on, as they are."""

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from falter.readers.cells import MISSING, SCORED, finite
-from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes
+from falter.readers.cells import MISSING, SCORED, number_in
+from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, nested
 from falter.readers.tables import column_names, json_lines, kind_of, parquet_rows
 from falter.records.errors import FalterError, TaskError
 
@@ -173,7 +173,7 @@ def _full(row: Mapping[str, Any], line: str) -> _Answer:
         scorer=_short(method.get("method_name") or "score")
         if isinstance(method, Mapping)
         else "score",
-        value=_score(evaluation.get("score"), line),
+        value=number_in(evaluation.get("score"), "score", line),
         line=line,
     )
 
@@ -204,16 +204,14 @@ def _light(row: Mapping[str, Any], path: Path, line: str) -> _Answer:
         item=_text(row["sample_index"]),
         dimensions=tuple(sorted(dimensions.items())),
         scorer="score",
-        value=_score(row["score"], line),
+        value=number_in(row["score"], "score", line),
         line=line,
     )
 
 
 def _part(row: Mapping[str, Any], line: str, *names: str) -> Mapping[str, Any]:
     """A nested part of a full row."""
-    part: Any = row
-    for name in names:
-        part = part.get(name) if isinstance(part, Mapping) else None
+    part = nested(row, *names)
     if not isinstance(part, Mapping):
         raise TaskError(f"{line} has no {'.'.join(names)}", hint="is the row whole?")
     return part
@@ -221,10 +219,8 @@ def _part(row: Mapping[str, Any], line: str, *names: str) -> Mapping[str, Any]:
 
 def _precision(row: Mapping[str, Any]) -> str:
     """A quantised model is another model: ` (int8)`."""
-    part: Any = row.get("model")
-    for name in ("inference_settings", "quantization", "bit_precision"):
-        part = part.get(name) if isinstance(part, Mapping) else None
-    text = str(part or "")
+    path = ("model", "inference_settings", "quantization", "bit_precision")
+    text = str(nested(row, *path) or "")
     return "" if text.lower() in _WHOLE else f" ({text})"
 
 
@@ -254,15 +250,6 @@ def _text(value: Any) -> str:
         return text
     # Two long wordings that begin alike stay apart.
     return f"{text[:LONGEST]}… {hashlib.sha256(text.encode()).hexdigest()[:6]}"
-
-
-def _score(value: Any, line: str) -> float | None:
-    if value is None or value != value:
-        return None
-    number = finite(value)
-    if number is None:
-        raise TaskError(f"{line} has {repr(value)[:40]} as score; expected a number")
-    return number
 
 
 logs = LogReader(title="DOVE", order=5, takes=_is_dove, read=read_dove, beside_tables=True)

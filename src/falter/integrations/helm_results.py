@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from falter.readers.cells import MISSING, SCORED, finite
-from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_chosen
+from falter.readers.cells import MISSING, SCORED, number_in
+from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_chosen, nested
 from falter.readers.tables import read_json
 from falter.records.errors import TaskError, UnknownName
 
@@ -87,8 +87,7 @@ def _named(folder: Path) -> tuple[str, str]:
     if (folder / SPEC).is_file():
         spec = _dict(read_json(folder / SPEC), folder / SPEC)
         name = str(spec.get("name") or name)
-        adapter = spec.get("adapter_spec")
-        model = str(adapter.get("model") or "") if isinstance(adapter, dict) else ""
+        model = str(nested(spec, "adapter_spec", "model") or "")
     scenario, _, rest = name.partition(":")
     arguments = rest.split(",") if rest else []
     of_model = next((a for a in arguments if a.startswith("model=")), "")
@@ -119,17 +118,13 @@ def _stats(path: Path) -> dict[_Key, dict[str, float | None]]:
 
 def _stat(stat: Any, place: str) -> tuple[str, float | None]:
     """A metric and its mean; None where nothing was counted."""
-    about = stat.get("name") if isinstance(stat, dict) else None
-    name = about.get("name") if isinstance(about, dict) else None
+    name = nested(stat, "name", "name")
     if not isinstance(name, str):
         raise TaskError(f"{place} has a stat without a name", hint="is it a file of HELM?")
     mean = stat.get("mean")
-    if mean is None or not stat.get("count", 1) or mean != mean:
+    if not stat.get("count", 1):
         return name, None
-    number = finite(mean)
-    if number is None:
-        raise TaskError(f"{place} has {repr(mean)[:40]} as {name}; expected a number")
-    return name, number
+    return name, number_in(mean, name, place)
 
 
 def _key(row: Mapping[str, Any], perturbation: Any, place: str) -> _Key:
@@ -175,14 +170,11 @@ def _answers(folder: Path) -> dict[_Key, str]:
 
 
 def _completion(row: Mapping[str, Any]) -> str | None:
-    result = row.get("result")
-    completions = result.get("completions") if isinstance(result, dict) else None
-    first = completions[0] if isinstance(completions, list) and completions else None
-    text = first.get("text") if isinstance(first, dict) else None
+    completions = nested(row, "result", "completions")
+    text = nested(next(iter(completions), None), "text") if isinstance(completions, list) else None
     if not isinstance(text, str) or not text.strip():
         return None
-    mapping = row.get("output_mapping")
-    mapped = mapping.get(text.strip()) if isinstance(mapping, dict) else None
+    mapped = nested(row, "output_mapping", text.strip())
     return mapped if isinstance(mapped, str) else text
 
 

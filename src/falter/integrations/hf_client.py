@@ -23,7 +23,7 @@ from falter.clients.base import BatchClient
 from falter.clients.llama import check_gguf
 from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
 from falter.records.errors import InvalidValue, PreflightError
-from falter.records.interfaces import Capabilities, Client, Parameter
+from falter.records.interfaces import Capabilities, Client
 from falter.records.types import ContinuationScore, Model, Request, Usage
 from falter.weights.downloads import SMOLLM2, content_hash, find_weights, pull_weights
 
@@ -34,22 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FAILURES = (RuntimeError, ValueError, TypeError, IndexError, KeyError, MemoryError)
 """What a request may run into; anything else is a mistake of ours and ends the run."""
-DTYPES = ("float32", "bfloat16", "float16")
-TOKENS = "how many tokens are computed at once"
-OPTIONS = OptionTable(
-    client="hf",
-    known=(
-        Parameter(name="dtype", type=str, default=None, help="the precision", options=DTYPES),
-        Parameter(name="device", type=str, default=None, low=1, help="where it computes"),
-        Parameter(name="batch_tokens", type=int, default=None, low=64, high=65536, help=TOKENS),
-        Parameter(name="cache_mb", type=int, default=None, low=0, help="memory of kept prefixes"),
-        Parameter(name="threads", type=int, default=None, low=1, help="processor threads"),
-        Parameter(name="revision", type=str, default=None, low=1, help="branch, tag or commit"),
-        Parameter(name="trust_remote_code", type=bool, default=False, help="runs its own code"),
-        Parameter(name="system", type=str, default=None, help="the system turn, if there is none"),
-    ),
-    name="a model, as in 'hf:smollm2' or 'hf:FOLDER'",
-)
+OPTIONS = OptionTable.of("hf")
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 PARTS = (".safetensors", ".bin", ".json", ".jinja", ".model", ".tiktoken", ".txt", ".py")
 MEGABYTE = 1 << 20

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -128,22 +129,13 @@ def _card(result: ExportedResult, count: int) -> str:
         f"{safe(model)} is simulated: its numbers describe a formula, not a language model."
         for model in study.simulated
     ]
-    paragraphs = [
-        f"# {safe(study.title)}",
-        *simulated,
-        *(safe(sentence, 1_000) for sentence in words),
-        "## What is in it",
-        f"`answers` has a row for each of {count:,} planned requests: the prompt as it was sent "
-        "(`prompt`), the right answer (`expected`), what came (`answer`, `reasoning`) and how it "
-        "was read (`outcome`, `value`, `extracted`). `recipe` says what was changed in the prompt; "
-        "`baseline` is the prompt as it is. An answer that could not be read has its own outcome "
-        "and no value: it is not wrong by itself.",
-        "`numbers` has a row for each number of the report, with its interval, its counts, and how "
-        "it was made.",
-        "## How it was made",
-        safe(facts(study), 1_000),
-        "The texts of prompts come from the data set that was asked about, and those of answers "
-        "from the models: their licences apply, so this card names none.",
-    ]
+    said = (*simulated, *(safe(sentence, 1_000) for sentence in words))
+    template = files("falter.integrations").joinpath("hub_card.md").read_text("utf-8")
+    card = template.format(
+        title=safe(study.title),
+        said="".join(f"{sentence}\n\n" for sentence in said),
+        count=count,
+        facts=safe(facts(study), 1_000),
+    )
     front = yaml.safe_dump(head, sort_keys=False, allow_unicode=False)
-    return f"---\n{front}---\n\n" + "\n\n".join(paragraphs) + "\n"
+    return f"---\n{front}---\n\n{card}"

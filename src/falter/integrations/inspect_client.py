@@ -21,19 +21,7 @@ from falter.records.interfaces import Capabilities, Client
 from falter.records.types import Model, Request, Response, Sampling, Usage
 
 LONGEST_REASON = 500
-OPTIONS = OptionTable(
-    client="inspect",
-    passes_on=True,
-    ours=(
-        "cache", "max_connections", "max_retries", "timeout", "attempt_timeout", "num_choices",
-        "system_message", "fail_on_refusal", "batch",
-    ),
-    sampling=("temperature", "top_p", "max_tokens", "stop_seqs", "seed"),
-    unused=dict.fromkeys(
-        ("requests_per_minute", "tokens_per_minute"),
-        "Inspect paces itself by the server's answers; set concurrency",
-    ),
-)  # fmt: skip
+OPTIONS = OptionTable.of("inspect")
 REASONS = {"max_tokens": "length", "model_length": "length"}
 
 

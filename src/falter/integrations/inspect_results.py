@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import math
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from falter.readers.cells import FAILED, MISSING, SCORED, UNPARSED, finite
-from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_chosen
+from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_chosen, nested
 from falter.readers.tables import kind_of, read_json
 from falter.records.errors import MissingExtra, TaskError, UnknownName, printable
 
@@ -92,18 +93,9 @@ def archive(path: Path) -> Iterator[Archive]:
 
 def _zstandard(packed: io.BytesIO) -> Any:
     """Python 3.14's own, else a package that can."""
-    try:
-        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
-
-        return zstd.ZstdFile(packed)
-    except ImportError:
-        pass
-    try:
-        from backports import zstd as backport  # type: ignore[import-not-found,unused-ignore]
-
-        return backport.ZstdFile(packed)
-    except ImportError:
-        pass
+    for module in ("compression.zstd", "backports.zstd"):
+        with suppress(ImportError):
+            return importlib.import_module(module).ZstdFile(packed)
     try:
         import pyarrow as pa
     except ImportError as error:
@@ -178,8 +170,7 @@ def _log(
 
 def _why_incomplete(head: Sample, status: str) -> str:
     """`failed`, with Inspect's message; for a log without one, its status."""
-    error = head.get("error")
-    message = error.get("message") if isinstance(error, dict) else None
+    message = nested(head, "error", "message")
     if message is None and status != "error":
         return f"did not finish (its status is '{printable(str(status))[:40]}')"
     return f"failed: {printable(str(message or 'no reason given')).strip()[:200]}"
@@ -187,8 +178,7 @@ def _why_incomplete(head: Sample, status: str) -> str:
 
 def _add_lost(log: Log, about: Sample) -> int:
     """Add the samples of the data set that the log lacks, as failed; return their number."""
-    data, present = about.get("dataset"), set(log.items)
-    ids = data.get("sample_ids") if isinstance(data, dict) else None
+    ids, present = nested(about, "dataset", "sample_ids"), set(log.items)
     lost = [i for i in map(str, ids if isinstance(ids, list) else ()) if i not in present]
     for item in lost:
         log.add(item, None, FAILED, None, line=f"sample {item}")

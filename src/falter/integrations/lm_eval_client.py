@@ -19,17 +19,12 @@ from falter.clients.base import BatchClient
 from falter.clients.permits import server_of
 from falter.clients.settings import SECRET, ClientSettings, OptionTable, clients, require
 from falter.records.errors import InvalidValue, PreflightError, UnknownName
-from falter.records.interfaces import Capabilities, Client, Parameter
+from falter.records.interfaces import Capabilities, Client
 from falter.records.types import ContinuationScore, Model, Request
 
 TEMPLATE = "apply_chat_template"
 LONGEST_REASON = 500
-OPTIONS = OptionTable(
-    client="lm-eval",
-    known=(Parameter(name=TEMPLATE, type=bool, default=None, help="messages go through it"),),
-    name="a model type with its arguments, as in 'lm-eval:hf,pretrained=NAME'",
-    unused={"base_url": "write it into the arguments: base_url=…"},
-)
+OPTIONS = OptionTable.of("lm-eval")
 
 
 class LmEval(BatchClient):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from falter.readers.cells import FAILED, MISSING, SCORED, finite
-from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_chosen
+from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_chosen, nested
 from falter.readers.tables import ROLES, bounded, kind_of, read_json, usual_column
 from falter.records.errors import TaskError, UnknownName
 from falter.records.ids import digest, short
@@ -43,18 +43,17 @@ def read_promptfoo(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
 
 def _read(path: Path, choice: LogChoice) -> list[Log]:
     whole = read_json(path)
-    body = whole.get("results") if isinstance(whole, dict) else None
+    body = nested(whole, "results")
     body = body if isinstance(body, dict) else {}
     results = body.get("results")
     if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
         raise TaskError(f"{path} holds no list of promptfoo's results", hint="is it whole?")
-    if not any(_grading(result).get("componentResults") for result in results):
+    if not any(_part(result, "gradingResult").get("componentResults") for result in results):
         raise TaskError(
             f"{path} has no assertion, so promptfoo passes every answer",
             hint="add 'assert:' to its tests and evaluate again",
         )
-    config = whole.get("config")
-    task = config.get("description") if isinstance(config, dict) else None
+    task = nested(whole, "config", "description")
     metric = _metric(results, choice.metric, path)
     name, several = _namer(results), len({_prompt(result) for result in results}) > 1
     logs: dict[tuple[str, int], Log] = {}
@@ -82,26 +81,19 @@ def _read(path: Path, choice: LogChoice) -> list[Log]:
     return [log for log in logs.values() if is_chosen(log, choice)] or list(logs.values())
 
 
-def _grading(result: Result) -> Result:
-    grading = result.get("gradingResult")
-    return grading if isinstance(grading, dict) else {}
+def _part(result: Result, name: str) -> Result:
+    part = result.get(name)
+    return part if isinstance(part, dict) else {}
 
 
 def _text(result: Result, *path: str) -> str:
-    value: Any = result
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
+    value = nested(result, *path)
     return value if isinstance(value, str) else ""
 
 
 def _prompt(result: Result) -> int:
     place = result.get("promptIdx")
     return place if isinstance(place, int) else 0
-
-
-def _named_scores(result: Result) -> Mapping[str, Any]:
-    scores = result.get("namedScores")
-    return scores if isinstance(scores, dict) else {}
 
 
 def _label(result: Result, prompt: int) -> str:
@@ -111,8 +103,7 @@ def _label(result: Result, prompt: int) -> str:
 
 
 def _variables(result: Result) -> Mapping[str, Any]:
-    test = result.get("testCase")
-    own = test.get("vars") if isinstance(test, dict) else None
+    own = nested(result, "testCase", "vars")
     found = own if isinstance(own, dict) and own else result.get("vars")
     return found if isinstance(found, dict) else {}
 
@@ -131,16 +122,22 @@ def _namer(results: Sequence[Result]) -> Callable[[Result], str]:
 
 
 def _metric(results: Sequence[Result], chosen: str | None, path: Path) -> str:
-    named = {str(name): None for r in results for name in _named_scores(r)}
+    named = {str(name): None for r in results for name in _part(r, "namedScores")}
     if chosen is not None and chosen not in (PASS, SCORE, *named):
         raise UnknownName(f"score of {path.name}", chosen, [PASS, SCORE, *named])
     return chosen or PASS
 
 
 def _scored(result: Result, metric: str, where: str) -> tuple[float | None, int]:
-    if result.get("failureReason") == ERROR or (result.get("error") and not _grading(result)):
+    if result.get("failureReason") == ERROR or (
+        result.get("error") and not _part(result, "gradingResult")
+    ):
         return None, FAILED
-    scores = {**_named_scores(result), PASS: result.get("success"), SCORE: result.get("score")}
+    scores = {
+        **_part(result, "namedScores"),
+        PASS: result.get("success"),
+        SCORE: result.get("score"),
+    }
     value = scores.get(metric)
     if value is None:
         return None, MISSING

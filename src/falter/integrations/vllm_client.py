@@ -22,13 +22,7 @@ from falter.records.types import ContinuationScore, Model, Request, Usage
 
 LONGEST_REASON = 500
 SCORING = {"temperature": 0.0, "max_tokens": 1, "prompt_logprobs": 1, "detokenize": False}
-OPTIONS = OptionTable(
-    client="vllm",
-    passes_on=True,
-    ours=("model", "seed"),
-    name="a path or a hub name, as in 'vllm:PATH'",
-    unused={"base_url": "a vLLM server is reached with openai:NAME and its base_url"},
-)
+OPTIONS = OptionTable.of("vllm")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,19 +8,9 @@ from functools import lru_cache, partial
 from itertools import islice, pairwise
 
 from falter.perturbations.additions import ends_in_space, framed, prose_at, with_sentence
-from falter.perturbations.base import (
-    PromptPerturbation,
-    choice,
-    has_body,
-    prompt_perturbation,
-    protected_spans,
-    register_all,
-    whole_number,
-    with_section,
-)
+from falter.perturbations.base import has_body, prompt_perturbation, protected_spans, with_section
 from falter.perturbations.vocabulary import lines, user_lines
 from falter.records.chats import target_texts
-from falter.records.interfaces import Parameter
 from falter.records.lazy_regex import named_regex
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section
@@ -30,10 +20,6 @@ from falter.text.spans import overlaps, replace_spans
 from falter.text.words import kept_words, sentences
 
 _named = partial(named_regex, "perturbations")
-
-
-def _file(help: str) -> Parameter:
-    return Parameter(name="file", type=str, default=None, help=help)
 
 
 def _lines(kind: str, file: str | None, language: str) -> tuple[str, ...]:
@@ -62,45 +48,12 @@ def _with_emotion(prompt: Prompt, rng: Rng, place: str, file: str | None, langua
     return framed(prompt, "emotion", after=gap + chosen)
 
 
-_MEANING = ("target", "choices", "numbers", "code")
-_OWN = _file("a text file with sentences of your own, one a line")
-_WHERE = choice(
-    "place", ("cue", "end"), "cue",
-    "cue: behind the last prose, before the answer cue; end: behind the whole prompt, cue included",
-)  # fmt: skip
-_augmentation = partial(
-    PromptPerturbation,
-    family="augmentation",
-    group="prompt augmentation",
-    languages=("en",),
-)
-register_all((
-    _augmentation(
-        "persona", "Puts a persona before the whole prompt, on a line of its own.", _with_persona,
-        title="a persona in front", invariants=_MEANING, eligible=partial(_can_add, "persona"),
-        parameters=(_OWN,),
-    ),
-    _augmentation(
-        "emotion", "Puts an emotional plea behind the question and its rules, before the cue.",
-        _with_emotion, version=2, title="an emotional plea", invariants=_MEANING,
-        eligible=partial(_can_add, "emotion"), parameters=(_WHERE, _OWN),
-    ),
-))  # fmt: skip
+prompt_perturbation("persona", eligible=partial(_can_add, "persona"))(_with_persona)
+prompt_perturbation("emotion", eligible=partial(_can_add, "emotion"))(_with_emotion)
 
 
 # Sentences that have nothing to do with the question, in the middle of it or around it
 
-_PLACE = choice(
-    "place", ("after", "any", "before", "between"), "any",
-    "before or after the input, or between two of its sentences; any: drawn for each item",
-)  # fmt: skip
-_SENTENCES = whole_number("sentences", 2, 1, 12, "how many sentences")
-_DISTRACTOR_FILE = Parameter(
-    name="file",
-    type=str,
-    default=None,
-    help="a text file with sentences of your own, one a line; else those of the project",
-)
 # A task about the text itself has another answer with another sentence in it.
 _ABOUT_THE_TEXT = _named("about_the_text")
 _WITH_A_TEXT = _named("with_a_text")
@@ -221,12 +174,7 @@ def _can_distract(
     return _room(prompt, place, file, language) is not None
 
 
-@prompt_perturbation(
-    "distractor_context", version=2, title="sentences about something else", family="wording",
-    group="distraction", scope=("input",), parameters=(_PLACE, _SENTENCES, _DISTRACTOR_FILE),
-    invariants=("target", "choices", "numbers", "code", "negations", "lines"), languages=("en",),
-    eligible=_can_distract, asks_itself=True, unless=about_the_text,
-)  # fmt: skip
+@prompt_perturbation("distractor_context", eligible=_can_distract, unless=about_the_text)
 def distractor_context(
     prompt: Prompt, rng: Rng, place: str, sentences: int, file: str | None, language: str
 ) -> Prompt:

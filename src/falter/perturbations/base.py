@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
+from importlib.resources import files
 from math import floor
 from typing import Any, NotRequired, TypedDict, TypeVar, Unpack, get_args
 
 from falter.records.chats import is_chat, is_json, last_turn, target_texts
 from falter.records.errors import InvalidValue, UnknownName
-from falter.records.interfaces import Parameter, Perturbation, parameter_value
+from falter.records.interfaces import Parameter, Perturbation, declared_parameter, parameter_value
 from falter.records.registry import Registry
 from falter.records.rng import Rng
 from falter.records.types import Effect, Prompt, Section, SectionKind, Span
@@ -37,16 +39,6 @@ PROTECT = Parameter(
 )
 
 
-def choice(name: str, options: Iterable[str], default: str, help: str) -> Parameter:
-    """A parameter with one of several words."""
-    return Parameter(name=name, type=str, default=default, help=help, options=tuple(options))
-
-
-def whole_number(name: str, default: int, low: int, high: int, help: str) -> Parameter:
-    """A parameter with a whole number within bounds."""
-    return Parameter(name=name, type=int, default=default, low=low, high=high, help=help)
-
-
 def rate_parameter(default: float) -> Parameter:
     """`rate`: the share of eligible places to edit."""
     return Parameter(
@@ -63,7 +55,8 @@ def scope_parameter(default: tuple[SectionKind, ...]) -> Parameter:
 def language_parameter(languages: Sequence[str]) -> Parameter:
     """`language`: one of those with bundled resources."""
     default = "en" if "en" in languages else languages[0]
-    return choice("language", languages, default, "language of the text")
+    about, options = "language of the text", tuple(languages)
+    return Parameter(name="language", type=str, default=default, help=about, options=options)
 
 
 def checked_parameters(perturbation: Perturbation, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -369,9 +362,40 @@ def prompt_perturbation(
 def _register(
     make: Callable[..., P], name: str, described: Mapping[str, Any], function: Callable[..., Any]
 ) -> P:
-    perturbation = make(name, summary_of(function), function, **described)
+    # A user's function may not take what the data say of a bundled perturbation of that name.
+    is_bundled = getattr(function, "func", function).__module__.startswith("falter.")
+    bundled = declared(name) if is_bundled else {}
+    stated = {"summary": summary_of(function), **bundled, **described}
+    perturbation = make(name, stated.pop("summary"), function, **stated)
     perturbations.register(name, perturbation)
     return perturbation
+
+
+@cache
+def _declarations() -> Mapping[str, Mapping[str, Any]]:
+    """The statements of all bundled perturbations by name, those of their block included."""
+    file = files("falter.perturbations").joinpath("data", "perturbations.json")
+    blocks: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))
+    named = [(block.pop("perturbations"), block) for block in blocks]
+    return {name: {**block, **own} for names, block in named for name, own in names.items()}
+
+
+def declared(name: str) -> dict[str, Any]:
+    """The statements of `data/perturbations.json` about a perturbation; empty for an unknown one.
+
+    *protect* and *scope* stand for the parameters that many perturbations share.
+    """
+    stated = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in _declarations().get(name, {}).items()
+    }
+    if "parameters" in stated:
+        shared = {"protect": PROTECT, "scope": scope_parameter(stated.get("scope", ("input",)))}
+        stated["parameters"] = tuple(
+            shared[p] if isinstance(p, str) else declared_parameter(**p)
+            for p in stated["parameters"]
+        )
+    return stated
 
 
 # Conversations: what changes a whole prompt changes the last turn of the user

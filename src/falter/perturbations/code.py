@@ -9,15 +9,9 @@ import ast
 import re
 from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 
-from falter.perturbations.base import (
-    PROTECT,
-    locked_spans,
-    prompt_perturbation,
-    scope_parameter,
-    with_changes,
-)
+from falter.perturbations.base import locked_spans, prompt_perturbation, with_changes
 from falter.perturbations.python_source import (
     Code,
     Function,
@@ -31,7 +25,7 @@ from falter.perturbations.python_source import (
     uses,
 )
 from falter.records.rng import Rng
-from falter.records.types import Prompt, Section, SectionKind
+from falter.records.types import Prompt, Section
 from falter.text.spans import Replacement, overlaps, replaced
 
 # A Python function turned into a method of a class
@@ -133,11 +127,6 @@ def mentioned_calls(text: str, name: str, class_name: str) -> list[Replacement]:
 _CALL = re.compile(r"(?<![\w.])([^\W\d]\w*)\(")
 
 
-_SCOPE: tuple[SectionKind, ...] = ("input",)
-_code_perturbation = partial(
-    prompt_perturbation, family="code", group="code", scope=_SCOPE,
-    parameters=(PROTECT, scope_parameter(_SCOPE)),
-)  # fmt: skip
 Rewrite = Callable[[Code], Sequence[Replacement]]
 
 
@@ -258,10 +247,7 @@ def _has_names(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...])
     return bool(_camel_plan(prompt, protect, scope)[1])
 
 
-@_code_perturbation(
-    "camel_case", title="names in camelCase",
-    invariants=("choices", "lines", "numbers", "negations"), eligible=_has_names,
-)  # fmt: skip
+@prompt_perturbation("camel_case", eligible=_has_names)
 def camel_case(
     prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[str, ...]
 ) -> Prompt:
@@ -338,10 +324,7 @@ def _has_function(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ..
     return _class_plan(prompt, protect, scope) is not None
 
 
-@_code_perturbation(
-    "to_class", title="a class around the function", invariants=("choices", "negations"),
-    eligible=_has_function,
-)  # fmt: skip
+@prompt_perturbation("to_class", eligible=_has_function)
 def to_class(prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[str, ...]) -> Prompt:
     """Makes the function a method of a class; other functions stay outside.
 
@@ -417,10 +400,7 @@ def _has_hints(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...])
     return bool(_hint_changes(prompt, protect, scope))
 
 
-@_code_perturbation(
-    "remove_type_hints", title="code without type hints", invariants=("choices",),
-    eligible=_has_hints,
-)  # fmt: skip
+@prompt_perturbation("remove_type_hints", eligible=_has_hints)
 def remove_type_hints(
     prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[str, ...]
 ) -> Prompt:

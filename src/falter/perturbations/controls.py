@@ -10,23 +10,18 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from falter.perturbations.base import locked_spans, prompt_perturbation, with_section
 from falter.perturbations.tool_lists import tools_at
 from falter.perturbations.vocabulary import table
 from falter.records.chats import chat_sections, is_chat, json_line, target_calls, texts_in
+from falter.records.lazy_regex import named_regex
 from falter.records.render import plain
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Span
 from falter.text.spans import overlaps, replace_spans
 from falter.text.words import sentences
-
-_control = partial(
-    prompt_perturbation, family="controls", group="controls", whole=True, effect="change",
-    invariants=("choices",),
-)  # fmt: skip
 
 
 def _last(prompt: Prompt) -> int | None:
@@ -51,9 +46,7 @@ def _has_version(prompt: Prompt) -> bool:
     )
 
 
-@_control(
-    "contrast", title="your own version of other meaning", eligible=_has_version, scope=("input",)
-)
+@prompt_perturbation("contrast", eligible=_has_version)
 def contrast(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks the version of other meaning that the data give in the column `contrast`."""
     version: dict[str, Any] = rng.choice(tuple(json.loads(prompt.contrast or "[]")))
@@ -108,7 +101,7 @@ def _has_number(prompt: Prompt) -> bool:
     return any(True for _ in _numbers(prompt))
 
 
-@_control("other_number", title="another number", eligible=_has_number, scope=("input",))
+@prompt_perturbation("other_number", eligible=_has_number)
 def other_number(prompt: Prompt, rng: Rng) -> Prompt:
     """Puts another number of as many digits for one that the answer has to take over."""
     at, (start, end), old = rng.choice(tuple(_numbers(prompt)))
@@ -148,11 +141,7 @@ def _taken_over(value: Any, old: str, new: str) -> Any:
 # Not
 
 _VERBS = frozenset(table("tools.json")["requests"].split())
-_REQUEST = re.compile(
-    r"\s*(?P<ask>(?:please|kindly)\s+(?:(?:can|could|would|will) you\s+)?|"
-    r"(?:can|could|would|will) you\s+(?:(?:please|kindly)\s+)?|)(?P<verb>[a-z]+)\b(?!['’])",
-    re.IGNORECASE,
-)
+_REQUEST = named_regex("perturbations", "request")
 _ASKS_OTHERWISE = re.compile(r"\b(?:not|never|no|don['’]t|unless|or)\b", re.IGNORECASE)
 _JOINED = re.compile(r"(?:\band\b|\bthen\b|[,;])\s+(?:then\s+|please\s+)?([a-z]+)", re.IGNORECASE)
 
@@ -183,7 +172,7 @@ def _has_request(prompt: Prompt) -> bool:
     return bool(_requests(prompt))
 
 
-@_control("negated", title="*not* in the request", eligible=_has_request, scope=("input",))
+@prompt_perturbation("negated", eligible=_has_request)
 def negated(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks not to do what was asked for: *Please do not cancel order A-1042.*"""
     at, (start, end), new = _requests(prompt)[0]
@@ -218,7 +207,7 @@ def _has_needed(prompt: Prompt) -> bool:
     return _needed(prompt) is not None
 
 
-@_control("without_tool", title="without the needed tool", eligible=_has_needed, scope=("tool",))
+@prompt_perturbation("without_tool", eligible=_has_needed)
 def without_tool(prompt: Prompt, rng: Rng) -> Prompt:
     """Takes away the tool that the right answer calls."""
     at = _needed(prompt)

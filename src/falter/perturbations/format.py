@@ -19,7 +19,7 @@ from falter.perturbations.additions import (
     what_to_give,
     with_instruction,
 )
-from falter.perturbations.base import PromptPerturbation, choice, prompt_perturbation, register_all
+from falter.perturbations.base import prompt_perturbation
 from falter.perturbations.options import is_listed, relisted, shows_labels
 from falter.perturbations.vocabulary import table
 from falter.records.answers import AnswerSchema
@@ -92,26 +92,13 @@ def _parts_rule(form: str, schema: AnswerSchema) -> str:
     return f"{words['lead']}:\n{listed}\nIt looks like this:\n{sketch}{without}"
 
 
-register_all(
-    PromptPerturbation(
-        f"format_{form}", about["summary"], partial(_require, form),
-        family="format", group="format", version=3, title=about["title"], scope=("output_format",),
-        invariants=("target", "choices", "target text", "choice set"), reply_tokens=192,
-        output_format=form,
-    )
-    for form, about in _FORMATS.items()
-)  # fmt: skip
-
+for _form in _FORMATS:
+    prompt_perturbation(f"format_{_form}")(partial(_require, _form))
 
 # The same fields in another layout: labels, separators, the list of options
 
 Layout = Literal["key_value", "markdown", "plain", "xml"]
 _LAYOUTS: tuple[Layout, ...] = ("plain", "markdown", "xml", "key_value")
-_LAYOUT = choice(
-    "layout", ("draw", *_LAYOUTS), "draw",
-    "plain: label, separator, field; markdown: bold labels or headings; xml: tags; key_value: "
-    "label = field; draw: one of them for each item and draw",
-)  # fmt: skip
 _SEPARATORS = (": ", " - ", ":\n", "\t", " :: ", " > ", ":   ")
 _CASINGS: tuple[Callable[[str], str], ...] = (str, str.upper, str.lower, str.title)
 _LISTS = ("{label}) {text}\n", "({label}) {text}\n", "[{label}] {text}\n", "{label}: {text}\n",
@@ -164,11 +151,7 @@ def _relists(prompt: Prompt) -> bool:
     return is_listed(prompt) and shows_labels(prompt.choice_format)
 
 
-@prompt_perturbation(
-    "input_format", title="another layout of the question", family="format", group="input format",
-    scope=("instruction", "choices", "cue"), parameters=(_LAYOUT,),
-    invariants=("target", "choices", "target text", "negations", "code"), eligible=_can_format,
-)  # fmt: skip
+@prompt_perturbation("input_format", eligible=_can_format)
 def input_format(prompt: Prompt, rng: Rng, layout: str) -> Prompt:
     """Lays the same fields out in another way: plain text, Markdown, tags or key and value.
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import get_args
 
-from falter.perturbations.base import register_all
+from falter.perturbations.base import declared, register_all
 from falter.perturbations.paraphrase import request
 from falter.perturbations.rewriting import (
     NoRewrite,
@@ -21,7 +21,6 @@ from falter.perturbations.rewriting import (
 )
 from falter.perturbations.vocabulary import table
 from falter.records.errors import InvalidValue, nearest
-from falter.records.interfaces import Parameter
 from falter.records.render import with_choices
 from falter.records.rng import Rng
 from falter.records.types import Demonstration, Prompt, Section, SectionKind
@@ -174,27 +173,11 @@ def _with_note(prompt: Prompt, words: str) -> Prompt:
     return prompt.with_sections((*sections[:at], added(_NOTE, text), *sections[at:]))
 
 
-def _language(name: str, default: str, help: str) -> Parameter:
-    return Parameter(name=name, type=str, default=default, help=help)
-
-
-_translation = partial(
-    RewritePerturbation, ask=_request, bank="translation", keeps=False, may_repeat=_like_a_name,
-    family="language", scope=(),
-)  # fmt: skip
-translate = _translation(
-    "translate", "Translates the whole prompt: instructions, input, options and answer.",
-    _translate, title="a translation", asked=("to",), group="multilingual",
-    parameters=(_language("to", "es", "the language: es, fr-CA, ja …"),),
-)  # fmt: skip
+_translation = partial(RewritePerturbation, ask=_request, may_repeat=_like_a_name)
+translate = _translation("translate", change=_translate, **declared("translate"))
 crosslingual = _translation(
-    "crosslingual", "Translates the input into one language and asks for the answer in another.",
-    _cross, title="an answer in another language", eligible=_has_input, group="cross-lingual",
-    parameters=(
-        _language("input", "es", "the language of the input"),
-        _language("answer", "en", "the language of the answer"),
-    ),
-)  # fmt: skip
+    "crosslingual", change=_cross, eligible=_has_input, **declared("crosslingual")
+)
 register_all((translate, crosslingual))
 
 

@@ -8,16 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from itertools import pairwise
 
-from falter.perturbations.base import choice, protected_spans
+from falter.perturbations.base import protected_spans, site_perturbation
 from falter.perturbations.spacing import leaves_other_word
 from falter.perturbations.vocabulary import (
-    MEANING,
     confusions,
     is_no_name,
     long_words,
     never_produced,
     never_written,
-    noise,
     plain_words,
     without_symbols,
 )
@@ -29,7 +27,6 @@ from falter.text.spans import Replacement, merged, overlaps, uncovered
 from falter.text.words import kept_words, natural_words, sentences
 
 # Digits replace letters, so the text contains more numbers afterwards.
-_WITH_DIGITS = tuple(name for name in MEANING if name != "numbers")
 _MISREADINGS = 12
 
 
@@ -50,10 +47,7 @@ def _any_of(name: str) -> Callable[[str, int, int], object]:
     return re.compile(f"[{single}]", re.IGNORECASE if name == "leet" else 0).search
 
 
-@noise(
-    "ocr", version=3, title="scanning errors", sites=partial(_long_holding, "ocr"),
-    default_rate=0.3, invariants=_WITH_DIGITS,
-)  # fmt: skip
+@site_perturbation("ocr", sites=partial(_long_holding, "ocr"))
 def ocr(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
     """Misreads one letter or pair of letters of a word, as a scanner does.
 
@@ -78,9 +72,7 @@ def _lookalike_sites(text: str, blocked: Sequence[Span], language: str) -> list[
     return _holding("homoglyphs", text, words)
 
 
-@noise(
-    "homoglyphs", version=3, title="look-alike letters", sites=_lookalike_sites, default_rate=0.3
-)
+@site_perturbation("homoglyphs", sites=_lookalike_sites)
 def homoglyphs(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Replaces about half of a word's letters, and at least one, by Unicode look-alikes.
 
@@ -99,10 +91,7 @@ def homoglyphs(text: str, site: Span, rng: Rng, language: str) -> Replacement:
 _SUM_SIGN = re.compile(r"(?<=\d)\+|\+(?=\d)")
 
 
-@noise(
-    "leetspeak", version=3, title="digits in place of letters",
-    sites=partial(_long_holding, "leet"), default_rate=0.3, invariants=_WITH_DIGITS,
-)  # fmt: skip
+@site_perturbation("leetspeak", sites=partial(_long_holding, "leet"))
 def leetspeak(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Writes words in l33t: digits and signs in place of letters.
 
@@ -157,10 +146,7 @@ def _with_words_of_target(
     return merged((*protected_spans(prompt, section, patterns), *copied))
 
 
-@noise(
-    "drop_diacritics", title="letters without accents", sites=_accented, edit_draws=False,
-    closed=_with_words_of_target,
-)  # fmt: skip
+@site_perturbation("drop_diacritics", sites=_accented, closed=_with_words_of_target)
 def drop_diacritics(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Writes letters without their accents, German ones as *ae*, *oe*, *ue* and *ss*.
 
@@ -172,12 +158,6 @@ def drop_diacritics(text: str, site: Span, rng: Rng, language: str) -> Replaceme
 
 # Characters that nobody sees, and what copying and saving makes of others
 
-_INVISIBLE_KIND = choice(
-    "kind", ("accents", "all", "mojibake", "no_break", "quotes", "zero_width"), "all",
-    "no_break: a space that does not break; zero_width: a space without width inside a word; "
-    "quotes: straight marks become curly; accents: letter and accent apart; mojibake: read in "
-    "the wrong encoding",
-)  # fmt: skip
 _GAP = re.compile(r"(?<=\S) (?=\S)")
 _QUOTE = re.compile(r"\"|(?<!\w)'|'(?!\w)")
 _FOREIGN = re.compile(r"[\u00a1-\u024f‘’“”–—…]")
@@ -217,10 +197,7 @@ def _is_accented(text: str, site: Place, words: Sequence[Span]) -> bool:
     return overlaps(words, start, end) and not unicodedata.is_normalized("NFD", text[start:end])
 
 
-@noise(
-    "invisible", version=2, title="invisible characters", sites=_invisible_sites, default_rate=0.1,
-    parameters=(_INVISIBLE_KIND,),
-)  # fmt: skip
+@site_perturbation("invisible", sites=_invisible_sites)
 def invisible(text: str, site: Place, rng: Rng, kind: str, language: str) -> Replacement | None:
     """Puts characters in that nobody sees: no-break and zero-width spaces, curly quotation marks.
 
@@ -247,11 +224,6 @@ def invisible(text: str, site: Place, rng: Rng, kind: str, language: str) -> Rep
 
 Site = tuple[int, int, str]  # a word and its new style
 
-_CASE = choice(
-    "style", ("lower", "random", "sentence", "title", "upper"), "lower",
-    "lower, upper, title: all words; sentence: a capital at the start of each sentence only; "
-    "random: letter by letter",
-)  # fmt: skip
 _APOSTROPHED = re.compile(
     r"(?<![\w\u0300-\u036f'’])[^\W\d_]+(?:['’][^\W\d_]+)+(?![\w\u0300-\u036f'’])"
 )
@@ -350,7 +322,7 @@ def _title_cased(word: str, language: str) -> str:
     )
 
 
-@noise("casing", version=2, title="changed letter case", sites=_cased_sites, parameters=(_CASE,))
+@site_perturbation("casing", sites=_cased_sites)
 def casing(text: str, site: Site, rng: Rng, style: str, language: str) -> Replacement | None:
     """Changes words to lower case, upper case, title case, sentence case or random case.
 

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
-from falter.perturbations.base import SitePerturbation, locked_spans, register_all
+from falter.perturbations.base import locked_spans, site_perturbation
 from falter.perturbations.vocabulary import word_set
 from falter.records.lazy_regex import named_regex
 from falter.records.rng import Rng
@@ -369,24 +369,15 @@ def _latex(body: str, site: Term) -> str:
     return _SYMBOL.sub(lambda match: f" {_SYMBOLS[match[1]]} ", body)
 
 
-_arithmetic = partial(
-    SitePerturbation, sites=_terms, version=2, family="math", group="math",
+for _name, _edit in {
+    "symmetric_addition": _symmetric_addition,
+    "symmetric_multiplication": _symmetric_multiplication,
+    "latexify": _latexify,
+}.items():
     # Arithmetic is protected from all other perturbations. Here only text that the section itself
     # protects, the user's patterns and earlier edits block it.
-    closed=lambda prompt, section, patterns: locked_spans(section, patterns),
-    invariants=("target", "choices", "lines", "code", "negations"),
-)  # fmt: skip
-register_all((
-    _arithmetic(
-        "symmetric_addition", "Adds (1-1)+ to a number or an expression.",
-        _symmetric_addition, title="an added zero",
-    ),
-    _arithmetic(
-        "symmetric_multiplication", "Multiplies a number or an expression by 1.",
-        _symmetric_multiplication, title="a factor of one",
-    ),
-    _arithmetic(
-        "latexify", "Writes numbers and expressions as LaTeX between dollar signs.",
-        _latexify, title="numbers in LaTeX",
-    ),
-))  # fmt: skip
+    site_perturbation(
+        _name,
+        sites=_terms,
+        closed=lambda prompt, section, patterns: locked_spans(section, patterns),
+    )(_edit)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from falter.perturbations.base import choice, locked_spans, prompt_perturbation
+from falter.perturbations.base import locked_spans, prompt_perturbation
 from falter.perturbations.vocabulary import word_set
 from falter.records.lazy_regex import late_regex, named_regex
 from falter.records.render import choice_block
@@ -174,7 +174,6 @@ def movable(choices: tuple[str, ...], labels: tuple[str, ...]) -> tuple[Places, 
 
 # Other labels for the options: in the list, in the template's own words, in demonstrations
 
-LABEL_STYLES = ("digits", "lower", "roman", "none")
 _UPPER = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 _LABEL_SCHEMES: dict[str, tuple[str, ...]] = {
@@ -357,12 +356,6 @@ def _relabelled_answer(answer: str, choices: Sequence[str], labels: _Relabelling
     return choices[at]
 
 
-_KEEPS = ("choice set", "target text", "lines", "negations")
-_option_perturbation = partial(
-    prompt_perturbation, family="options", group="options", scope=("choices",), invariants=_KEEPS
-)
-
-
 def _can_shuffle(prompt: Prompt) -> bool:
     return is_listed(prompt) and bool(movable(prompt.choices, prompt.labels))
 
@@ -388,9 +381,7 @@ def _shuffled(prompt: Prompt, rng: Rng, *, labels_too: bool) -> Prompt:
     return relisted(prompt, reordered, labels, target)
 
 
-@_option_perturbation(
-    "shuffle_choice_texts", title="options under other labels", eligible=_can_shuffle
-)
+@prompt_perturbation("shuffle_choice_texts", eligible=_can_shuffle)
 def shuffle_choice_texts(prompt: Prompt, rng: Rng) -> Prompt:
     """Shuffles the options' texts and leaves the labels in place.
 
@@ -399,19 +390,13 @@ def shuffle_choice_texts(prompt: Prompt, rng: Rng) -> Prompt:
     return _shuffled(prompt, rng, labels_too=False)
 
 
-@_option_perturbation(
-    "shuffle_choice_order", title="options in another order", eligible=_can_shuffle
-)
+@prompt_perturbation("shuffle_choice_order", eligible=_can_shuffle)
 def shuffle_choice_order(prompt: Prompt, rng: Rng) -> Prompt:
     """Lists the options in another order, each with its own label."""
     return _shuffled(prompt, rng, labels_too=True)
 
 
-@_option_perturbation(
-    "relabel_choices", title="other option labels",
-    parameters=(choice("labels", LABEL_STYLES, "digits", "the new labels"),),
-    invariants=(*_KEEPS, "target"), eligible=_can_relabel,
-)  # fmt: skip
+@prompt_perturbation("relabel_choices", eligible=_can_relabel)
 def relabel_choices(prompt: Prompt, rng: Rng, labels: str) -> Prompt:
     """Gives the options other labels, or none, in the prompt and its demonstrations.
 

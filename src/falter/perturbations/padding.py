@@ -10,16 +10,11 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from falter.perturbations.additions import ends_in_space, framed
-from falter.perturbations.base import PromptPerturbation, choice, register_all, whole_number
+from falter.perturbations.base import prompt_perturbation
 from falter.records.rng import Rng
 from falter.records.types import Edit, Prompt, Section
 from falter.text.protection import blocked
 from falter.text.spans import replace_spans, uncovered
-
-_MEANING = ("target", "choices", "numbers", "code", "negations")
-_padding = partial(
-    PromptPerturbation, family="padding", group="prompt padding", invariants=(*_MEANING, "lines")
-)
 
 
 def _pad(character: str, prompt: Prompt, rng: Rng, count: int) -> Prompt:
@@ -106,30 +101,8 @@ def _one_character_edit(at: int) -> Edit:
     return Edit(start=at, end=at + 1, new_start=at, new_end=at + 1)
 
 
-_COUNT = whole_number("count", 5, 0, 64, "characters on each side")
-register_all((
-    _padding(
-        "pad_quotes", "Puts quotation marks before and after the whole prompt.",
-        partial(_pad, '"'), title="quotation marks around the prompt", parameters=(_COUNT,),
-    ),
-    _padding(
-        "pad_spaces", "Puts spaces before and after the whole prompt.",
-        partial(_pad, " "), title="spaces around the prompt", parameters=(_COUNT,),
-    ),
-    _padding(
-        "pad_newlines", "Puts line breaks before and after the whole prompt.", partial(_pad, "\n"),
-        title="line breaks around the prompt", parameters=(_COUNT,), invariants=_MEANING,
-    ),
-    _padding(
-        "pad_random",
-        "Puts a random string before the whole prompt and another after it, set off by spaces.",
-        _pad_randomly, title="random characters around the prompt",
-        parameters=(whole_number("count", 70, 0, 1024, "characters on each side"),),
-    ),
-    _padding(
-        "replace_spaces",
-        "Replaces every space of the whole prompt, demonstrations included, by another character.",
-        _replace_spaces, title="another character for spaces", eligible=_has_space,
-        parameters=(choice("character", _CHARACTERS, "tab", "what replaces a space"),),
-    ),
-))  # fmt: skip
+prompt_perturbation("pad_quotes")(partial(_pad, '"'))
+prompt_perturbation("pad_spaces")(partial(_pad, " "))
+prompt_perturbation("pad_newlines")(partial(_pad, "\n"))
+prompt_perturbation("pad_random")(_pad_randomly)
+prompt_perturbation("replace_spaces", eligible=_has_space)(_replace_spaces)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from falter.perturbations.base import choice, register_all, whole_number
+from falter.perturbations.base import declared, register_all
 from falter.perturbations.rewriting import (
     NoRewrite,
     RewritePerturbation,
@@ -268,55 +268,19 @@ def _reworded_example(
     return replace(example, sections=sections)
 
 
-_paraphrase = partial(
-    RewritePerturbation, family="paraphrase", group="paraphrasing", invariants=("target", "choices")
+_PARAPHRASES: dict[str, tuple[Callable[..., Prompt], dict[str, Any]]] = {
+    "paraphrase_lexical": (_reword_sections, {"ask": partial(_reword, "lexical")}),
+    "paraphrase_syntactic": (_reword_sections, {"ask": partial(_reword, "syntactic")}),
+    "paraphrase_free": (_reword_sections, {"ask": partial(_reword, "free")}),
+    "paraphrase_relevant": (_reword_relevant, {"ask": partial(_reword, "sentence")}),
+    "paraphrase_irrelevant": (_reword_irrelevant, {"ask": partial(_reword, "sentence")}),
+    "tone": (_reword_sections, {"ask": lambda tone: _reword("tone", tone=TONES[tone])}),
+    "template_paraphrase": (
+        _reword_template,
+        {"ask": partial(request, "template"), "problem": _template_problem},
+    ),
+}
+register_all(
+    RewritePerturbation(name, change=change, **own, **declared(name))
+    for name, (change, own) in _PARAPHRASES.items()
 )
-_paraphrase_sentences = partial(
-    _paraphrase,
-    ask=partial(_reword, "sentence"),
-    bank="sentence",
-    scope=("document",),
-    parameters=(
-        whole_number("top", 1, 1, 20, "sentences for each sentence of the summary"),
-        choice(
-            "method", ("rouge1", "tfidf"), "tfidf", "how sentences are compared with the summary"
-        ),
-    ),
-)
-_PARAPHRASES: tuple[RewritePerturbation, ...] = (
-    _paraphrase(
-        "paraphrase_lexical", "Says it in other words, sentence structure kept.", _reword_sections,
-        title="other words", ask=partial(_reword, "lexical"),
-    ),
-    _paraphrase(
-        "paraphrase_syntactic", "Rebuilds the sentences, keeping the words where possible.",
-        _reword_sections, title="rebuilt sentences", ask=partial(_reword, "syntactic"),
-    ),
-    _paraphrase(
-        "paraphrase_free", "Rewords freely; only the meaning is kept.", _reword_sections,
-        title="free rewording", ask=partial(_reword, "free"),
-    ),
-    _paraphrase_sentences(
-        "paraphrase_relevant", "Rewords the sentences that the expected summary is based on.",
-        _reword_relevant, title="the relevant sentences reworded", group="relevant sentences",
-    ),
-    _paraphrase_sentences(
-        "paraphrase_irrelevant", "Rewords as many other sentences, chosen at random: the control.",
-        _reword_irrelevant, title="other sentences reworded", group="irrelevant sentences",
-    ),
-    _paraphrase(
-        "tone",
-        "Rewords in another tone: formal, casual, polite, impatient, angry, terse or chatty.",
-        _reword_sections, title="another tone", group="tone",
-        ask=lambda tone: _reword("tone", tone=TONES[tone]), asked=("tone",),
-        parameters=(choice("tone", TONES, "formal", "the tone of the new text"),),
-    ),
-    _paraphrase(
-        "template_paraphrase",
-        "Rewords the template around the item, in the same way for all items and solved examples.",
-        _reword_template, title="a reworded template", group="template",
-        ask=partial(request, "template"), problem=_template_problem,
-        scope=("instruction", "output_format", "cue"), invariants=("target", "choices", "lines"),
-    ),
-)  # fmt: skip
-register_all(_PARAPHRASES)

@@ -12,7 +12,7 @@ from typing import Literal
 from falter.perturbations import (  # noqa: F401  (they register)
     turns,
 )
-from falter.perturbations.base import choice, locked_spans, prompt_perturbation
+from falter.perturbations.base import locked_spans, prompt_perturbation
 from falter.perturbations.template_parts import (
     Order,
     Role,
@@ -219,12 +219,6 @@ def _line_start(text: str, at: int, lines: int) -> int:
     return start
 
 
-_position = partial(
-    prompt_perturbation, family="position", group="position",
-    invariants=("target", "choices", "lines", "words", "negations"),
-)  # fmt: skip
-
-
 # Parts of the template
 
 
@@ -237,29 +231,19 @@ def _can_move(role: Role, prompt: Prompt) -> bool:
     return bool(_orders(prompt, role))
 
 
-@_position(
-    "move_context", version=2, title="the input moved", scope=("input", "document", "choices"),
-    eligible=partial(_can_move, "context"),
-)  # fmt: skip
+@prompt_perturbation("move_context", eligible=partial(_can_move, "context"))
 def move_context(prompt: Prompt, rng: Rng) -> Prompt:
     """Moves the task's input, with its labels, to another place in the template."""
     return rearranged(prompt, rng.choice(_orders(prompt, "context")))
 
 
-@_position(
-    "move_output_instructions", version=2, title="the answer rules moved", scope=("output_format",),
-    eligible=partial(_can_move, "output"),
-)  # fmt: skip
+@prompt_perturbation("move_output_instructions", eligible=partial(_can_move, "output"))
 def move_output_instructions(prompt: Prompt, rng: Rng) -> Prompt:
     """Moves the rules for the form of the answer to another place in the template."""
     return rearranged(prompt, rng.choice(_orders(prompt, "output")))
 
 
 # Documents and lists
-
-_SPLIT = choice(
-    "split", ("marked", "paragraphs"), "marked", "how to tell the documents in one text apart"
-)
 
 
 def _texts(text: str, parts: Sequence[Span]) -> list[str]:
@@ -283,10 +267,7 @@ def _can_reorder_documents(prompt: Prompt, split: Split = "marked") -> bool:
     )
 
 
-@_position(
-    "reorder_documents", title="documents in another order", scope=("document",),
-    parameters=(_SPLIT,), eligible=_can_reorder_documents,
-)  # fmt: skip
+@prompt_perturbation("reorder_documents", eligible=_can_reorder_documents)
 def reorder_documents(prompt: Prompt, rng: Rng, split: Split) -> Prompt:
     """Reorders the documents; each keeps its own label."""
     sections = prompt.sections
@@ -310,10 +291,7 @@ def _can_reorder_bullets(prompt: Prompt) -> bool:
     return any(_open_lists(prompt.sections, at) for at in range(len(prompt.sections)))
 
 
-@_position(
-    "reorder_bullets", version=3, title="bullets in another order",
-    scope=("instruction", "input", "document", "output_format"), eligible=_can_reorder_bullets,
-)  # fmt: skip
+@prompt_perturbation("reorder_bullets", eligible=_can_reorder_bullets)
 def reorder_bullets(prompt: Prompt, rng: Rng) -> Prompt:
     """Reorders the items of bullet lists; nested lines move with their item."""
     sections = prompt.sections
@@ -330,10 +308,7 @@ def _shown(demonstration: Demonstration) -> str:
     return "".join(s.text for s in demonstration.sections) + f"\n{demonstration.answer}"
 
 
-@_position(
-    "demonstration_order", title="examples in another order", group="demonstrations",
-    eligible=_can_reorder_demonstrations,
-)  # fmt: skip
+@prompt_perturbation("demonstration_order", eligible=_can_reorder_demonstrations)
 def demonstration_order(prompt: Prompt, rng: Rng) -> Prompt:
     """Shows the same solved examples in another order."""
     shown = prompt.demonstrations
@@ -350,7 +325,7 @@ def _can_mix(prompt: Prompt) -> bool:
     return sum((*can_move, _can_reorder_bullets(prompt), _can_reorder_documents(prompt))) > 1
 
 
-@_position("mixed_positions", version=3, title="several parts moved", eligible=_can_mix)
+@prompt_perturbation("mixed_positions", eligible=_can_mix)
 def mixed_positions(prompt: Prompt, rng: Rng) -> Prompt:
     """Makes all of these changes at once that the prompt allows, at least two kinds."""
     if _can_reorder_bullets(prompt):

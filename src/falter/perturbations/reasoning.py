@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import lru_cache, partial
 
 from falter.perturbations.additions import framed, what_to_give, with_instruction
-from falter.perturbations.base import choice, has_body, prompt_perturbation
+from falter.perturbations.base import has_body, prompt_perturbation
 from falter.perturbations.options import is_listed, refers, relisted, target_of
 from falter.records.ids import digest
 from falter.records.lazy_regex import named_regex
@@ -15,8 +15,6 @@ from falter.records.rng import Rng
 from falter.records.types import Prompt
 
 _named = partial(named_regex, "perturbations")
-
-_reasoning = partial(prompt_perturbation, family="reasoning", group="reasoning")
 
 
 # Elimination
@@ -88,18 +86,13 @@ def _eliminated(prompt: Prompt, name: str, requested: str) -> Prompt:
     return shortened.with_sections(with_instruction(shortened.sections, name, text))
 
 
-@_reasoning(
-    "elimination", version=2, title="a question for the wrong option", eligible=_can_eliminate,
-)  # fmt: skip
+@prompt_perturbation("elimination", eligible=_can_eliminate)
 def elimination(prompt: Prompt, rng: Rng) -> Prompt:
     """Leaves two options, the right one and a wrong one, and asks for the wrong one."""
     return _eliminated(prompt, "elimination", "wrong")
 
 
-@_reasoning(
-    "elimination_control", version=2, title="two options only", invariants=("target text",),
-    eligible=_can_eliminate,
-)  # fmt: skip
+@prompt_perturbation("elimination_control", eligible=_can_eliminate)
 def elimination_control(prompt: Prompt, rng: Rng) -> Prompt:
     """Leaves the same two options as elimination, and asks for the right one."""
     return _eliminated(prompt, "elimination", "right")
@@ -146,18 +139,7 @@ def _nearby_number(text: str, rng: Rng) -> str:
     return close if parts is None else f"{parts['before']}{close}{parts['after']}"
 
 
-@_reasoning(
-    "ignore_above",
-    title="a stray answer in front",
-    version=2,
-    parameters=(
-        choice(
-            "answer", ("correct", "incorrect"), "incorrect", "whether the stray answer is correct"
-        ),
-    ),
-    invariants=("target", "choices", "negations"),
-    eligible=_can_stray,
-)
+@prompt_perturbation("ignore_above", eligible=_can_stray)
 def ignore_above(prompt: Prompt, rng: Rng, answer: str) -> Prompt:
     """Puts a stray answer before the whole prompt, and the advice to ignore it."""
     stray = _stray(prompt, rng, answer).strip().rstrip(".")
@@ -168,10 +150,7 @@ def ignore_above(prompt: Prompt, rng: Rng, answer: str) -> Prompt:
 # Steps before the answer
 
 
-@_reasoning(
-    "chain_of_thought", title="reasoning before the answer", scope=("instruction",),
-    invariants=("target", "choices", "code"), reply_tokens=512, reasons=True,
-)  # fmt: skip
+@prompt_perturbation("chain_of_thought")
 def chain_of_thought(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks for the reasoning first, and for the answer on a last line of its own."""
     text = (

@@ -8,14 +8,10 @@ from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache, partial
 from itertools import pairwise
 
-from falter.perturbations.base import choice
+from falter.perturbations.base import site_perturbation
 from falter.perturbations.vocabulary import (
-    LANGUAGES,
-    MEANING,
     long_words,
-    manipulation,
     never_written,
-    noise,
     plain_words,
     spelt_spans,
     without_symbols,
@@ -76,10 +72,7 @@ def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
     return places
 
 
-@manipulation(
-    "space_sequences", version=3, title="inserted spaces", sites=_gap_sites, default_rate=0.1,
-    languages=(*LANGUAGES, "ja"),
-)  # fmt: skip
+@site_perturbation("space_sequences", sites=_gap_sites)
 def space_sequences(text: str, site: int, rng: Rng, language: str) -> Replacement | None:
     """Inserts one to ten spaces after random characters.
 
@@ -129,12 +122,6 @@ _BEFORE_MISSING = re.compile(r"(?:[^\W_]{2}[.,;:!?…]|[^\W_]\))\Z")  # a mark, 
 _BREAKABLE_LEFT = "\"'”’»)]、。，．！？；：」』）.,;:!?…"
 _NO_BREAK = re.compile(r"[ \t]*(?:[#>|]|[-*+][ ]|\d+[.)])|[^\n]*[|]")  # headings, lists, tables
 _TEXT_LINE = re.compile(r"[^\n]*\n?")
-_SPACE_KINDS = ("extra", "line_break", "missing", "tab")
-_SPACE_KIND = choice(
-    "kind", ("all", *_SPACE_KINDS), "all",
-    "extra: two or three spaces for one; line_break, tab: one of these for a space; missing: no "
-    "space after a punctuation mark",
-)  # fmt: skip
 
 
 def _space_sites(text: str, blocked: Sequence[Span], kind: str) -> list[Span]:
@@ -181,11 +168,7 @@ def _marked(text: str, at: int) -> bool:
     return text[at - 1] in ".,;:!?…)" and bool(_BEFORE_MISSING.search(text[max(0, at - 3) : at]))
 
 
-@noise(
-    "whitespace", version=2, title="untidy white space", sites=_space_sites, default_rate=0.2,
-    parameters=(_SPACE_KIND,), invariants=tuple(name for name in MEANING if name != "lines"),
-    languages=None,
-)  # fmt: skip
+@site_perturbation("whitespace", sites=_space_sites)
 def whitespace(text: str, site: Span, rng: Rng, kind: str) -> Replacement:
     """Makes white space untidy: extra spaces, tabs, line breaks, no space after a mark.
 
@@ -220,10 +203,7 @@ def _mark_sites(text: str, blocked: Sequence[Span]) -> list[tuple[int, str]]:
     return sites
 
 
-@manipulation(
-    "punctuation_spaces", version=2, title="spaces around punctuation", sites=_mark_sites,
-    languages=None,
-)  # fmt: skip
+@site_perturbation("punctuation_spaces", sites=_mark_sites)
 def punctuation_spaces(text: str, site: tuple[int, str], rng: Rng) -> Replacement:
     """Puts a space on both sides of punctuation marks.
 
@@ -241,10 +221,6 @@ _SWAPS = dict(zip(",;:.!、，。．！？；：،؛؟", ";,;!.，、．。!?;:,
 _LONE = _named("lone")
 _DIGIT_NEXT = re.compile(r"\s*\d")
 _CLOSERS = "\"'”’»)]"
-_MARK_KIND = choice(
-    "kind", ("all", "double", "drop", "swap"), "all",
-    "drop: the mark is removed; double: it is doubled; swap: another mark replaces it",
-)  # fmt: skip
 
 
 def _loose_sites(text: str, blocked: Sequence[Span], kind: str) -> list[Span]:
@@ -283,10 +259,7 @@ def _is_label(text: str, at: int) -> bool:
     return lone and text[at] in ".,:;" and text[at - 1 : at].isalpha()
 
 
-@noise(
-    "punctuation", version=2, title="changed punctuation", sites=_loose_sites, default_rate=0.5,
-    parameters=(_MARK_KIND,), languages=None,
-)  # fmt: skip
+@site_perturbation("punctuation", sites=_loose_sites)
 def punctuation(text: str, site: Span, rng: Rng, kind: str) -> Replacement:
     """Drops, doubles or swaps marks that carry no meaning.
 
@@ -305,10 +278,7 @@ def punctuation(text: str, site: Span, rng: Rng, kind: str) -> Replacement:
 # Words split and joined
 
 
-@manipulation(
-    "word_split", version=2, title="split words", sites=partial(long_words, least=4),
-    default_rate=0.3,
-)  # fmt: skip
+@site_perturbation("word_split", sites=partial(long_words, least=4))
 def word_split(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
     """Splits words of four letters or more in two, at least two letters on each side.
 
@@ -333,7 +303,7 @@ def _joints(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     return uncovered(free, blocked)
 
 
-@manipulation("word_merge", version=3, title="joined words", sites=_joints, default_rate=0.3)
+@site_perturbation("word_merge", sites=_joints)
 def word_merge(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Joins neighbouring words by removing the single space between them.
 

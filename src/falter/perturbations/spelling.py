@@ -11,31 +11,27 @@ from math import floor, log
 from typing import Any, Unpack
 
 from falter.perturbations.base import (
-    COUNT,
-    PROTECT,
     Description,
     SitePerturbation,
     checked_parameters,
-    choice,
+    declared,
     perturbations,
-    scope_parameter,
+    site_perturbation,
     with_changes,
 )
 from falter.perturbations.vocabulary import (
-    MEANING,
     capitalised_like,
     corrections,
     keyboard,
     long_words,
-    manipulation,
     misspellings,
     never_produced,
-    noise,
     plain_words,
     skipped,
     spelt_spans,
     table,
 )
+from falter.records.lazy_regex import named_regex
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Span
 from falter.text.meaning import passive_auxiliaries
@@ -105,13 +101,6 @@ _SLIPS: dict[str, tuple[Slip, ...]] = {
 }
 
 
-_TYPO_KIND = choice(
-    "kind", ("all", "charmix", "keyboard", "misspelling"), "all",
-    "keyboard: a neighbouring key; misspelling: as people misspell the word; charmix: letters "
-    "swapped, dropped or doubled",
-)  # fmt: skip
-
-
 def _typo_sites(text: str, blocked: Sequence[Span], kind: str, language: str) -> list[Span]:
     words = long_words(text, blocked, language)
     return words if kind != "misspelling" else _in_table(text, words, language)
@@ -122,9 +111,7 @@ def _in_table(text: str, words: Sequence[Span], language: str) -> list[Span]:
     return [(start, end) for start, end in words if text[start:end].lower() in table]
 
 
-@manipulation(
-    "typos", version=3, title="typos", sites=_typo_sites, default_rate=0.5, parameters=(_TYPO_KIND,)
-)
+@site_perturbation("typos", sites=_typo_sites)
 def typos(text: str, site: Span, rng: Rng, kind: str, language: str) -> Replacement | None:
     """Mistypes a word: a neighbouring key, a swap, a drop, a double, a misspelling.
 
@@ -140,7 +127,7 @@ def _spelling_sites(text: str, blocked: Sequence[Span], language: str) -> list[S
     return _in_table(text, plain_words(text, blocked, language), language)
 
 
-@noise("spelling", version=2, title="misspelt words", sites=_spelling_sites, default_rate=0.5)
+@site_perturbation("spelling", sites=_spelling_sites)
 def spelling(text: str, site: Span, rng: Rng, language: str) -> Replacement | None:
     """Misspells words as people do, from a table.
 
@@ -306,13 +293,6 @@ def misspelt(word: str, kind: str, rng: Rng) -> str | None:
 
 DOSES = {"heavy": 0.15, "light": 0.02, "medium": 0.05}
 """Shares of all words: as on a phone on a bus, in an e-mail, in a chat."""
-_DOSE = choice(
-    "dose", DOSES, "medium", "misspelt words among all: light 2 %, medium 5 %, heavy 15 %"
-)
-_HUMAN_KIND = choice(
-    "kind", ("all", "slip", "spelling"), "all",
-    "slip: of the hand, letters swapped or of a key beside; spelling: all others",
-)  # fmt: skip
 
 
 class _HumanTypos(SitePerturbation):
@@ -324,8 +304,9 @@ class _HumanTypos(SitePerturbation):
 
     def __init__(self, name: str, summary: str, **described: Unpack[Description]) -> None:
         super().__init__(name, summary, _misspell, sites=long_words, **described)
-        own = (_DOSE, COUNT, _HUMAN_KIND, PROTECT, scope_parameter(self.scope))
-        self.parameters = (*own, *(p for p in self.parameters if p.name == "language"))
+        ours = {parameter.name: parameter for parameter in self.parameters}
+        order = ("dose", "count", "kind", "protect", "scope", "language")
+        self.parameters = tuple(ours[name] for name in order)
         self._own = ("language",)
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
@@ -360,11 +341,7 @@ def _misspell(text: str, site: Span, rng: Rng, kind: str) -> Replacement | None:
     return None if wrong is None else (start, end, wrong)
 
 
-human_typos = _HumanTypos(
-    "human_typos", "Misspells words as people do: which words, which letters, how many.",
-    title="mistakes as people type them", family="words", group="word noise", version=2,
-    invariants=MEANING, languages=("en",),
-)  # fmt: skip
+human_typos = _HumanTypos("human_typos", **declared("human_typos"))
 perturbations.register("human_typos", human_typos)
 
 
@@ -383,11 +360,7 @@ def _correctable(language: str) -> re.Pattern[str]:
 _AUXILIARIES = frozenset({"been", "being", "is", "was", "were"})
 # A share of something (*half if the balls*) or a condition with a number (*of 20 people vote*)
 # would read as another sentence.
-_SHARE = re.compile(
-    r"(?:[\d%]|\b(?:half|per ?cent|(?:third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth)"
-    r"s?)) of\b|\bif (?=\d)",
-    re.IGNORECASE,
-)
+_SHARE = named_regex("perturbations", "share")
 
 
 def _corrected_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
@@ -412,10 +385,7 @@ def _differs(word: str, known: Mapping[str, Sequence[str]]) -> bool:
     return any(capitalised_like(word, wrong) != word for wrong in known[word.lower()])
 
 
-@noise(
-    "autocorrect", version=2, title="wrong automatic corrections", sites=_corrected_sites,
-    default_rate=0.1, languages=("en",),
-)  # fmt: skip
+@site_perturbation("autocorrect", sites=_corrected_sites)
 def autocorrect(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Puts the word that a phone or a word processor makes of another one: *were* and *we're*.
 

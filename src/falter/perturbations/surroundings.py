@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from itertools import islice, pairwise
 from typing import Any
 
 from falter.perturbations.additions import prose_at
 from falter.perturbations.augmentation import about_the_text, stems, tells
-from falter.perturbations.base import choice, prompt_perturbation, whole_number, with_section
+from falter.perturbations.base import prompt_perturbation, with_section
 from falter.perturbations.vocabulary import stop_words, table
 from falter.records.chats import is_chat
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section, SectionKind
 from falter.text.spans import Replacement, added, replace_spans
 
-_around = partial(
-    prompt_perturbation, family="surroundings", group="surroundings", languages=("en",),
-    unless=about_the_text,
-    invariants=("target", "choices", "numbers", "code", "negations"),
-)  # fmt: skip
 _SAID: tuple[SectionKind, ...] = ("input", "choices", "earlier", "reply", "result", "system")
 
 
@@ -54,7 +49,6 @@ def _strange(kind: str, prompt: Prompt) -> list[Any]:
 # A mail around the request
 
 _PARTS = ("disclaimer", "header", "quoted", "signature")
-_PART = choice("part", ("any", *_PARTS), "any", "of a mail; any: drawn for each item")
 
 
 def _mail(prompt: Prompt, part: str) -> tuple[int, dict[str, list[str]]]:
@@ -80,10 +74,7 @@ def _can_mail(prompt: Prompt, part: str, language: str) -> bool:
     return bool(_mail(prompt, part)[1])
 
 
-@_around(
-    "email_noise", title="a mail around the request", scope=("input",), parameters=(_PART,),
-    eligible=_can_mail,
-)  # fmt: skip
+@prompt_perturbation("email_noise", eligible=_can_mail, unless=about_the_text)
 def email_noise(prompt: Prompt, rng: Rng, part: str, language: str) -> Prompt:
     """Puts a part of a mail around the request: a subject, a signature, an older mail below it."""
     at, pieces = _mail(prompt, part)
@@ -98,8 +89,6 @@ def email_noise(prompt: Prompt, rng: Rng, part: str, language: str) -> Prompt:
 
 # Earlier turns
 
-_TURNS = whole_number("turns", 2, 1, 8, "so many questions with their answers")
-
 
 def _can_talk(prompt: Prompt, turns: int, language: str) -> bool:
     """Whoever answers from documents alone would have answered none of the questions."""
@@ -107,10 +96,7 @@ def _can_talk(prompt: Prompt, turns: int, language: str) -> bool:
     return is_chat(prompt.sections) and not documents and bool(_strange("exchanges", prompt))
 
 
-@_around(
-    "earlier_turns", title="earlier turns about something else", scope=("earlier",),
-    parameters=(_TURNS,), eligible=_can_talk, whole=True,
-)  # fmt: skip
+@prompt_perturbation("earlier_turns", eligible=_can_talk, unless=about_the_text)
 def earlier_turns(prompt: Prompt, rng: Rng, turns: int, language: str) -> Prompt:
     """Lets the user ask about something else first, and the assistant answer."""
     talks, sections = _strange("exchanges", prompt), prompt.sections
@@ -125,9 +111,6 @@ def earlier_turns(prompt: Prompt, rng: Rng, turns: int, language: str) -> Prompt
 
 
 # More documents
-
-_COUNT = whole_number("count", 3, 0, 20, "so many more documents")
-_PLACE = choice("place", ("begin", "between", "end"), "between", "where they stand")
 
 
 def _documents(prompt: Prompt) -> tuple[list[int], str]:
@@ -145,10 +128,7 @@ def _can_add(prompt: Prompt, count: int, place: str, language: str) -> bool:
     return bool(_documents(prompt)[0]) and bool(_strange("chunks", prompt))
 
 
-@_around(
-    "document_noise", title="more documents that do not answer", scope=("document",),
-    parameters=(_COUNT, _PLACE), eligible=_can_add,
-)  # fmt: skip
+@prompt_perturbation("document_noise", eligible=_can_add, unless=about_the_text)
 def document_noise(prompt: Prompt, rng: Rng, count: int, place: str, language: str) -> Prompt:
     """Puts documents among the others that have nothing to do with the question."""
     (own, gap), chunks = _documents(prompt), _strange("chunks", prompt)

@@ -6,23 +6,18 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Any
 
-from falter.perturbations.base import choice, prompt_perturbation, whole_number
+from falter.perturbations.base import prompt_perturbation
 from falter.perturbations.rewriting import put
 from falter.perturbations.tools import other_spelling
-from falter.perturbations.vocabulary import table
+from falter.perturbations.vocabulary import table, word_set
 from falter.records.chats import json_line
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section
 from falter.text.spans import added
-
-_tools = partial(
-    prompt_perturbation, family="tools", group="tools", whole=True,
-    invariants=("target", "choices"),
-)  # fmt: skip
 
 
 def tools_at(prompt: Prompt) -> list[int]:
@@ -32,9 +27,6 @@ def tools_at(prompt: Prompt) -> list[int]:
 
 # More tools
 
-_COUNT = whole_number("count", 4, 0, 16, "so many more tools")
-_WHERE = choice("place", ("after", "before", "mixed"), "mixed", "where they stand in the list")
-
 
 @cache
 def _pool() -> tuple[tuple[str, str, frozenset[str]], ...]:
@@ -43,13 +35,7 @@ def _pool() -> tuple[tuple[str, str, frozenset[str]], ...]:
     return tuple((tool["name"], json_line(tool), _stems(json_line(tool))) for tool in pool)
 
 
-_COMMON = frozenset(
-    {
-        "about", "array", "boole", "defau", "descr", "each", "enum", "from", "have", "integ",
-        "into", "items", "name", "numbe", "objec", "param", "pleas", "prope", "requi", "strin",
-        "than", "that", "them", "then", "they", "this", "type", "what", "when", "with", "your",
-    }
-)  # fmt: skip
+_COMMON = word_set("schema_stems")
 """Stems of JSON schemas and of any sentence, which make no two tools akin."""
 
 
@@ -70,10 +56,7 @@ def _can_add(prompt: Prompt, count: int, place: str) -> bool:
     return bool(tools_at(prompt)) and bool(_unrelated(prompt))
 
 
-@_tools(
-    "tool_extra", title="more tools beside", parameters=(_COUNT, _WHERE), eligible=_can_add,
-    scope=("tool",),
-)  # fmt: skip
+@prompt_perturbation("tool_extra", eligible=_can_add)
 def tool_extra(prompt: Prompt, rng: Rng, count: int, place: str) -> Prompt:
     """Offers more tools, which have nothing to do with the conversation."""
     pool, own = _unrelated(prompt), tools_at(prompt)
@@ -92,11 +75,6 @@ def tool_extra(prompt: Prompt, rng: Rng, count: int, place: str) -> Prompt:
 
 # The same tools under other names
 
-_WHAT = choice("what", ("both", "parameters", "tools"), "both", "whose names change")
-_WAY = choice(
-    "way", ("case", "opaque", "synonym"), "case",
-    "case: snake_case to camelCase or back; synonym: words of a table; opaque: tool_1, p_1",
-)  # fmt: skip
 _TELLING = re.compile(r"_|[a-z][A-Z]")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 
@@ -170,10 +148,7 @@ def _can_rename(prompt: Prompt, what: str, way: str) -> bool:
     return bool(tools_at(prompt)) and bool(_new_names(prompt, what, way))
 
 
-@_tools(
-    "tool_names", title="tools under other names", parameters=(_WHAT, _WAY), eligible=_can_rename,
-    scope=("tool", "call", "system"),
-)  # fmt: skip
+@prompt_perturbation("tool_names", eligible=_can_rename)
 def tool_names(prompt: Prompt, rng: Rng, what: str, way: str) -> Prompt:
     """Gives tools and what they take other names, in earlier calls and the system turn too.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from falter.perturbations.base import choice, locked_spans, prompt_perturbation
+from falter.perturbations.base import locked_spans, prompt_perturbation
 from falter.perturbations.template_parts import another_order
 from falter.perturbations.tool_json import (
     COMPACT,
@@ -28,32 +28,17 @@ from falter.perturbations.tool_json import (
     with_values,
     written,
 )
+from falter.records.lazy_regex import named_regex
 from falter.records.rng import Rng
 from falter.records.types import Demonstration, Prompt, Section, Span
 from falter.text.spans import overlaps, replace_spans
 
-_TOOL_WAY = choice(
-    "way", ("descriptions", "draw", "layout", "names", "order"), "draw",
-    "order: of the tools, and of what each of them takes; layout: of the JSON; descriptions: "
-    "with a full stop at their end, or without; draw: all three, drawn for each item; names: "
-    "snake_case to camelCase or back, in the whole prompt and in its answer",
-)  # fmt: skip
 # Where a text counts tools or what they take, their order means something.
-_COUNTED = re.compile(
-    r"\b(?:first|second|third|fourth|fifth|last|next|previous)\s+(?:\w+\s+)?"
-    r"(?:tool|function|api|parameter|argument|propert|field)"
-    r"|\b(?:tool|function|parameter|argument)s?\s+(?:number\s+|no\.?\s*|#\s*)?\d"
-    r"|\bin (?:the|this|that|their)(?: \w+)? order\b|\bin order of\b|\bpositional",
-    re.IGNORECASE,
-)
+_COUNTED = named_regex("perturbations", "counted_tools")
 # Arguments without their names go by their order: weather("Rome", 3).
 _POSITIONAL = re.compile(r"""[A-Za-z_][\w.]*\(\s*(?:["'\d\[{-]|True\b|False\b|None\b)""")
 # A prompt that asks about the JSON itself asks something else of another layout.
-_ABOUT_JSON = re.compile(
-    r"\b(?:indent\w*|minif\w*|pretty|reformat\w*|lint\w*|syntax|how many (?:lines|characters|spaces"
-    r"|tokens)|well[- ]formed)\b",
-    re.IGNORECASE,
-)
+_ABOUT_JSON = named_regex("perturbations", "about_json")
 
 
 class _Block(NamedTuple):
@@ -296,11 +281,7 @@ def _can_write_anew(prompt: Prompt, way: str) -> bool:
     return _can_reorder(prompt, blocks) if way == "order" else bool(_renames(prompt, blocks))
 
 
-@prompt_perturbation(
-    "tool_schema", title="tools described in another layout", family="format", group="input format",
-    scope=("system", "instruction", "input", "document", "tool"), whole=True,
-    parameters=(_TOOL_WAY,), invariants=("choices", "negations"), eligible=_can_write_anew,
-)  # fmt: skip
+@prompt_perturbation("tool_schema", eligible=_can_write_anew)
 def tool_schema(prompt: Prompt, rng: Rng, way: str) -> Prompt:
     """Writes the tools that a prompt describes as JSON in another order and layout.
 

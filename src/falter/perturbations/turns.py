@@ -5,28 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import islice, pairwise
-from typing import NamedTuple
 
 from falter.perturbations.additions import prose_at
-from falter.perturbations.base import (
-    choice,
-    locked_spans,
-    prompt_perturbation,
-    protected_spans,
-    whole_number,
-)
+from falter.perturbations.base import locked_spans, prompt_perturbation, protected_spans
 from falter.perturbations.template_parts import inner, template_units
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section, Span
 from falter.text.spans import added, overlaps, replace_spans
 from falter.text.words import sentences
-
-_turns = partial(
-    prompt_perturbation, family="position", group="turns",
-    invariants=("target", "choices", "numbers", "code", "negations"),
-)  # fmt: skip
 
 
 def _lead(sections: tuple[Section, ...]) -> str:
@@ -39,12 +26,6 @@ def _lead(sections: tuple[Section, ...]) -> str:
 
 
 # The instruction as a system message
-
-_PLACE = choice(
-    "place", ("both", "system", "user"), "system",
-    "system: the instruction becomes the system message; user: the system message opens the "
-    "user's; both: the instruction stands in both",
-)  # fmt: skip
 
 
 def _can_place(prompt: Prompt, place: str) -> bool:
@@ -93,15 +74,7 @@ def _without_blank_start(sections: list[Section], first: int, last: int) -> tupl
     return tuple(sections)
 
 
-@_turns(
-    "role_placement",
-    version=2,
-    title="the instruction in another role",
-    scope=("system", "instruction"),
-    parameters=(_PLACE,),
-    invariants=("target", "choices"),  # what the examples repeat is said once
-    eligible=_can_place,
-)
+@prompt_perturbation("role_placement", eligible=_can_place)
 def role_placement(prompt: Prompt, rng: Rng, place: str) -> Prompt:
     """Makes the instruction the system message, or the system message a part of the user's.
 
@@ -137,12 +110,6 @@ def _as_user(sections: Sequence[Section]) -> Iterator[Section]:
 
 # A request over several turns
 
-_TURNS = whole_number("turns", 3, 2, 8, "at most so many turns of the user")
-_WAY = choice(
-    "way", ("one", "turns"), "turns",
-    "turns: one message after the other; one: the same pieces as lines of one message, the "
-    "control",
-)  # fmt: skip
 _REPLIES = (
     "Okay, go on.", "I see. Please go on.", "Got it. What else?", "Understood. Please continue.",
     "Thanks, noted. What comes next?",
@@ -187,10 +154,7 @@ def _can_shard(prompt: Prompt, turns: int, way: str) -> bool:
     return bool(_cuts(prompt)) and not any(s.kind == "reply" for s in prompt.sections)
 
 
-@_turns(
-    "sharded_turns", version=3, title="the request over several turns",
-    scope=("instruction", "input"), parameters=(_TURNS, _WAY), eligible=_can_shard,
-)  # fmt: skip
+@prompt_perturbation("sharded_turns", eligible=_can_shard)
 def sharded_turns(prompt: Prompt, rng: Rng, turns: int, way: str) -> Prompt:
     """Tells the prompt over several turns of a chat, in its own order and words.
 
@@ -237,51 +201,38 @@ def _cut_to(section: Section, span: Span) -> Section:
 # Solved examples marked off from each other and from the question in another way
 
 
-class _Marks(NamedTuple):
-    """What stands before each example, and before the question."""
-
-    example: str
-    question: str
-
-
-_MARKS: dict[str, _Marks] = {
-    "blank": _Marks("\n\n", "\n\n"),
-    "brackets": _Marks("[example]\n", "[question]\n"),
-    "dashes": _Marks("---\n", "---\n"),
-    "equals": _Marks("==========\n", "==========\n"),
-    "hashes": _Marks("###\n", "###\n"),
-    "headings": _Marks("## Example\n", "## Question\n"),
-    "words": _Marks("Here is an example.\n", "Now it is your turn.\n"),
+# What stands before each example, and before the question
+_MARKS = {
+    "blank": ("\n\n", "\n\n"),
+    "brackets": ("[example]\n", "[question]\n"),
+    "dashes": ("---\n", "---\n"),
+    "equals": ("==========\n", "==========\n"),
+    "hashes": ("###\n", "###\n"),
+    "headings": ("## Example\n", "## Question\n"),
+    "words": ("Here is an example.\n", "Now it is your turn.\n"),
 }
-_STYLE = choice(
-    "style", ("draw", *_MARKS), "draw",
-    "what marks them off; draw: one of the others for each item and draw",
-)  # fmt: skip
 
 
 def _has_examples(prompt: Prompt, style: str) -> bool:
     return bool(prompt.demonstrations) and any(s.kind != "system" for s in prompt.sections)
 
 
-@_turns(
-    "demonstration_delimiter", version=2, title="examples marked off in another way",
-    group="demonstrations", parameters=(_STYLE,), eligible=_has_examples,
-)  # fmt: skip
+@prompt_perturbation("demonstration_delimiter", eligible=_has_examples)
 def demonstration_delimiter(prompt: Prompt, rng: Rng, style: str) -> Prompt:
     """Puts another mark before each solved example, and before the question.
 
     A rule, a heading, a word in brackets, a sentence or more empty lines. The words of examples
     and question stay as they are.
     """
-    marks = _MARKS[rng.choice(tuple(_MARKS)) if style == "draw" else style]
+    of_example, of_question = _MARKS[rng.choice(tuple(_MARKS)) if style == "draw" else style]
     name = "demonstration_delimiter"
     shown = tuple(
-        replace(d, sections=(added(name, marks.example), *d.sections))
-        if n or marks.example.strip()
+        replace(d, sections=(added(name, of_example), *d.sections))
+        if n or of_example.strip()
         else d  # empty lines before everything would mark nothing off
         for n, d in enumerate(prompt.demonstrations)
     )
     sections = prompt.sections
     start = next(n for n, section in enumerate(sections) if section.kind != "system")
-    sections = (*sections[:start], added(name, marks.question), *sections[start:])
+    sections = (*sections[:start], added(name, of_question), *sections[start:])
     return replace(prompt, demonstrations=shown, sections=sections)

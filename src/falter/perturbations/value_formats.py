@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 
-from falter.perturbations.base import choice, locked_spans, site_perturbation
+from falter.perturbations.base import locked_spans, site_perturbation
 from falter.records.chats import target_texts
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section, Span
@@ -28,7 +28,6 @@ _SYMBOLS = {
     for symbol, word in _UNITS.items()
     for form in (word, f"{word}s", word.replace("re", "er"), f"{word.replace('re', 'er')}s")
 }
-_WAY = choice("way", ("any", "date", "number", "time", "unit"), "any", "what is written otherwise")
 _MONTH = "|".join(MONTHS)
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
@@ -168,11 +167,7 @@ def _found(text: str, way: str) -> Iterator[tuple[int, int, str, Forms]]:
                 yield *match.span(), name, forms
 
 
-@site_perturbation(
-    "formats", sites=_sites, closed=_closed, title="values in other forms", family="wording",
-    group="everyday wording", scope=("input",), parameters=(_WAY,), languages=("en",),
-    invariants=("target", "choices", "code", "lines", "negations"),
-)  # fmt: skip
+@site_perturbation("formats", sites=_sites, closed=_closed)
 def formats(
     text: str, site: Sequence[list[Replacement]], rng: Rng, way: str, language: str
 ) -> list[Replacement]:

@@ -6,17 +6,16 @@ import codecs
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from falter.perturbations.base import site_perturbation
 from falter.records.errors import InvalidValue
 from falter.records.types import Span
 from falter.text.meaning import cached_by_text, letter_symbols
 from falter.text.names import common_words, mentioned_words, names
 from falter.text.spans import merged, uncovered
-from falter.text.words import KEPT_LANGUAGES, kept_words, natural_words
+from falter.text.words import kept_words, natural_words
 
 
 def _bundled_text(name: str) -> str:
@@ -141,16 +140,6 @@ def user_lines(argument: str, path: str) -> tuple[str, ...]:
 
 
 # Words that noise may touch
-
-MEANING = ("target", "choices", "numbers", "code", "lines", "negations")
-LANGUAGES = KEPT_LANGUAGES
-_word_perturbation = partial(
-    site_perturbation, family="words", invariants=MEANING, languages=LANGUAGES
-)
-manipulation = partial(_word_perturbation, group="word manipulation")
-"""Registers one of the six of the Brittlebench tables."""
-noise = partial(_word_perturbation, group="word noise")
-"""Registers any other perturbation of words."""
 
 # Articles and the like that are joined to the next word: l'eau, dell'acqua, d'água. The word after
 # the apostrophe is an ordinary word; the part before it is not, and may be a negation (n'est).

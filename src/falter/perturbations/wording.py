@@ -10,12 +10,8 @@ from typing import Any, NamedTuple
 from falter.perturbations.additions import prose_at
 from falter.perturbations.augmentation import about_the_text
 from falter.perturbations.base import (
-    PROTECT,
-    Description,
-    choice,
     prompt_perturbation,
     protected_spans,
-    scope_parameter,
     site_perturbation,
     with_section,
 )
@@ -32,13 +28,6 @@ from falter.text.words import sentences
 
 _named = partial(named_regex, "perturbations")
 
-_WORDING: Description = {
-    "version": 2, "family": "wording", "group": "everyday wording", "scope": ("input",),
-    "invariants": ("target", "choices", "numbers", "code", "negations", "lines"),
-    "languages": ("en",),
-}  # fmt: skip
-_rules_of_places = partial(site_perturbation, **_WORDING)
-_rules_of_prompts = partial(prompt_perturbation, **_WORDING)
 _WORD = re.compile("[a-z]+")
 
 
@@ -104,7 +93,7 @@ def _error_sites(text: str, blocked: Sequence[Span], language: str) -> list[Repl
     return _rule_places(text, blocked, _learner_rules())
 
 
-@_rules_of_places("learner", title="a learner's mistakes", sites=_error_sites, default_rate=0.5)
+@site_perturbation("learner", sites=_error_sites)
 def learner(text: str, site: Replacement, rng: Rng, language: str) -> Replacement:
     """Makes mistakes that learners of English make: articles, agreement, set prepositions.
 
@@ -134,15 +123,7 @@ def _dialect_sites(
     return [site for site in found if site[0] not in passives or not site[2].startswith("ain")]
 
 
-_FEATURE = choice(
-    "feature", ("any", *sorted(_FEATURES)), "any",
-    "one of the features; any: all that the text allows",
-)  # fmt: skip
-
-
-@_rules_of_places(
-    "dialect", title="features of dialects", sites=_dialect_sites, parameters=(_FEATURE,)
-)
+@site_perturbation("dialect", sites=_dialect_sites)
 def dialect(text: str, site: Replacement, rng: Rng, feature: str, language: str) -> Replacement:
     """Writes features that many dialects of English share: *them birds*, *she don't*.
 
@@ -154,7 +135,6 @@ def dialect(text: str, site: Replacement, rng: Rng, feature: str, language: str)
 # The tone of a request
 
 TONES = ("casual", "chatty", "formal", "impatient", "polite")
-_TONE = choice("tone", ("any", *TONES), "any", "how the request is made; any: drawn for each item")
 
 
 @cache
@@ -179,10 +159,7 @@ def _works_on_a_text(prompt: Prompt) -> bool:
     )
 
 
-@_rules_of_prompts(
-    "tone_rules", title="another tone around the question", parameters=(_TONE,), eligible=_can_tone,
-    unless=_works_on_a_text,
-)  # fmt: skip
+@prompt_perturbation("tone_rules", eligible=_can_tone, unless=_works_on_a_text)
 def tone_rules(prompt: Prompt, rng: Rng, tone: str, language: str) -> Prompt:
     """Puts polite, casual, formal, impatient or chatty words around the input, by rule.
 
@@ -208,15 +185,9 @@ def _between(prompt: Prompt, rng: Rng, phrases: Mapping[str, Sequence[str]]) -> 
 
 
 _GREETINGS: dict[str, list[dict[str, list[str]]]] = table("greetings.json")
-_GREETING = choice(
-    "greeting", ("any", *_GREETINGS), "any", "its language; any: drawn for each item"
-)
 
 
-@_rules_of_prompts(
-    "code_switch", title="a greeting in another language", parameters=(_GREETING,),
-    eligible=_can_tone, unless=_works_on_a_text,
-)  # fmt: skip
+@prompt_perturbation("code_switch", eligible=_can_tone, unless=_works_on_a_text)
 def code_switch(prompt: Prompt, rng: Rng, greeting: str, language: str) -> Prompt:
     """Greets and thanks in another language around the input, which stays as it is."""
     spoken = rng.choice(tuple(_GREETINGS)) if greeting == "any" else greeting
@@ -238,7 +209,7 @@ def _short_sites(text: str, blocked: Sequence[Span], language: str) -> list[Repl
     return [s for s in found if not symbols or all(len(word) > 1 for word in s[2].split())]
 
 
-@_rules_of_places("chat_speak", title="the short forms of chats", sites=_short_sites)
+@site_perturbation("chat_speak", sites=_short_sites)
 def chat_speak(text: str, site: Replacement, rng: Rng, language: str) -> Replacement:
     """Writes words as chats shorten them: *pls*, *u*, *tmrw*, *asap*, *gonna*."""
     return site
@@ -252,10 +223,11 @@ def _ends_in_prose(prompt: Prompt, language: str) -> bool:
     return at is not None and bool(_SENTENCE_ENDS.search(prompt.sections[at].text.rstrip()))
 
 
-@_rules_of_prompts(
-    "emoji", title="an emoji behind the last sentence", eligible=_ends_in_prose,
+@prompt_perturbation(
+    "emoji",
+    eligible=_ends_in_prose,
     unless=lambda prompt: about_the_text(prompt) or _works_on_a_text(prompt),
-)  # fmt: skip
+)
 def emoji(prompt: Prompt, rng: Rng, language: str) -> Prompt:
     """Puts an emoji behind the last sentence of the input."""
     return _between(prompt, rng, _EMOJI)
@@ -295,10 +267,7 @@ def _spoken(
             yield last, last, f"{rng.choice(_FILLERS if aside else _SOUNDS)} "
 
 
-@_rules_of_prompts(
-    "voice", title="dictated text", parameters=(PROTECT, scope_parameter(("input",))),
-    eligible=_can_say,
-)  # fmt: skip
+@prompt_perturbation("voice", eligible=_can_say)
 def voice(
     prompt: Prompt, rng: Rng, scope: Sequence[str], protect: Sequence[str], language: str
 ) -> Prompt:
@@ -356,9 +325,7 @@ def _question_sites(text: str, blocked: Sequence[Span], language: str) -> list[t
     return sites
 
 
-@_rules_of_places(
-    "paraphrase_rules", title="a question in other words, by rule", sites=_question_sites
-)
+@site_perturbation("paraphrase_rules", sites=_question_sites)
 def paraphrase_rules(text: str, site: Sequence[Form], rng: Rng, language: str) -> list[Replacement]:
     """Asks a question in other words where a rule surely fits: *Tell me what the capital is.*
 

@@ -19,15 +19,13 @@ from falter.perturbations import (  # noqa: F401  (they register)
     value_formats,
     wording,
 )
-from falter.perturbations.base import choice
+from falter.perturbations.base import site_perturbation
 from falter.perturbations.vocabulary import (
     capitalised_like,
     contraction_table,
     homophone_table,
     is_no_name,
     lines,
-    manipulation,
-    noise,
     plain_words,
     spelt_spans,
     stop_words,
@@ -47,11 +45,6 @@ _named = partial(named_regex, "perturbations")
 
 # Function words dropped: those that only link, or everything that the published list holds
 
-_DROP_STYLE = choice(
-    "style", ("careful", "published"), "careful",
-    "careful: words that only link; published: every word of the published list, negations "
-    "included (English)",
-)  # fmt: skip
 _TOKEN = re.compile(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])")
 
 
@@ -138,10 +131,7 @@ def _space(text: str, at: int, blocked: Sequence[Span]) -> bool:
     return at >= 0 and text[at : at + 1] == " " and not overlaps(blocked, at, at + 1)
 
 
-@manipulation(
-    "drop_stop_words", version=2, title="missing small words", sites=_drop_sites,
-    parameters=(_DROP_STYLE,), edit_draws=False,
-)  # fmt: skip
+@site_perturbation("drop_stop_words", sites=_drop_sites)
 def drop_stop_words(text: str, site: Span, rng: Rng, style: str, language: str) -> Replacement:
     """Drops function words, each with one space beside it.
 
@@ -169,10 +159,7 @@ def _sounding_sites(text: str, blocked: Sequence[Span], language: str) -> list[S
     return uncovered(uncovered(spans, blocked), spelt_spans(text, language)) if spans else spans
 
 
-@noise(
-    "homophones", version=2, title="words that sound alike", sites=_sounding_sites,
-    languages=("en",),
-)  # fmt: skip
+@site_perturbation("homophones", sites=_sounding_sites)
 def homophones(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     """Writes another word that sounds the same: their and there, to and too."""
     start, end = site
@@ -181,10 +168,6 @@ def homophones(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     return start, end, capitalised_like(word, homophone)
 
 
-_CONTRACTION_KIND = choice(
-    "kind", ("both", "contract", "expand"), "both",
-    "contract: full forms become short; expand: short forms become full; both: either way",
-)  # fmt: skip
 # Behind a short form with n't, a subject stands between verb and not when it is spelled out, if
 # none stands before: *don't you* → *do you not*.
 _SUBJECT = re.compile(r"[ ](i|you|he|she|it|we|they)(?![\w'’])", re.IGNORECASE)
@@ -241,10 +224,7 @@ def _apostrophes(text: str, form: str) -> str:
     return form.replace("'", "’") if "’" in text and "'" not in text else form
 
 
-@noise(
-    "contractions", version=2, title="contractions", sites=_contraction_sites,
-    parameters=(_CONTRACTION_KIND,), languages=("en",),
-)  # fmt: skip
+@site_perturbation("contractions", sites=_contraction_sites)
 def contractions(text: str, site: Replacement, rng: Rng, kind: str, language: str) -> Replacement:
     """Contracts full forms and expands contractions: do not and don't, what is and what's.
 
@@ -334,9 +314,7 @@ def _keeps_sense(text: str, start: int, end: int, *, noun: bool) -> bool:
     )
 
 
-@noise(
-    "synonyms", version=2, title="synonyms", sites=_replaceable, default_rate=0.3, languages=("en",)
-)
+@site_perturbation("synonyms", sites=_replaceable)
 def synonyms(text: str, site: Sequence[Mention], rng: Rng, language: str) -> list[Replacement]:
     """Replaces words by synonyms in the same form, all mentions of a word alike.
 

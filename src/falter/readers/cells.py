@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,6 +197,16 @@ def finite(value: object) -> float | None:
     except OverflowError:
         return None
     return None if math.isinf(number) else number
+
+
+def number_in(value: Any, name: str, where: str) -> float | None:
+    """Return a score of a log; None where there is none, also for NaN. Raise for other values."""
+    if value is None or value != value:
+        return None
+    number = finite(value)
+    if number is None:
+        raise TaskError(f"{where} has {repr(value)[:40]} as {name}; expected a number")
+    return number
 
 
 def as_numbers(values: Iterable[float | None]) -> Floats:

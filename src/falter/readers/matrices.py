@@ -10,32 +10,24 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.readers.cells import (
-    FAILED,
-    MISSING,
-    REFUSED,
-    SCORED,
-    TRUNCATED,
-    UNPARSED,
-    Cells,
-    Coded,
-    settle,
+from falter.readers.cells import MISSING, SCORED, UNPARSED, Cells, Coded, settle
+from falter.readers.tables import (
+    FILE,
+    OUTCOME_WORDS,
+    ColumnMap,
+    column_names,
+    line_of,
+    read_columns,
+    resolve,
 )
-from falter.readers.tables import FILE, ColumnMap, column_names, line_of, read_columns, resolve
 from falter.records.errors import TaskError, UsageError
 
 Roles = Mapping[str, tuple[str, ...]]
 Floats = NDArray[np.float64]
 NOTHING = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "."})
 WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "correct": 1.0, "incorrect": 0.0}
-KINDS = {
-    "scored": SCORED, "ok": SCORED, "success": SCORED, "": SCORED,
-    "unparsed": UNPARSED, "invalid": UNPARSED, "unreadable": UNPARSED, "parse_error": UNPARSED,
-    "truncated": TRUNCATED, "cut": TRUNCATED, "length": TRUNCATED,
-    "refused": REFUSED, "refusal": REFUSED,
-    "failed": FAILED, "error": FAILED, "timeout": FAILED,
-    "missing": MISSING, "not_asked": MISSING,
-}  # fmt: skip
+# In the order of the outcomes: SCORED … MISSING
+KINDS = {word: n for n, words in enumerate(OUTCOME_WORDS.values()) for word in words}
 
 
 def read_matrices(paths: Sequence[Path], columns: ColumnMap) -> Cells:

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -34,7 +34,6 @@ READABLE = (
     "logs, promptfoo's .json, a run folder of HELM, DOVE's .parquet or .jsonl, or a folder of these"
 )
 CONDITION_FROM = ("auto", "folder", "task", "model", "args", "file")
-_KINDS = ("folder", "task", "model", "args", "file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +225,13 @@ class Log:
 LogsAndNotes = tuple[list[Log], list[str]]
 
 
+def nested(value: Any, *names: str) -> Any:
+    """Return the entry at the end of a path of names in mappings; None if the path breaks off."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
 def is_chosen(log: Log, choice: LogChoice) -> bool:
     """Whether the user chose this task and model; both may be patterns."""
     return _matches(log.task, choice.tasks) and _matches(log.model, choice.models)
@@ -274,7 +280,7 @@ def _placed(logs: Sequence[Log], kind: str | None) -> tuple[list[Place], list[st
     if kind is None:
         return [(log.model, log.task, "all") for log in logs], [
             "Every model has one log of a task, so there is one condition; use --condition-from "
-            f"{'|'.join(_KINDS)} to compare several."
+            f"{'|'.join(CONDITION_FROM[1:])} to compare several."
         ]
     label: Callable[[Log], str] = {
         "folder": lambda log: log.folder,

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
+from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -129,22 +130,9 @@ WIDE = ("model", "task", "item", "run", "cluster")
 VALUES = ("score", "outcome", "output")
 
 # The first of these that a table has; names are compared without case, spaces and dashes.
-ROLES: dict[str, tuple[str, ...]] = {
-    "model": ("model", "model_name", "model_id", "llm", "system", "evaluator", "judge"),
-    "task": ("task", "task_name", "benchmark", "dataset", "subset"),
-    "item": ("item", "item_id", "doc_id", "question_id", "sample_id", "example_id", "id", "qid",
-             "idx", "index", "key"),
-    "condition": ("condition", "recipe", "perturbation", "variant", "prompt_variant", "strategy",
-                  "setting", "config", "configuration", "prompt_id", "template_id", "lang",
-                  "language"),
-    "run": ("run", "repeat", "epoch", "trial", "replicate", "seed"),
-    "score": ("score", "correct", "is_correct", "acc", "accuracy", "exact_match", "right",
-              "passed", "pass", "success", "value", "bleu_acc", "f1", "reward"),
-    "outcome": ("outcome", "outcome_status"),
-    "output": ("output", "extracted", "parsed", "prediction", "predicted", "winner", "response",
-               "answer", "completion", "generation"),
-    "cluster": ("cluster", "cluster_id", "passage", "passage_id", "document_id"),
-}  # fmt: skip
+_WORDS = orjson.loads((files("falter.readers") / "words.json").read_bytes())
+ROLES: dict[str, list[str]] = _WORDS["roles"]
+OUTCOME_WORDS: dict[str, list[str]] = _WORDS["outcomes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

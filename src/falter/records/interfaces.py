@@ -38,6 +38,13 @@ class Parameter:
     options: tuple[str, ...] = ()
 
 
+def declared_parameter(**stated: Any) -> Parameter:
+    """Return the parameter that a data file states; without a `type` it is a text."""
+    kind = {"int": int, "float": float, "bool": bool}.get(stated.pop("type", ""), str)
+    options = tuple(stated.pop("options", ()))
+    return Parameter(**{"default": None, **stated}, type=kind, options=options)
+
+
 class Perturbation(Protocol):
     """One meaning-preserving change: a pure function of prompt and rng.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from falter.protocols.enterprise.figures import (
     main_figures,
@@ -18,47 +18,30 @@ from falter.protocols.enterprise.scores import ALIKE, Scores
 from falter.protocols.enterprise.splits import split_figures, supplementary_figures
 from falter.protocols.judging import VERSION
 from falter.protocols.protocol import Part, PartResult, Protocol, UserSettings, protocols
-from falter.protocols.tables import APPENDIX, chapter, counts_grid, findings, grid_named
+from falter.protocols.tables import APPENDIX, chapter, counts_grid, figures_of, findings, grid_named
 from falter.records import numbers as n
 from falter.records.figures import Figure
 from falter.records.types import Estimate
 from falter.rewrites.agreement import Agreement
 from falter.tasks.task import Task
 
-_PAPER = (
-    "From the paper: four tasks, five categories and the baseline asked twice, a judge that rates "
-    "pairs of replies 1 to 3, measures of quality below 3, content delta, quality delta and their "
-    "product, temperature 0 with a fixed seed, formats against plain text; in the preset paper "
-    "five runs and replies of up to 6,000 tokens, 12,000 where a model thinks first.",
-    f"Our choice where the paper is silent, or our own: data and prompts; rubrics of our own "
-    f"(version {VERSION}); replies that are the same to the letter are rated 3 unasked; a verdict "
-    "that cannot be read is asked for once more; without a judge a ROUGE-L of "
-    f"{ALIKE:g} stands in for a rating of 3; chains of two perturbations as a seventh category.",
-    "Unlike the paper: the headline is the mean of the perturbed categories, without the baseline; "
-    "pairs with a reply that cannot be read count as changed. Of slots the F1 of the entities "
-    "decides; ROUGE-L stands in the samples. The paper's own way stands beside both: for 7 "
-    "of its 11 models the printed Overall is the mean of six category scores, the baseline's among "
-    "them.",
-)
+declared = figures_of("enterprise")
 
 
 def notes_of(preset: str) -> tuple[str, ...]:
     """In sentences, for the plan and the report."""
     chosen = PRESETS[preset]
-    if preset != "quick":
-        return _PAPER
-    return (
-        f"Preset quick: every category, with some of its recipes, on {chosen.items} items of each "
-        f"task and {chosen.translated} for languages: {', '.join(chosen.multilingual)}, and input "
-        f"and answer in {_pairs(chosen.crosslingual)}. It shows that everything works; intervals "
-        "are wide or cannot be had.",
-        *_PAPER,
-    )
-
-
-def _pairs(languages: Iterable[tuple[str, str]]) -> str:
-    """Such as "en and de, de and en"."""
-    return ", ".join(f"{shown} and {wanted}" for shown, wanted in languages)
+    notes: tuple[str, ...] = declared(
+        "notes",
+        quick=preset == "quick",
+        items=chosen.items,
+        translated=chosen.translated,
+        languages=", ".join(chosen.multilingual),
+        pairs=", ".join(f"{shown} and {wanted}" for shown, wanted in chosen.crosslingual),
+        version=VERSION,
+        alike=f"{ALIKE:g}",
+    )["text"]
+    return notes
 
 
 MOST_ROWS = 6

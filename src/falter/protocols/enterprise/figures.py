@@ -61,15 +61,15 @@ def _method(scores: Scores) -> list[Figure]:
         return []
     if all(pair.missing or pair.unread or pair.same for pair in scores.pairs):
         return [Statement(**declared("nothing-compared"))]
-    text = []
-    if any(pair.crosses for pair in scores.pairs):
-        names = " and ".join(title_of(name) for name in scores.not_compared)
-        hidden = f" {names}: not shown." if names else ""
-        text.append(
-            "Replies in another language are not compared with English ones: words do not overlap, "
-            f"and the encoder MiniLM reads English only. Only a judge can do that.{hidden}"
-        )
-    return [Statement(**declared("method", text=text, alike=ALIKE, tolerance=TOLERANCE))]
+    names = " and ".join(title_of(name) for name in scores.not_compared)
+    method = declared(
+        "method",
+        crosses=any(pair.crosses for pair in scores.pairs),
+        hidden=f" {names}: not shown." if names else "",
+        alike=ALIKE,
+        tolerance=TOLERANCE,
+    )
+    return [Statement(**method)]
 
 
 def _robustness(scores: Scores, by_model: Scored) -> Grid:

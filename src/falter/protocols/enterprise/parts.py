@@ -4,31 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 from falter.protocols.judging import RUBRICS
-from falter.protocols.protocol import Part, UserSettings
+from falter.protocols.protocol import Part, UserSettings, presets_of
 from falter.records.types import Recipe
 
 TASKS = ("enterprise_case", "enterprise_chat", "enterprise_questions", "enterprise_slots")
-LANGUAGES = ("es", "fr", "fr-CA", "de", "nl", "it", "ja", "pt-BR")
-ALL = ("en", *LANGUAGES)
 BASELINE, GENERAL, POSITIONAL = "baseline", "general", "positional"
 FORMAT, MULTILINGUAL, CROSSLINGUAL, COMPOUND = "format", "multilingual", "crosslingual", "compound"
 CATEGORIES = (BASELINE, GENERAL, POSITIONAL, FORMAT, MULTILINGUAL, CROSSLINGUAL, COMPOUND)
 REFERENCE_FORM = "format_text"
 COMPARING, RATING, AGAIN = "comparing", "rating", "-again"
-RULES = ("whitespace", "spelling", "punctuation", "casing")
-REWRITES = ("paraphrase_free", "tone")
 POSITIONS = (
     "move_context", "move_output_instructions", "reorder_bullets", "reorder_documents",
     "mixed_positions",
 )  # fmt: skip
 FORMS = ("format_json", "format_yaml", "format_xml", "format_markdown", "format_html")
-COMPOUNDS = ("spelling+whitespace", "casing+mixed_positions")
 _CATEGORY = {
-    **dict.fromkeys((*RULES, *REWRITES), GENERAL),
     **dict.fromkeys(POSITIONS, POSITIONAL),
     **dict.fromkeys((REFERENCE_FORM, *FORMS), FORMAT),
     "translate": MULTILINGUAL,
@@ -115,25 +108,7 @@ class Preset:
 SEED = 1
 """Sent where a server takes a seed; the paper fixes one and does not print it."""
 
-PRESETS: Mapping[str, Preset] = {
-    "quick": Preset(
-        recipes=("spelling", "move_context", REFERENCE_FORM, "format_xml", "spelling+whitespace"),
-        items=2,
-        translated=1,
-        multilingual=("es",),
-        crosslingual=(("en", "de"), ("de", "en")),
-        runs=1,
-    ),
-    "paper": Preset(
-        recipes=(*RULES, *REWRITES, *POSITIONS, REFERENCE_FORM, *FORMS, *COMPOUNDS),
-        items=None,
-        translated=None,
-        multilingual=LANGUAGES,
-        crosslingual=tuple(product(ALL, ALL)),
-        runs=5,
-        max_tokens=(6_000, 12_000),
-    ),
-}
+PRESETS = presets_of("enterprise", Preset)
 
 
 def parts_of(settings: UserSettings) -> Iterator[Part]:

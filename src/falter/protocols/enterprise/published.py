@@ -109,27 +109,13 @@ def _overall(scores: Scores) -> Grid:
             columns=(
                 Column(name=title_of(name), unit="percent", over="Robustness") for name in SIX
             ),
-            text=_how(scores),
+            unjudged=not scores.ratings.judged,
             fitting=models - len(misfits),
             models=models,
             others=len(misfits),
             named=named,
         ),
     )
-
-
-def _how(scores: Scores) -> list[str]:
-    text = [
-        "Yours are read in the paper's way: replies that could not be read are left out, and the "
-        "six categories alone count, without chains of perturbations. The mean of six is empty "
-        "where one of them is missing."
-    ]
-    if not scores.ratings.judged:
-        text.append(
-            "Yours were compared by counting, without a judge; the paper had one. The two sorts of "
-            "numbers do not mean the same."
-        )
-    return text
 
 
 def _own_numbers(scores: Scores, model: str) -> list[Value]:

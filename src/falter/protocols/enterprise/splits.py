@@ -48,13 +48,9 @@ def _judges_figures(scores: Scores) -> list[Figure]:
         for stage, question in _QUESTIONS
         for row in _rows(scores, question, ratings_by_judge(scores.by_name, stage))
     ]
-    counted = (
-        f"The deltas of this report use the verdicts of {judges[0]}, the first that was named."
-        if len(judges) == 2
-        else "The deltas of this report use the median of the judges' verdicts, the lower middle "
-        "one where an even number could be read."
-    )
-    return [Grid(rows=tuple(rows), **declared("judges", text=[counted]))]
+    two = len(judges) == 2
+    settings = declared("judges", two=two, more=not two, judge=judges[0])
+    return [Grid(rows=tuple(rows), **settings)]
 
 
 def _rows(
@@ -298,12 +294,7 @@ def _likenesses(scores: Scores) -> Iterator[Figure]:
                 cells.append(None if found is None else _mean(scores, pairs, found, **about))
             rows.append((model, title_of(name), len(pairs), *cells))
     if rows:
-        text = "Means over pairs in one language. JSON-aware: part by part, where both were read."
-        yield Grid(
-            rows=tuple(rows),
-            text=(text,) if cosines else (text, "No encoder is installed, so there is no cosine."),
-            **declared("likeness"),
-        )
+        yield Grid(rows=tuple(rows), **declared("likeness", unencoded=not cosines))
 
 
 def _mean(
@@ -333,7 +324,7 @@ def _cosines(pairs: Sequence[Pair]) -> tuple[list[float | None], list[float | No
 def _judge(scores: Scores) -> Iterator[Figure]:
     """How many verdicts were asked for and read, at once and at the second try."""
     rows: list[tuple[Value, ...]] = []
-    for stage, title in ((COMPARING, "Do two replies say the same?"), (RATING, "How good is it?")):
+    for stage, title in _QUESTIONS:
         for judge, counts in verdicts_of(scores.by_name, stage).items():
             asked, at_once, again = counts
             rows.append((judge, title, asked, at_once, again, asked - at_once - again))

@@ -16,7 +16,7 @@ from falter.measures.remedies import ConfirmedRemedy, RemedyEffect, RemedyScores
 from falter.protocols.protocol import Part, PartResult, UserSettings
 from falter.protocols.tables import figures_of
 from falter.records.errors import DuplicateName, InvalidValue
-from falter.records.figures import Column, Figure, Grid, Statement, Value
+from falter.records.figures import Figure, Grid, Statement, Value
 from falter.records.numbers import points, whole
 from falter.records.render import plain
 from falter.records.types import Estimate, Score
@@ -355,9 +355,6 @@ def _name(remedy: str) -> str:
 
 declared = figures_of("mend")
 
-PANEL = (Column(name="Model"), Column(name="Task"), Column(name="Remedy"))
-EFFECTS = (Column(name="Gain", unit="gain"), Column(name="Clean prompts", unit="gain"))
-
 
 def mend_figures(panels: Sequence[PanelRemedies]) -> tuple[Figure, ...]:
     """The answer, the table of all remedies, and how the claim came about."""
@@ -375,32 +372,27 @@ def _answer(panels: Sequence[PanelRemedies]) -> Statement:
     return Statement(text=tuple(text), **declared("remedies-answer"))
 
 
-def _said(panel: PanelRemedies) -> list[str]:
-    result = panel.result
-    count, of = len(result.effects), " and ".join(panel.recipes)
-    if result.helps and result.picked is not None and result.on_second is not None:
-        effect = result.on_second
-        return [
-            f"{result.picked} helps: under {of} it gains {_shown(effect.gain)} points on items "
-            "that it was not picked on.",
-            f"On the clean prompts of these items it changes the score by {_shown(effect.clean)} "
-            "points.",
-            f"It was picked from {count} on {whole(result.halves[0])} items and confirmed on the "
-            f"other {whole(result.halves[1])}.",
-        ]
-    none = f"None of {count} remedies is shown to help under {of}."
+def _said(panel: PanelRemedies) -> tuple[str, ...]:
+    result, effect = panel.result, panel.result.on_second
+    outcome = "not-confirmed"
     if result.picked is None:
-        return [
-            none,
-            f"On the {whole(result.halves[0])} items that pick, no remedy gains more than chance "
-            f"and loses at most {100 * result.margin:g} points on clean prompts.",
-        ]
-    gain = "" if result.on_second is None else f": {_shown(result.on_second.gain)} points"
-    return [
-        none,
-        f"{result.picked} was picked on {whole(result.halves[0])} items and not confirmed on the "
-        f"other {whole(result.halves[1])}{gain}.",
-    ]
+        outcome = "none-picked"
+    elif result.helps and effect is not None:
+        outcome = "confirmed"
+    said: tuple[str, ...] = declared(
+        outcome,
+        picked=result.picked,
+        of=" and ".join(panel.recipes),
+        count=len(result.effects),
+        gain="" if effect is None else _shown(effect.gain),
+        clean="" if effect is None else _shown(effect.clean),
+        tried=effect is not None,
+        untried=effect is None,
+        first=whole(result.halves[0]),
+        second=whole(result.halves[1]),
+        margin=100 * result.margin,
+    )["text"]
+    return said
 
 
 def _shown(estimate: Estimate) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from falter.protocols.protocol import Part, UserSettings
+from falter.protocols.protocol import Part, UserSettings, presets_of
+from falter.protocols.tables import figures_of
 
 _WHERE = {"scope": ["document", "input"]}
 RECIPES = (
@@ -41,14 +42,8 @@ class Preset:
     limits: Mapping[str, int | None] = field(default_factory=dict)
 
 
-PRESETS: Mapping[str, Preset] = {
-    "quick": Preset(tasks=("scitldr:core",), limits={GREEDY: 12}),
-    "bundled": Preset(tasks=("scitldr:core",), limits={SAMPLED: 12, GREEDY: 12}),
-    "paper": Preset(
-        tasks=("cnn_dailymail", "xsum", "reddit_tifu", "news_summary"),
-        limits={SAMPLED: None, GREEDY: 1000},
-    ),
-}
+PRESETS = presets_of("relevance", Preset)
+declared = figures_of("relevance")
 
 
 def parts_of(settings: UserSettings) -> Iterator[Part]:
@@ -124,26 +119,12 @@ def _judges(source: str, *, scores: bool) -> Iterator[Part]:
 
 def notes_of(preset: str) -> tuple[str, ...]:
     """What the preset takes from the paper, and what it chooses."""
-    notes = [
-        "From the paper: the source sentence of each summary sentence by TF-IDF, reworded and put "
-        "back; the same number of others as a control; three for each summary sentence; the same "
-        "article asked twice; as many sentences a summary as the data set's have.",
-        "Our choice: the words of the prompt; of a summary that is too long its first sentences "
-        "(the paper draws some at random).",
-    ]
-    if preset == "paper":
-        notes.append(
-            "Our choice: 4,214 stories of Reddit, as many as the paper tests on, drawn by the hash "
-            "of their text; the paper does not say which."
-        )
-    if SAMPLED in PRESETS[preset].limits:
-        notes.append(
-            f"Our choice: temperature {TEMPERATURE} and {DRAWS} draws; the paper says only that it "
-            "is above 0."
-        )
-    if preset != "paper":
-        notes.append(
-            "Where no task is named: SciTLDR, which the paper does not have, 12 abstracts whose "
-            "sentences were reworded by hand."
-        )
-    return tuple(notes)
+    notes: tuple[str, ...] = declared(
+        "notes",
+        paper=preset == "paper",
+        sampled=SAMPLED in PRESETS[preset].limits,
+        other=preset != "paper",
+        temperature=TEMPERATURE,
+        draws=DRAWS,
+    )["text"]
+    return notes
