@@ -8,7 +8,7 @@ from decimal import Decimal, DivisionByZero, InvalidOperation, Overflow
 from functools import cache
 from typing import NamedTuple
 
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import late_regex, named_regex
 from falter.scorers.reading.phrases import LANGUAGES, language_of, stop_words, words_of
 
 LONGEST = 60  # characters of one number
@@ -289,10 +289,7 @@ def _is_division(match: re.Match[str], value: Decimal) -> bool:
 
 _COMMA_LANGUAGES = frozenset(["de", "fr", "es", "it", "nl", "pt"])
 _LATEX = late_regex(r"\\[dt]?frac\s?\{(-?\d{1,9})\}\s?\{(\d{1,9})\}")
-_AND_HALF = late_regex(
-    r"\s(?:and (?:a half|a (?P<part>quarter|third))|und ein(?:e|en)? halbe?[nrs]?|einhalb"
-    r"|et demie?|y medi[ao]|e mezz[oa]|en een halve?|e mei[ao])\b"
-)
+_AND_HALF = named_regex("scorers/reading", "and_half")
 
 
 def without_latex(text: str) -> str:
