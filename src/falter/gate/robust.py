@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from falter.records.errors import FalterError
+from falter.records.errors import FalterError, refusal
 
 if TYPE_CHECKING:
     import pytest
@@ -280,10 +280,7 @@ def source_version(test: CaseFunction, root: Path, path: Path, mark: Robust) -> 
     for pattern in mark.depends_on:
         named = [found for folder in (root, path.parent) for found in folder.glob(pattern)]
         if not named:
-            raise FalterError(
-                f"depends_on names '{pattern}', and there is no such file",
-                hint=f"a path or pattern relative to {root}",
-            )
+            raise refusal(FalterError, "gate.no_such_dependency", pattern=pattern, root=root)
         files |= {found.resolve() for found in named if found.is_file()}
     parts = hashlib.sha256(test.parameters.encode())
     for file in sorted(files):
