@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from falter.analysis.declared import Declared
 from falter.analysis.table import OUTCOMES, STATUSES, Table, run_tables
 from falter.engine.scoring import run_scorers
 from falter.records import numbers as n
 from falter.records.codec import from_json, to_json
 from falter.records.errors import UsageError, printable, refusal
-from falter.records.figures import Column, Grid, Statement, Study, Value
+from falter.records.figures import Statement, Study
 from falter.records.ids import digest, short
 from falter.records.types import BASELINE, Model, Run
 from falter.store.store import Store
@@ -329,11 +330,11 @@ def _row(line: str, number: int) -> tuple[str, str]:
 
 def baseline_study(baseline: Baseline) -> Study:
     """Show a baseline: the score of each condition, and how many answers it turned."""
-    rows: list[tuple[Value, ...]] = []
+    rows = []
     for column, (label, _) in enumerate(baseline.conditions):
         score, count = baseline.accuracy(column, strict=True)
         turned = baseline.discordance(column, strict=True) if column else None
-        rows.append((label, score, turned, count))
+        rows.append({"condition": label, "score": score, "turned": turned, "items": count})
     flips = baseline.flips
     again = f"; asked again, {flips[0]} of {flips[1]} outcomes turned" if flips else ""
     served = ", ".join(baseline.served_by) or "not known"
@@ -342,17 +343,7 @@ def baseline_study(baseline: Baseline) -> Study:
         f"{n.whole(len(baseline.rows))} items, seed {baseline.seed}, falter {baseline.version}; "
         f"served by {served}{again}."
     )
-    grid = Grid(
-        name="baseline",
-        title="The baseline",
-        columns=(
-            Column(name="Condition"),
-            Column(name="Score, %", unit="percent"),
-            Column(name="Turned, %", unit="percent", about="not as with the clean prompt"),
-            Column(name="Items", unit="count"),
-        ),
-        rows=tuple(rows),
-    )
+    grid = Declared("falter.gate").grid("baseline", rows)
     return Study(
         id=baseline.manifest,
         title="A baseline",
