@@ -221,6 +221,16 @@ def measured_criteria(
     ]
 
 
+def scores_by_recipe(table: Table, order: Sequence[str], *, strict: bool) -> dict[str, Floats]:
+    """Return a version's scores of the items in an order, by recipe id; NaN where it has none."""
+    rows = {key: n for n, key in enumerate(table.items)}
+    scores = table.matrix(strict=strict)
+    return {
+        recipe.id: np.array([scores[rows[key], n] if key in rows else np.nan for key in order])
+        for n, recipe in enumerate(table.recipes)
+    }
+
+
 def _unread(table: Table) -> Floats:
     """Items x recipes: the share of realisations that cannot be read; NaN where none came."""
     came = table.outcome < OUTCOMES.index("failed")

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
-
-import numpy as np
 
 from falter import __version__
 from falter.analysis.table import Table
 from falter.engine.analyze import find_baseline, tables_of
 from falter.engine.gate_settings import GateSpec
 from falter.gate.decision import decide, schedule
-from falter.gate.requirements import Floats, measured_criteria, requirements
+from falter.gate.requirements import Floats, measured_criteria, requirements, scores_by_recipe
 from falter.gate.result import GateResult, ItemCost
 from falter.readers.results import read_sides
 from falter.readers.tables import ColumnMap
@@ -132,16 +129,9 @@ def _other(tables: Sequence[Table], strict: bool) -> Mapping[str, Floats]:
     if len(tables) < 2:
         return {}
     later, earlier = tables
-    rows = {key: n for n, key in enumerate(earlier.items)}
-    if not any(key in rows for key in later.items):
+    if not set(earlier.items) & set(later.items):
         raise refusal(UsageError, "gate.no_common_item")
-    scores = earlier.matrix(strict=strict)
-    return {
-        recipe.id: np.array(
-            [scores[rows[key], n] if key in rows else math.nan for key in later.items]
-        )
-        for n, recipe in enumerate(earlier.recipes)
-    }
+    return scores_by_recipe(earlier, later.items, strict=strict)
 
 
 def _unshared(tables: Sequence[Table], against: Path | None) -> list[str]:

@@ -17,6 +17,7 @@ from falter.scorers.reading.answers import read_answer
 from falter.scorers.reading.labels import read_label, read_yes_no
 from falter.scorers.reading.numbers import read_number
 from falter.scorers.reading.places import KNOWN_UNITS, asked_of, stem
+from falter.scorers.reading.reading import Reading
 from falter.scorers.replies import final_answer
 from falter.scorers.short_answers import accepted, named, same_answer
 from falter.scorers.structured import entity_match
@@ -177,14 +178,18 @@ class Label(_Labelled):
         if not labels:
             return self.failed("the labels of the task are not known")
         question, cut = clean_question(case.variant.item), case.response.finish_reason in CUT
-        if sorted(label.strip().casefold() for label in labels) == ["no", "yes"]:
-            found = read_yes_no(text, question, cut=cut)
-        else:
-            found = read_label(text, labels, question, cut=cut)
+        found = label_of(text, labels, question, cut=cut)
         if found.answer is None:
             return self.unparsed(found.reason)
         label = next(each for each in labels if _folded(each) == _folded(found.answer))
         return self.scored(equals_label(label, case), label, found.tier)
+
+
+def label_of(text: str, labels: Sequence[str], question: str, *, cut: bool) -> Reading[str]:
+    """Return the label that a reply settles on; yes and no are read as such."""
+    if sorted(label.strip().casefold() for label in labels) == ["no", "yes"]:
+        return read_yes_no(text, question, cut=cut)
+    return read_label(text, labels, question, cut=cut)
 
 
 def equals_label(label: str, case: Case) -> bool:

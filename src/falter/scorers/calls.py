@@ -13,11 +13,10 @@ from typing import Any
 from falter.records.chats import chat_sections, json_line, plain_json, target_calls, tool_name
 from falter.records.interfaces import Case, Scorer, Style
 from falter.records.types import CUT, Item, Prompt, Response, Score, Section
-from falter.scorers.answers import Label
+from falter.scorers.answers import Label, label_of
 from falter.scorers.base import EMPTY_REASON, TextScorer, clean_question, declared, scorers
 from falter.scorers.choices import letter_of
 from falter.scorers.reading.calls import read_calls
-from falter.scorers.reading.labels import read_label, read_yes_no
 from falter.scorers.reading.numbers import read_number
 
 NO_CALL = "no call"
@@ -300,9 +299,7 @@ def _chosen(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> 
 def _labelled(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
     labels = getattr(scorer, "labels", {}).get(item.task, ())
     text, question, cut = reply.text or "", clean_question(item), reply.finish_reason in CUT
-    if sorted(label.strip().casefold() for label in labels) == ["no", "yes"]:
-        return read_yes_no(text, question, cut=cut).answer
-    return read_label(text, labels, question, cut=cut).answer
+    return label_of(text, labels, question, cut=cut).answer
 
 
 def _worded(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from falter.records.lazy_regex import late_regex, named_regex
+from falter.records.lazy_regex import late_regex, named_patterns, named_regex
 from falter.scorers.reading.cleaning import Cleaned
 from falter.scorers.reading.fields import SEVERAL, set_off
 from falter.scorers.reading.phrases import HAS_CJK, Row, refusal_at, tag_text
@@ -100,10 +100,7 @@ def only(text: str, find: Finder) -> int | None:
 
 
 _TICK = late_regex("[✅✓✔☑]|\\[x\\]", re.IGNORECASE)
-_VALUE_KEYS = (
-    r"answer|label|class|categor|choice|option|result|verdict|decision|sentiment|judge?ment"
-    r"|predict|output|response|antwort|réponse|respuesta|risposta|final|queue|intent|topic|status"
-)
+_VALUE_KEYS = named_patterns("scorers/reading")["value_keys"]
 
 
 def _set_off(reply: Cleaned, find: Finder) -> Reading[int] | None:

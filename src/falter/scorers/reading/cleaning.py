@@ -22,14 +22,9 @@ _OPENED = late_regex(rf"[<\[◁]\|?{_PREFIX}(?:begin_of_)?{_THOUGHT}\|?[>\]▷]"
 _CLOSED = late_regex(rf"[<\[◁](?:\|?/|\|?end_of_){_PREFIX}{_THOUGHT}\|?[>\]▷]", re.IGNORECASE)
 _CHANNEL = late_regex(r"<\|channel\|>\s{0,9}(\w{1,20})[^<]{0,80}<\|message\|>", re.IGNORECASE)
 _FINAL_LINE = named_regex("scorers/reading", "final_line")
-_SPECIAL = (
-    r"(?:</?s>|<\|[\w-]{2,30}\|>|\[/?INST\]|<(?:start|end)_of_turn>|<eos>|<bos>|<\|?endoftext\|?>)"
-)
-_TURN = late_regex(rf"\A(?:\s{{0,9}}{_SPECIAL}\s{{0,9}}(?:assistant\s{{0,9}}\n)?){{1,9}}", re.I)
-_TOKEN = late_regex(_SPECIAL, re.IGNORECASE)
-_TURN_END = late_regex(
-    r"\n[ \t]*(?:#+ ?)?(?:human|user|assistant|instruction|system) ?:", re.IGNORECASE
-)
+_TOKEN = named_regex("scorers/reading", "chat_token")
+_TURN = named_regex("scorers/reading", "turn")
+_TURN_END = named_regex("scorers/reading", "turn_end")
 _SEQUEL = named_regex("scorers/reading", "sequel")
 """A further question that a model asks itself."""
 _INPUT = named_regex("scorers/reading", "input")

@@ -109,16 +109,8 @@ class Place:
 
 BESIDE = named_regex("scorers/reading", "beside")
 _ORDINAL = named_regex("scorers/reading", "ordinal")
-_MONTH = (
-    r"(?:jan(?:uary|uar|vier)?|feb(?:ruary|ruar)?|march|märz|apr(?:il)?|may|mai|june?|juni|juin"
-    r"|july?|juli|juillet|aug(?:ust)?|août|sept?(?:ember)?|oct(?:ober)?|oktober|octobre"
-    r"|nov(?:ember|embre)?|dec(?:ember)?|dezember|décembre|enero|febrero|marzo|abril|mayo|junio"
-    r"|julio|agosto|septiembre|octubre|noviembre|diciembre)\b"
-)
-_DATE = late_regex(rf"\.?\s(?:de\s)?{_MONTH}", re.IGNORECASE)
-_DATE_BEFORE = late_regex(
-    rf"\b{_MONTH}\s\Z|\b(?:in|since|until|seit|en|depuis|desde)\s\Z", re.IGNORECASE
-)
+_DATE = named_regex("scorers/reading", "date")
+_DATE_BEFORE = named_regex("scorers/reading", "date_before")
 _LIMIT = named_regex("scorers/reading", "limit")
 _PAIRED = named_regex("scorers/reading", "paired")
 _UNSOLVED = late_regex(r"\d[a-z]\s?=\s?\Z|[=+*·-]\s?[a-z]\s?=\s?\Z")
