@@ -320,8 +320,6 @@ NAMED: dict[str, set[str]] = {
     "tasks/*": {"scorers"},
     # An adapter registers clients and tasks itself, and says how these tasks are scored.
     "integrations/*": {"clients", "scorers", "tasks"},
-    # How far each of the usual perturbations shifts the simulated model: numbers made up for them.
-    "clients/simulated.py": {"perturbations"},
     # The same word for something else: weights, an encoding, methods, a coefficient, a column.
     "analysis/figures/across.py": {"consistency"},
     "cli/doctor.py": {"hf", "inspect", "lm-eval", "vllm"},

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import random
 import string
+import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from falter.records import ids, render
+from falter.records import errors, ids, render
 from falter.records.codec import from_json, to_json
 from falter.records.errors import DuplicateName, FalterError, InvalidValue, RunError, UnknownName
 from falter.records.registry import Registry
@@ -200,3 +203,26 @@ def test_other_choices_are_listed_anew_and_carry_the_target() -> None:
     moved = render.with_choices(PROMPT, ("y", "x"), ("A", "B"), 1)
     assert moved.choices[1] == PROMPT.choices[0] and moved.target == 1
     assert moved.sections[2].text == "A. y\nB. x"
+
+
+def test_every_sentence_of_a_refusal_is_used_with_its_values() -> None:
+    """A table that is missing, left over or filled with other values would show at the error."""
+    home = Path(errors.__file__).parents[1]
+    for table in home.glob("*/data/refusals.toml"):
+        package = table.parts[-3]
+        sentences = tomllib.loads(table.read_text("utf-8"))
+        wanted = {
+            (f"{package}.{name}", frozenset(field for text in texts.values()
+             for _, field, _, _ in string.Formatter().parse(text) if field))
+            for name, texts in sentences.items()
+        }  # fmt: skip
+        calls = (
+            node
+            for path in (home / package).rglob("*.py")
+            for node in ast.walk(ast.parse(path.read_text("utf-8")))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "refusal"
+        )
+        assert wanted == {
+            (ast.literal_eval(call.args[1]), frozenset(str(k.arg) for k in call.keywords))
+            for call in calls
+        }

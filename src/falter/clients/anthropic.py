@@ -13,25 +13,13 @@ from falter.clients import batches as batch
 from falter.clients.answers import Answer, submapping
 from falter.clients.base import HttpClient
 from falter.clients.chat_forms import anthropic_tool, anthropic_turns
-from falter.clients.settings import ClientSettings, OptionTable, asks_for_reasoning, clients
+from falter.clients.settings import ClientSettings, asks_for_reasoning, clients, option_table
 from falter.clients.transport import Transport
 from falter.records.batches import BatchLine, BatchStatus, ListedBatch, custom_id, key_of
-from falter.records.interfaces import Capabilities, Parameter
+from falter.records.interfaces import Capabilities
 from falter.records.types import Model, Request, Response
 
-THINKING = "tokens for thinking, on top of the limit"
-CACHE = "mark what stands before the last turn as a prefix to keep"
-OPTIONS = OptionTable(
-    client="anthropic",
-    known=(
-        Parameter(name="thinking_tokens", type=int, default=None, low=1024, help=THINKING),
-        Parameter(name="cache", type=bool, default=False, help=CACHE),
-    ),
-    name="the model's name, as in 'anthropic:NAME'",
-    passes_on=True,
-    ours=("model", "messages", "system", "stream", "tools"),
-    sampling=("max_tokens", "temperature", "top_p", "stop_sequences"),
-)
+OPTIONS = option_table("anthropic")
 FINISH = {
     "end_turn": "stop",
     "stop_sequence": "stop",

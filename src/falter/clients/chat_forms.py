@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from falter.records.chats import Part, json_line, openai_tools, sides, system_text, turns
-from falter.records.errors import EndpointError, PreflightError
+from falter.records.errors import EndpointError, PreflightError, refusal
 from falter.records.types import Message
 
 KEPT = {"cache_control": {"type": "ephemeral"}}
@@ -157,8 +157,5 @@ def chat_text(
         without = text
         text = tokenizer.apply_chat_template(made, tools=openai_tools(offered), **usual)
         if text == without:
-            raise PreflightError(
-                "This model's chat template ignores tools",
-                hint="ask a model whose template writes them, or describe them in a system turn",
-            )
+            raise refusal(PreflightError, "clients.tools_ignored")
     return text

@@ -13,18 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from falter.clients.answers import Answer, UnusableAnswer
-from falter.records.interfaces import Parameter
 
-FORMS = ("json_schema", "structured_outputs", "guided_choice", "grammar", "top_logprobs")
-PLAIN_FORMS = FORMS[1:4]
+PLAIN_FORMS = ("structured_outputs", "guided_choice", "grammar")
 """Those that a completions server takes as well."""
 NUMBER_REPLY = r'\{"answer": -?(0|[1-9][0-9]{0,14})(\.[0-9]{1,6})?\}'
 NUMBER_GRAMMAR = 'root ::= "{\\"answer\\": " "-"? ("0" | [1-9] [0-9]{0,14}) ("." [0-9]{1,6})? "}"'
 MOST_TOP = 20  # log-probabilities that servers give of one token
-CONSTRAINT_OPTION = Parameter(
-    name="hold_by", type=str, default=None, options=FORMS,
-    help="how the server is asked to hold the model to certain answers",
-)  # fmt: skip
 
 
 def answer_schema(answers: Sequence[str]) -> dict[str, Any]:

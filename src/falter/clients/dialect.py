@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from falter.clients.answers import RequestRefused
+from falter.clients.settings import client_tables
 from falter.records.chats import system_text
 from falter.records.errors import EndpointError
 from falter.records.types import Message
@@ -42,16 +43,14 @@ class Habit:
 
 
 SYSTEM = "the system turn"
-FOLDED = Habit(
-    # The words of Gemma's chat templates, and of those of some Mistral models.
-    re.compile(
-        r"system (?:role|message|prompt|turn)s?\b.{0,40}\bnot\b|roles must alternate"
-        r"|only user(?:, | and ).{0,30}roles are supported",
-        re.I | re.S,
-    ),
-    "folded into the first user turn",
-    "system turn folded into the user's",
-)
+
+
+def habits_of(client: str) -> dict[str, Habit]:
+    """The changes of a client's body beside its fields, by name."""
+    return {
+        name: Habit(**{**row, "refused": re.compile(row["refused"])})
+        for name, row in client_tables()[client]["habits"].items()
+    }
 
 
 class Dialect:
@@ -83,7 +82,7 @@ class Dialect:
         may_drop: Collection[str] = (),
         habits: Mapping[str, Habit] = MappingProxyType({}),
     ) -> None:
-        self._habits = {SYSTEM: FOLDED, **habits}
+        self._habits = {**habits_of("any"), **habits}
         self.learnt: list[str] = []
         self._renames = dict(renames)
         self._may_drop = frozenset(may_drop)

@@ -17,22 +17,15 @@ from typing import Any
 
 from falter.clients.answers import Answer, failed
 from falter.clients.base import LONGEST_REASON, BaseClient
-from falter.clients.settings import ClientSettings, OptionTable, clients
+from falter.clients.settings import ClientSettings, clients, option_table
 from falter.records.answers import Reply, Scored
 from falter.records.chats import openai_tools, turns
 from falter.records.errors import InvalidValue, PreflightError
-from falter.records.interfaces import Capabilities, Client, Parameter
+from falter.records.interfaces import Capabilities, Client
 from falter.records.types import Model, Request, Response
 
 MOST_LANES = 8
-VERSION = "what sets apart two states of the application that its source does not"
-NAME = "a function, as in 'function:my_app:answer'"
-OPTIONS = OptionTable(
-    client="function",
-    known=(Parameter(name="version", type=str, default=None, low=1, help=VERSION),),
-    name=NAME,
-    unused={"base_url": "a function has no server", "api_key_env": "a function needs no key"},
-)
+OPTIONS = option_table("function")
 
 _OFFERED: dict[str, Callable[..., Any]] = {}
 
@@ -133,7 +126,7 @@ def _imported(name: str) -> Callable[..., Any]:
     """The function in a module that Python finds, also beside the working directory."""
     module, _, path = name.partition(":")
     if not module or not path:
-        raise InvalidValue("model", f"function:{name}", NAME)
+        raise InvalidValue("model", f"function:{name}", OPTIONS.name or "")
     here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)

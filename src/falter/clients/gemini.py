@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -13,46 +12,17 @@ from falter.clients import batches as batch
 from falter.clients.answers import Answer, RequestRefused, UnusableAnswer, submapping
 from falter.clients.base import HttpClient
 from falter.clients.chat_forms import gemini_contents, gemini_declaration
-from falter.clients.dialect import Habit
-from falter.clients.settings import ClientSettings, OptionTable, clients
+from falter.clients.dialect import habits_of
+from falter.clients.settings import ClientSettings, clients, option_table
 from falter.clients.transport import Transport
 from falter.records.batches import BatchLine, BatchStatus, ListedBatch, custom_id, key_of
 from falter.records.chats import system_text
-from falter.records.interfaces import Capabilities, Parameter
+from falter.records.interfaces import Capabilities
 from falter.records.types import Model, Request, Response
 
-BUDGET = "tokens for thinking, on top of the limit; 0 turns it off where a model allows it"
-SAFETY = "the threshold of every safety filter, such as BLOCK_NONE"
-OPTIONS = OptionTable(
-    client="gemini",
-    known=(
-        Parameter(name="thinking_budget", type=int, default=None, low=0, help=BUDGET),
-        Parameter(name="safety_threshold", type=str, default=None, low=1, help=SAFETY),
-    ),
-    name="the model's name, as in 'gemini:NAME'",
-    passes_on=True,
-    ours=(
-        "contents", "tools", "systemInstruction", "candidateCount", "thinkingConfig",
-        "responseSchema", "responseMimeType",
-    ),
-    sampling=("temperature", "topP", "maxOutputTokens", "stopSequences", "seed"),
-)  # fmt: skip
+OPTIONS = option_table("gemini")
 CATEGORIES = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT")
 SIGNATURE, SCHEMA = "the unsigned call of a conversation", "parametersJsonSchema"
-HABITS = {
-    SIGNATURE: Habit(
-        re.compile(r"missing a `?thought_signature", re.I),
-        "marked skip_thought_signature_validator, Google's own word for calls from elsewhere",
-        "unsigned calls marked skip_thought_signature_validator",
-        late=True,
-    ),
-    SCHEMA: Habit(
-        re.compile(r"(unknown name|cannot find field).{0,40}parameters_?json_?schema", re.I | re.S),
-        "sent as parameters",
-        "schemas of tools sent as parameters",
-        late=True,
-    ),
-}
 FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "IMAGE_SAFETY": "safety", "OTHER": "other"}
 
 
@@ -69,7 +39,7 @@ class Gemini(HttpClient):
             endpoints=("models",),
             models_path="models?pageSize=1000",
             may_drop=("temperature", "topP", "stopSequences", "seed"),
-            habits=HABITS,
+            habits=habits_of("gemini"),
         )
         self._url = self.transport.url(f"models/{settings.name}:generateContent")
         self.capabilities = Capabilities(

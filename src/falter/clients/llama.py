@@ -18,7 +18,7 @@ from falter.clients.base import BaseClient
 from falter.clients.constrained import answer_grammar
 from falter.clients.quantize import quantised
 from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
-from falter.records.errors import InvalidValue, PreflightError
+from falter.records.errors import InvalidValue, PreflightError, refusal
 from falter.records.interfaces import Capabilities, Client
 from falter.records.types import Model, Request, Response, Usage
 from falter.weights.downloads import (
@@ -260,9 +260,7 @@ def _of_hub(name: str, repository: str, member: str) -> GgufFile:
     template = (getattr(info, "gguf", None) or {}).get("chat_template")
     file = next((f for f in info.siblings or () if f.rfilename == member), None)
     if file is None or file.lfs is None:
-        raise PreflightError(
-            f"{repository} has no file {member}", hint="the hub's page lists its files"
-        )
+        raise refusal(PreflightError, "clients.no_hub_file", repository=repository, member=member)
     return GgufFile(
         name=name,
         weights=f"sha256:{file.lfs.sha256}",

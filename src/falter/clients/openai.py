@@ -7,7 +7,6 @@ and asks for the prompt's own log-probabilities back (`echo`).
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,10 +16,10 @@ import orjson
 from falter.clients import batches as batch
 from falter.clients.answers import Answer, RequestRefused, failed, submapping
 from falter.clients.base import HttpClient
-from falter.clients.constrained import CONSTRAINT_OPTION, PLAIN_FORMS, constraint_fields, likeliest
-from falter.clients.dialect import Habit
+from falter.clients.constrained import PLAIN_FORMS, constraint_fields, likeliest
+from falter.clients.dialect import habits_of
 from falter.clients.openai_replies import Scoring, UnfitServer, read_chat, read_completion
-from falter.clients.settings import ClientSettings, OptionTable, asks_for_reasoning, clients
+from falter.clients.settings import ClientSettings, asks_for_reasoning, clients, option_table
 from falter.clients.transport import CHARACTERS_A_TOKEN, Transport
 from falter.records.batches import BatchLine, BatchStatus, ListedBatch, custom_id, key_of
 from falter.records.chats import openai_tools
@@ -29,25 +28,8 @@ from falter.records.errors import EndpointError
 from falter.records.interfaces import Capabilities
 from falter.records.types import Model, Request, Response, Sampling
 
-OPTIONS = OptionTable(
-    client="openai",
-    known=(CONSTRAINT_OPTION,),
-    name="the model's name, as in 'openai:NAME'",
-    passes_on=True,
-    ours=(
-        "api", "model", "messages", "tools", "prompt", "stream", "stream_options", "n", "best_of",
-        "suffix", "echo", "logprobs", "top_logprobs", "structured_outputs", "guided_choice",
-        "grammar",
-    ),
-    sampling=("temperature", "top_p", "max_tokens", "stop", "seed"),
-)  # fmt: skip
+OPTIONS = option_table("openai")
 SILENT = "the absent content of a call"
-EMPTY = Habit(
-    re.compile(r"\bcontent\b.{0,60}\b(null|none|nonetype|valid string|be a string)\b", re.I | re.S),
-    "sent as an empty text",
-    "absent content sent as an empty text",
-    late=True,
-)
 
 
 @clients.registers("openai")
@@ -77,7 +59,7 @@ class OpenAI(HttpClient):
             key_variable="OPENAI_API_KEY",
             renames={"max_tokens": "max_completion_tokens"},
             may_drop=("temperature", "top_p", "seed", "stop"),
-            habits={SILENT: EMPTY},
+            habits=habits_of("openai"),
         )
         self._chat = settings.api == "chat"
         if self._chat and self.transport.is_home:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from falter.clients.answers import Answer, UnusableAnswer, submapping
-from falter.records.errors import EndpointError
+from falter.records.errors import EndpointError, refusal
 from falter.records.types import ContinuationScore
 
 SPECIAL = re.compile(r"<.*>|\[[A-Z_]+\]|", re.S)
@@ -172,10 +172,7 @@ class Scoring:
                     self.same += likeliest == token
                     self.following += likeliest == following
         if self.same + self.following >= ENOUGH_EVIDENCE and self.following > 3 * self.same:
-            raise UnfitServer(
-                "the server's log-probabilities are shifted by one: the likeliest token of an "
-                "entry is the token after it; its scores would be wrong"
-            )
+            raise refusal(UnfitServer, "clients.shifted_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,14 +219,8 @@ class _Echo:
                     return [n for n in inside if ends[n] > boundary or begins[n] >= boundary]
                 mixed_up = True
         if mixed_up:
-            raise EndpointError(
-                "the echoed tokens are not the prompt's: the server may have mixed up the prompts "
-                "of a request"
-            )
-        raise EndpointError(
-            f"the echoed tokens do not add up to the prompt: they end at {ends[-1]}, the prompt "
-            f"has {len(prompt)} characters"
-        )
+            raise refusal(EndpointError, "clients.foreign_echo")
+        raise refusal(EndpointError, "clients.short_echo", end=ends[-1], count=len(prompt))
 
 
 def _spell(tokens: list[str], prompt: str) -> bool:
@@ -286,14 +277,9 @@ def _echo_of(choice: dict[str, Any]) -> _Echo:
     if len(tokens) != len(logprobs):
         raise UnusableAnswer(f"{len(tokens)} tokens with {len(logprobs)} log-probabilities")
     if len(tokens) < 2:
-        raise UnfitServer(
-            "the server does not echo the prompt's log-probabilities; it cannot score"
-        )
+        raise refusal(UnfitServer, "clients.no_echo")
     if logprobs[0] is not None:
-        raise UnfitServer(
-            f"the server's log-probabilities are shifted by one: its first entry is {logprobs[0]}, "
-            "and nothing stands before the first token; its scores would be wrong"
-        )
+        raise refusal(UnfitServer, "clients.shifted_entries", logprobs=logprobs[0])
     if entries.get("text_offset"):
         offsets = _list(entries, "text_offset", int)
     else:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from falter.clients.settings import require
-from falter.records.errors import UsageError, WeightsError
+from falter.records.errors import UsageError, WeightsError, refusal
 from falter.weights.downloads import SMOLLM2, find_weights, pull_weights, workspace
 
 Say = Callable[[str], None]
@@ -66,10 +66,7 @@ def quantised(
     WeightsError: the weights cannot be fetched, or the file cannot be written.
     """
     if name not in QUANTISATIONS:
-        raise UsageError(
-            f"Unknown quantisation of smollm2 '{name}'",
-            hint=f"known: {', '.join(QUANTISATIONS)}; smollm2 itself is q4_1",
-        )
+        raise refusal(UsageError, "clients.quantisation", name=name, known=", ".join(QUANTISATIONS))
     wanted = QUANTISATIONS[name]
     target = wanted.path if out is None else out
     if target.exists() and not force:

@@ -20,7 +20,7 @@ from falter.clients.openai_replies import read_chat, read_completion
 from falter.clients.settings import FORMS
 from falter.records.batches import BatchClient, BatchLine, custom_id, key_of
 from falter.records.chats import openai_tools, turns
-from falter.records.errors import UsageError, printable
+from falter.records.errors import UsageError, printable, refusal
 from falter.records.interfaces import Client
 from falter.records.types import ContinuationScore, Request
 
@@ -53,10 +53,7 @@ def request_line(request: Request, client: Client, form: str) -> bytes:
             hint=f"use --format {usual_form(client)}",
         )
     if request.scores:
-        raise UsageError(
-            f"The form '{form}' asks for texts, and these requests for log-probabilities",
-            hint=f"use --format {PLAIN}, or a scorer that reads answers",
-        )
+        raise refusal(UsageError, "clients.no_scores_form", form=form, plain=PLAIN)
     return client.batches.file_line(request)
 
 

@@ -9,19 +9,13 @@ from falter.clients.answers import Answer, UnusableAnswer, stop_at
 from falter.clients.base import HttpClient
 from falter.clients.chat_forms import responses_items
 from falter.clients.constrained import answer_schema
-from falter.clients.settings import ClientSettings, OptionTable, asks_for_reasoning, clients
+from falter.clients.settings import ClientSettings, asks_for_reasoning, clients, option_table
 from falter.clients.transport import Transport
 from falter.records.chats import sides
 from falter.records.interfaces import Capabilities
 from falter.records.types import Model, Request, Response
 
-OPTIONS = OptionTable(
-    client="responses",
-    name="the model's name, as in 'responses:NAME'",
-    passes_on=True,
-    ours=("model", "input", "instructions", "stream", "background", "store", "tools"),
-    sampling=("temperature", "top_p", "max_output_tokens"),
-)
+OPTIONS = option_table("responses")
 FINISH = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 

@@ -6,8 +6,10 @@ import importlib.util
 import json
 import math
 import re
+import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -19,6 +21,7 @@ Api = Literal["chat", "completions"]
 APIS = ("chat", "completions")
 FORMS = ("openai", "anthropic", "gemini", "jsonl")
 """The forms of requests and results in files: those of providers' batches, and falter's own."""
+TYPES = {kind.__name__: kind for kind in (bool, dict, float, int, str)}
 HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SECRET = re.compile(r"api[-_]?key|authori[sz]ation|password|passwd|secret|credential", re.I)
@@ -153,6 +156,24 @@ class OptionTable:
                 "None, which leaves it out",
                 hint="its value belongs in the sampling settings",
             )
+
+
+@cache
+def client_tables(file: str = "clients") -> dict[str, dict[str, Any]]:
+    """The tables of a file in `data`: of `clients`, those of each client by its name."""
+    text = files("falter.clients").joinpath("data", f"{file}.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+def option_table(client: str) -> OptionTable:
+    """The options of a client, as `data/clients.toml` has them."""
+    table = dict(client_tables()[client]["options"])
+    known = []
+    for name, row in table.pop("known", {}).items():
+        kind, options = TYPES[row["type"]], tuple(row.get("options", ()))
+        given = {"default": None, **row, "type": kind, "options": options}
+        known.append(Parameter(name=name, **given))
+    return OptionTable(client=client, known=tuple(known), **table)
 
 
 _REASONING_FIELDS = ("reasoning", "reasoning_effort", "thinking", "enable_thinking")

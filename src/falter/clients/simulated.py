@@ -27,54 +27,20 @@ from statistics import NormalDist
 from typing import Any
 
 from falter.clients.base import BaseClient
-from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing
+from falter.clients.settings import (
+    ClientSettings,
+    client_tables,
+    clients,
+    costs_nothing,
+    option_table,
+)
 from falter.records.answers import AnswerSchema, written
 from falter.records.ids import digest
-from falter.records.interfaces import Capabilities, Client, Parameter
+from falter.records.interfaces import Capabilities, Client
 from falter.records.render import plain
 from falter.records.types import ContinuationScore, Model, Recipe, Request, Response, Variant
 
-EFFECTS: dict[str, float] = {
-    "typos": 0.35,
-    "drop_stop_words": 0.3,
-    "punctuation_spaces": 0.05,
-    "space_sequences": 0.25,
-    "word_split": 0.2,
-    "word_merge": 0.15,
-    "persona": 0.05,
-    "emotion": 0.05,
-    "pad_quotes": 0.1,
-    "pad_spaces": 0.0,
-    "pad_newlines": 0.1,
-}
-
-
-def _option(
-    name: str, default: float, text: str, *, low: float | None = None, high: float | None = None
-) -> Parameter:
-    return Parameter(name=name, type=float, default=default, help=text, low=low, high=high)
-
-
-OPTIONS = OptionTable(
-    client="simulated",
-    known=(
-        _option("mean", 0.6, "how easy the items are on average, in standard deviations"),
-        _option("item_sd", 1.0, "how much items differ", low=0),
-        _option("interaction_sd", 0.5, "how much a condition differs from item to item", low=0),
-        _option("noise_sd", 0.0, "how much repeats of a request differ", low=0),
-        _option("unparsed", 0.0, "the share of answers that say nothing", low=0, high=1),
-        _option("seed", 0, "another seed is another model"),
-        Parameter(
-            name="mended_by",
-            type=str,
-            default="",
-            help="words of the prompt with which perturbations cost nothing",
-        ),
-        Parameter(
-            name="effects", type=dict, default={}, help="how much a perturbation costs, by its name"
-        ),
-    ),
-)
+OPTIONS = option_table("simulated")
 RATINGS = "ratings_wanted"
 """The field of an item that asks for ratings: their names, with commas between them."""
 _STEPS = "I read the question and look at what could fit.\nOne answer fits best.\nAnswer: "
@@ -86,7 +52,8 @@ class Simulated(BaseClient):
 
     def __init__(self, settings: ClientSettings) -> None:
         options = OPTIONS.read(settings)
-        self.effects: dict[str, float] = {**EFFECTS, **options.pop("effects")}
+        usual = client_tables()["simulated"]["effects"]
+        self.effects: dict[str, float] = {**usual, **options.pop("effects")}
         self.mended_by: str = options.pop("mended_by")
         self.parameters: dict[str, float] = options
         mended = {"mended_by": self.mended_by} if self.mended_by else {}

@@ -50,6 +50,7 @@ from falter.records.errors import (
     PreflightError,
     RunStopped,
     nearest,
+    refusal,
 )
 from falter.records.types import Request, Response
 
@@ -336,15 +337,9 @@ class Transport:
     def _require_variables(self) -> None:
         """Raise where a variable that has to hold the key, or a header's value, is not set."""
         if self._key_missing:
-            raise PreflightError(
-                f"No API key: the environment variable {self._variable} is not set",
-                hint=f"export {self._variable}=…, or name another variable with api_key_env",
-            )
+            raise refusal(PreflightError, "clients.no_key", variable=self._variable)
         if self._unset:
-            raise PreflightError(
-                f"The environment variable {self._unset[0]}, which a header needs, is not set",
-                hint=f"export {self._unset[0]}=…, or leave the header out",
-            )
+            raise refusal(PreflightError, "clients.no_header", variable=self._unset[0])
 
     def _learns(self, request: Request, refusal: RequestRefused) -> bool:
         """Whether the request is to be asked again, in another dialect; said once a change."""
@@ -448,10 +443,7 @@ class Transport:
             return reply
         if reply.final and reply.what == "unusable answer":
             return 0, {}, b""
-        raise PreflightError(
-            f"cannot reach {self.base_url}: {reply.message}",
-            hint="is the server running, and is base_url right?",
-        )
+        raise refusal(PreflightError, "clients.away", base_url=self.base_url, message=reply.message)
 
     def _check_listed(self, model: str, raw: bytes) -> None:
         try:

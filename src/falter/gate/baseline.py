@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from falter.analysis.declared import Declared
 from falter.analysis.table import OUTCOMES, STATUSES, Table, run_tables
 from falter.engine.scoring import run_scorers
 from falter.records import numbers as n
 from falter.records.codec import from_json, to_json
-from falter.records.errors import UsageError, printable
-from falter.records.figures import Column, Grid, Statement, Study, Value
+from falter.records.errors import UsageError, printable, refusal
+from falter.records.figures import Statement, Study
 from falter.records.ids import digest, short
 from falter.records.types import BASELINE, Model, Run
 from falter.store.store import Store
@@ -103,9 +104,12 @@ def save_baseline(store_path: Path, name: str | None, path: Path) -> Baseline:
         (table,) = run_tables(store, run, run_scorers(run))
         missing = int((table.in_plan & np.isnan(table.scores(strict=True))).sum())
         if missing:
-            raise UsageError(
-                f"The run {short(run.id)} lacks {missing:,} of {table.planned:,} answers",
-                hint="run it again to complete it, and save it then",
+            raise refusal(
+                UsageError,
+                "gate.lacks_answers",
+                id=short(run.id),
+                missing=missing,
+                planned=table.planned,
             )
         baseline = Baseline(
             version=run.version,
@@ -130,15 +134,10 @@ def save_baseline(store_path: Path, name: str | None, path: Path) -> Baseline:
 def _run(store: Store, name: str | None) -> Run:
     parts = find_study(store, name).parts
     if len(parts) != 1:
-        raise UsageError(
-            f"This study has {len(parts)} parts", hint="name one of their runs: 'falter store'"
-        )
+        raise refusal(UsageError, "gate.several_parts", count=len(parts))
     run = store.find_run(parts[0].run).run
     if len(run.panels) != 1:
-        raise UsageError(
-            f"The run {short(run.id)} has {len(run.panels)} models, tasks or scorers",
-            hint="a baseline is of one model on one task with one scorer",
-        )
+        raise refusal(UsageError, "gate.several_panels", id=short(run.id), count=len(run.panels))
     if BASELINE.id not in {recipe.id for recipe in run.recipes}:
         raise UsageError(f"The run {short(run.id)} has no clean prompt")
     return run
@@ -248,25 +247,18 @@ def read_baseline(path: Path) -> Baseline:
     try:
         text = path.read_text("utf-8")
     except FileNotFoundError as error:
-        raise UsageError(
-            f"The baseline file {path} does not exist",
-            hint="write one with 'falter baseline save RUN -o FILE'",
-        ) from error
+        raise refusal(UsageError, "gate.no_such_baseline", path=path) from error
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"The baseline file {path} cannot be read: {error}") from error
     lines = text.splitlines()
     if RULE not in lines or not any(line.startswith("format: ") for line in lines):
-        raise UsageError(
-            f"{path} is not a baseline file",
-            hint="'falter baseline save RUN -o FILE' writes one; an experiment file ends in .yaml",
-        )
+        raise refusal(UsageError, "gate.no_baseline_file", path=path)
     split = lines.index(RULE)
     try:
         return _parsed(path, _head(lines[:split]), lines[split + 1 :], split + 2)
     except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
-        raise UsageError(
-            f"The baseline file {path} is damaged: {printable(str(error))[:200]}",
-            hint="save it again, or take it from version control",
+        raise refusal(
+            UsageError, "gate.damaged_baseline", path=path, error=printable(str(error))[:200]
         ) from error
 
 
@@ -338,11 +330,11 @@ def _row(line: str, number: int) -> tuple[str, str]:
 
 def baseline_study(baseline: Baseline) -> Study:
     """Show a baseline: the score of each condition, and how many answers it turned."""
-    rows: list[tuple[Value, ...]] = []
+    rows = []
     for column, (label, _) in enumerate(baseline.conditions):
         score, count = baseline.accuracy(column, strict=True)
         turned = baseline.discordance(column, strict=True) if column else None
-        rows.append((label, score, turned, count))
+        rows.append({"condition": label, "score": score, "turned": turned, "items": count})
     flips = baseline.flips
     again = f"; asked again, {flips[0]} of {flips[1]} outcomes turned" if flips else ""
     served = ", ".join(baseline.served_by) or "not known"
@@ -351,17 +343,7 @@ def baseline_study(baseline: Baseline) -> Study:
         f"{n.whole(len(baseline.rows))} items, seed {baseline.seed}, falter {baseline.version}; "
         f"served by {served}{again}."
     )
-    grid = Grid(
-        name="baseline",
-        title="The baseline",
-        columns=(
-            Column(name="Condition"),
-            Column(name="Score, %", unit="percent"),
-            Column(name="Turned, %", unit="percent", about="not as with the clean prompt"),
-            Column(name="Items", unit="count"),
-        ),
-        rows=tuple(rows),
-    )
+    grid = Declared("falter.gate").grid("baseline", rows)
     return Study(
         id=baseline.manifest,
         title="A baseline",

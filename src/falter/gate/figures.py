@@ -6,13 +6,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
+from falter.analysis.declared import Cell, Declared
 from falter.engine.answers import PickedAnswers, pick_answers
 from falter.gate.decision import CriterionResult
 from falter.gate.preparation import PreparedGate
 from falter.gate.result import GateResult
 from falter.records import numbers as n
 from falter.records.errors import printable
-from falter.records.figures import Column, Example, Examples, Figure, Grid, Statement, Study, Value
+from falter.records.figures import Example, Examples, Figure, Statement, Study
 from falter.records.types import Estimate
 
 MAX_EXAMPLES = 3
@@ -24,25 +25,7 @@ KINDS = {
     "regression": "below the baseline",
     "score": "score",
 }
-LOSS_COLUMNS = (
-    Column(name="Line"),
-    Column(name="What"),
-    Column(name="Verdict"),
-    Column(name="Points", unit="points", about="at least and at most"),
-    Column(name="Margin", unit="points"),
-    Column(name="Items", unit="count"),
-    Column(name="Worse", unit="count"),
-    Column(name="Better", unit="count"),
-    Column(name="Look", unit="count"),
-)
-SCORE_COLUMNS = (
-    Column(name="Line"),
-    Column(name="Verdict"),
-    Column(name="Score, %", unit="percent", about="at least and at most"),
-    Column(name="Must be above, %", unit="percent"),
-    Column(name="Items", unit="count"),
-    Column(name="Look", unit="count"),
-)
+declared = Declared("falter.gate")
 
 
 def gate_study(result: GateResult) -> Study:
@@ -68,28 +51,17 @@ def _figures(result: GateResult) -> Iterator[Figure]:
     yield Statement(name="verdict", title="Verdict", text=(result.headline, _asked(result)))
     losses = [line for line in result.lines if line.kind != "score"]
     if losses:
-        text = (
-            f"A line passes when its upper limit ({n.level(result.level)}, one-sided) is below the "
-            f"margin, and fails when the lower limit that holds for all lines at once "
-            f"({n.level(result.fail_level)}, one-sided) shows a loss and it does not pass."
-        )
-        rows = _rows(result, losses, LOSS_COLUMNS)
-        yield Grid(
-            name="gate",
-            title="The lines of the gate",
-            columns=LOSS_COLUMNS,
-            rows=rows,
-            text=(text,),
-        )
+        levels = {"level": n.level(result.level), "fail_level": n.level(result.fail_level)}
+        yield declared.grid("gate", losses, _cells(result), **levels)
     scores = [line for line in result.lines if line.kind == "score"]
-    if scores:
-        rows = _rows(result, scores, SCORE_COLUMNS)
-        yield Grid(name="gate-score", title="Scores and shares", columns=SCORE_COLUMNS, rows=rows)
+    yield from declared.grids("gate-score", scores, cells=_cells(result))
     texts = [result.line_text(line) for line in result.lines if line.verdict != "pass"]
     if texts:
         yield Statement(name="open-lines", title="What does not pass", text=tuple(texts))
     if result.noise is not None:
-        yield _noise_grid(result, result.noise)
+        signed = replace(result.noise, signature=result.signature, seed=result.seed)
+        row = {"condition": "the same prompt again", "turned": signed, "items": signed.items}
+        yield declared.grid("asked-again", [row])
     if result.failed:
         yield Statement(name="missing", kind="warning", text=(result.failed_text,))
     examples = [
@@ -112,26 +84,13 @@ def _asked(result: GateResult) -> str:
     )
 
 
-def _rows(
-    result: GateResult, lines: list[CriterionResult], columns: tuple[Column, ...]
-) -> tuple[tuple[Value, ...], ...]:
-    def row(line: CriterionResult) -> dict[str, Value]:
-        value = _estimate(result, line)
-        return {
-            "Line": line.name.partition(", ")[0],
-            "What": KINDS[line.kind],
-            "Verdict": line.verdict,
-            "Points": value,
-            "Score, %": value,
-            "Margin": line.margin,
-            "Must be above, %": line.margin,
-            "Items": line.items,
-            "Worse": line.fell,
-            "Better": line.rose,
-            "Look": line.look,
-        }
-
-    return tuple(tuple(row(line)[column.name] for column in columns) for line in lines)
+def _cells(result: GateResult) -> dict[str, Cell]:
+    """What fills the columns that are no attribute of a line."""
+    return {
+        "label": lambda line: line.name.partition(", ")[0],
+        "what": lambda line: KINDS[line.kind],
+        "value": lambda line: _estimate(result, line),
+    }
 
 
 def _estimate(result: GateResult, line: CriterionResult) -> Estimate:
@@ -157,20 +116,6 @@ def _estimate(result: GateResult, line: CriterionResult) -> Estimate:
         design_effect=line.design_effect,
         seed=result.seed,
         signature=result.signature,
-    )
-
-
-def _noise_grid(result: GateResult, noise: Estimate) -> Grid:
-    signed = replace(noise, signature=result.signature, seed=result.seed)
-    return Grid(
-        name="asked-again",
-        title="What asking again turns by itself",
-        columns=(
-            Column(name="Condition"),
-            Column(name="Outcomes turned, %", unit="percent"),
-            Column(name="Items", unit="count"),
-        ),
-        rows=(("the same prompt again", signed, noise.items),),
     )
 
 
@@ -225,34 +170,7 @@ def plan_study(ready: PreparedGate) -> Study:
             f"For 95 % it takes about {n.whole(plan.planned)} items "
             f"({n.whole(round(plan.planned * cost.calls))} calls)."
         )
-    rows: list[tuple[Value, ...]] = [
-        (
-            each.criterion.name,
-            each.criterion.margin,
-            each.criterion.items,
-            each.criterion.discordance,
-            each.criterion.source,
-            each.needed,
-            each.best,
-            each.chance,
-        )
-        for each in plan.criteria
-    ]
-    grid = Grid(
-        name="gate-plan",
-        title="What each line needs",
-        columns=(
-            Column(name="Line"),
-            Column(name="Margin", unit="percent"),
-            Column(name="Items", unit="count"),
-            Column(name="Answers that flip, %", unit="percent"),
-            Column(name="Known from"),
-            Column(name="Needs", unit="count", about="items for 80 % power"),
-            Column(name="Best", unit="percent", about="that these items can show"),
-            Column(name="Passes, %", unit="percent", about="where nothing changed"),
-        ),
-        rows=tuple(rows),
-    )
+    grid = declared.grid("gate-plan", plan.criteria)
     return Study(
         id=ready.full.run.id,
         title=f"Plan of a gate: {panel.model.label} on {panel.task}",

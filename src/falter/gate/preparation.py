@@ -30,7 +30,7 @@ from falter.gate.requirements import (
     requirements,
 )
 from falter.gate.result import ItemCost, infeasible_text
-from falter.records.errors import InvalidValue, UsageError
+from falter.records.errors import InvalidValue, UsageError, refusal
 from falter.records.interfaces import Client, RewriteBank
 from falter.records.planning import Cost, count_cells, estimate_cost, plan
 from falter.records.types import BASELINE, Item, Recipe, Request
@@ -77,23 +77,15 @@ def read_gate(
     """
     study = read_study(settings, folder=folder)
     if study.protocol.name:
-        raise UsageError(
-            "A gate is about one experiment, not a protocol",
-            hint="name a task or data, a model and recipes",
-        )
+        raise refusal(UsageError, "gate.protocol")
     if study.gate is None:
         raise UsageError(NO_GATE, hint=ADD_GATE)
     if study.experiment.reader is not None:
-        raise UsageError(
-            "A gate takes no reader", hint="leave 'reader' out, and choose a scorer that reads all"
-        )
+        raise refusal(UsageError, "gate.reader")
     gate = Gate(experiment=study.experiment, spec=study.gate)
     if against is None:
         if gate.spec.max_regression is not None and not gate.spec.stands_alone:
-            raise UsageError(
-                "max_regression needs a version to compare with",
-                hint="give --against with a baseline file or another experiment file",
-            )
+            raise refusal(UsageError, "gate.no_version")
         return gate
     if against.suffix.lower() in YAML:
         other = read_settings(against)
@@ -299,11 +291,7 @@ def _require_one_panel(run: Resolved) -> None:
         names = ", ".join(
             f"{p.panel.model.label} on {p.panel.task} by {p.panel.scorer}" for p in run.panels
         )
-        raise UsageError(
-            f"A gate is about one model on one task with one scorer, and here are "
-            f"{len(run.panels)}: {names}",
-            hint="write a gate file for each",
-        )
+        raise refusal(UsageError, "gate.one_panel", count=len(run.panels), names=names)
     if not any(recipe.perturbs for recipe in run.run.recipes):
         raise UsageError("The gate has no recipe that changes a prompt", hint="such as typos")
 
@@ -314,10 +302,7 @@ def _clusters(gate: Gate, full: Resolved) -> dict[str, str] | None:
     if name is None:
         return None
     if data is None or name not in data.tags:
-        raise UsageError(
-            f"gate.cluster names '{name}', which is not kept with the items",
-            hint=f"add it to 'data:' as 'tags: [{name}]'",
-        )
+        raise refusal(UsageError, "gate.unknown_cluster", name=name)
     tag = data.tags.index(name)
     return {item.key: item.tags[tag] for item in full.panels[0].items}
 
@@ -354,16 +339,11 @@ def _check_other(full: Resolved, other: Resolved) -> None:
     """The other version answers the same items; it is not this one."""
     ours, theirs = full.panels[0], other.panels[0]
     if {item.id for item in ours.items} != {item.id for item in theirs.items}:
-        raise UsageError(
-            "The two versions do not have the same items",
-            hint="use the same data, limit and seed in both files",
-        )
+        raise refusal(UsageError, "gate.other_items")
     if full.run.seed != other.run.seed or full.run.draws != other.run.draws:
         raise UsageError("The two versions differ in seed or draws", hint="use the same in both")
     if full.run.id == other.run.id:
-        raise UsageError(
-            "The two versions are the same", hint="--against names another prompt or model"
-        )
+        raise refusal(UsageError, "gate.same_version")
 
 
 def _compared(gate: Gate, runs: Sequence[Resolved]) -> tuple[list[Recipe], list[str]]:
@@ -376,10 +356,7 @@ def _compared(gate: Gate, runs: Sequence[Resolved]) -> tuple[list[Recipe], list[
     else:
         return [], []
     if gate.spec.max_regression is None:
-        raise UsageError(
-            "--against compares by max_regression, which the gate does not set",
-            hint="add 'max_regression: 2' to 'gate:'",
-        )
+        raise refusal(UsageError, "gate.no_max_regression")
     recipes = [r for r in full.run.recipes if r.id == BASELINE.id or r.perturbs]
     lacking = [recipe.label for recipe in recipes if recipe.id not in theirs]
     notes = []
@@ -436,10 +413,7 @@ def _affordable(spec: GateSpec, cost: ItemCost, items: int) -> int:
         most = min(most, math.floor(budget.calls / cost.calls))
     if budget.usd is not None:
         if cost.amount is None or cost.currency != "USD":
-            raise UsageError(
-                "budget.usd needs the model's price in USD",
-                hint="give the model 'price: {input: 0.15, output: 0.60}'",
-            )
+            raise refusal(UsageError, "gate.no_price")
         if cost.amount > 0.0:
             most = min(most, math.floor(budget.usd / cost.amount))
     if most < 2:

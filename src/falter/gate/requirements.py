@@ -15,7 +15,7 @@ from falter.gate.baseline import Baseline
 from falter.gate.decision import Criterion, CriterionKind
 from falter.gate.feasibility import PlannedCriterion
 from falter.measures.keeps_and_reads import shares_of_items
-from falter.records.errors import UnknownName, UsageError
+from falter.records.errors import UnknownName, UsageError, refusal
 from falter.records.types import Recipe
 
 Floats = NDArray[np.float64]
@@ -73,11 +73,7 @@ def requirements(
         _require_any(controls, "follow", "a control", "recipes: [tools, controls]")
         required.append(Requirement(kind="score", margin=spec.follow / 100.0, share=FOLLOW))
     if not required:
-        raise UsageError(
-            "The gate has no line to hold",
-            hint="set max_drop, min_score, keep, follow or max_unread; max_regression goes with "
-            "--against",
-        )
+        raise refusal(UsageError, "gate.nothing_to_hold")
     return tuple(required)
 
 
@@ -223,6 +219,16 @@ def measured_criteria(
         )
         for each in required
     ]
+
+
+def scores_by_recipe(table: Table, order: Sequence[str], *, strict: bool) -> dict[str, Floats]:
+    """Return a version's scores of the items in an order, by recipe id; NaN where it has none."""
+    rows = {key: n for n, key in enumerate(table.items)}
+    scores = table.matrix(strict=strict)
+    return {
+        recipe.id: np.array([scores[rows[key], n] if key in rows else np.nan for key in order])
+        for n, recipe in enumerate(table.recipes)
+    }
 
 
 def _unread(table: Table) -> Floats:

@@ -159,17 +159,7 @@ class GateResult:
     def as_json(self) -> dict[str, Any]:
         """Everything as plain data, fractions as fractions."""
         return {
-            "verdict": self.verdict,
-            "passed": self.passed,
-            "exit_code": self.exit_code,
-            "run": self.run,
-            "model": self.model,
-            "task": self.task,
-            "scorer": self.scorer,
-            "items": self.items,
-            "available": self.available,
-            "look": self.look,
-            "looks": self.looks,
+            **{name: getattr(self, name) for name in _RESULT_FIELDS},
             "calls_sent": self.calls,
             "failed": self.failed,
             "asked_again": None if self.noise is None else self.noise.value,
@@ -187,6 +177,10 @@ class GateResult:
         }
 
 
+_RESULT_FIELDS = (
+    "verdict", "passed", "exit_code", "run", "model", "task", "scorer", "items", "available",
+    "look", "looks",
+)  # fmt: skip
 _LINE_FIELDS = (
     "name", "kind", "verdict", "value", "low", "high", "margin", "items", "excluded", "fell",
     "rose", "look", "method",

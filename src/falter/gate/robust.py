@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from falter.records.errors import FalterError
+from falter.records.errors import FalterError, refusal
 
 if TYPE_CHECKING:
     import pytest
@@ -189,7 +189,7 @@ def outcome_of(
 ) -> dict[str, Any]:
     """Run the gate of a decorated test; return its outcome as plain data, or why there is none."""
     chats = "template" not in mark.cases.settings
-    function: Any = _of_conversations(test) if chats else _of_prompts(test)
+    function: Any = _as_model(test, chats=chats)
     settings = {**mark.cases.settings, **mark.settings}
     settings |= {"data": mark.cases.path, "model": function, "recipes": list(mark.recipes)}
     try:
@@ -231,58 +231,32 @@ def _labels(named: Sequence[Any], labels: Sequence[str]) -> Iterator[Sequence[st
         yield members
 
 
-def _of_prompts(test: CaseFunction) -> Callable[..., Any]:
-    """The test function as a model: from a prompt to what it returns for the prompt's case."""
-    function, fixtures = test.function, test.fixtures
-    if inspect.iscoroutinefunction(function):
-
-        @functools.wraps(function)
-        async def answered_later(prompt: str) -> Any:
-            return await function(**{CASE: Case(prompt)}, **fixtures)
-
-        answer: Callable[..., Any] = answered_later
-    else:
-
-        @functools.wraps(function)
-        def answered(prompt: str) -> Any:
-            return function(**{CASE: Case(prompt)}, **fixtures)
-
-        answer = answered
-    # `wraps` shows the signature of the function, from which a client would take `messages`.
-    answer.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter("prompt", inspect.Parameter.POSITIONAL_ONLY)]
-    )
-    return answer
-
-
-def _of_conversations(test: CaseFunction) -> Callable[..., Any]:
-    """The test function as a model that takes turns and tools."""
+def _as_model(test: CaseFunction, *, chats: bool) -> Callable[..., Any]:
+    """The test function as a model that takes a prompt, or turns and tools."""
     function, fixtures = test.function, test.fixtures
 
-    def case_of(messages: Any, tools: Any) -> Case:
+    def case_of(messages: Any, tools: Any = ()) -> Case:
+        if not chats:
+            return Case(messages)
         said = [str(m["content"]) for m in messages if m["role"] == "user"]
         return Case(said[-1] if said else "", tuple(messages), tuple(tools))
 
-    if inspect.iscoroutinefunction(function):
+    @functools.wraps(function)
+    async def answered_later(*prompt: Any, **asked: Any) -> Any:
+        return await function(**{CASE: case_of(*prompt, **asked)}, **fixtures)
 
-        @functools.wraps(function)
-        async def answered_later(messages: Any, tools: Any) -> Any:
-            return await function(**{CASE: case_of(messages, tools)}, **fixtures)
+    @functools.wraps(function)
+    def answered(*prompt: Any, **asked: Any) -> Any:
+        return function(**{CASE: case_of(*prompt, **asked)}, **fixtures)
 
-        answer: Callable[..., Any] = answered_later
-    else:
-
-        @functools.wraps(function)
-        def answered(messages: Any, tools: Any) -> Any:
-            return function(**{CASE: case_of(messages, tools)}, **fixtures)
-
-        answer = answered
-    # `wraps` shows the signature of the function, which has neither.
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    answer.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(name, kind) for name in ("messages", "tools")]
-    )
-    return answer
+    answer: Any = answered_later if inspect.iscoroutinefunction(function) else answered
+    # `wraps` shows the signature of the function, from which a client would take what it sends.
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    names = ("messages", "tools") if chats else ("prompt",)
+    parameters = [inspect.Parameter(name, kinds[chats]) for name in names]
+    answer.__signature__ = inspect.Signature(parameters)
+    wrapped: Callable[..., Any] = answer
+    return wrapped
 
 
 def _plain(result: GateResult, line: CriterionResult) -> dict[str, Any]:
@@ -306,10 +280,7 @@ def source_version(test: CaseFunction, root: Path, path: Path, mark: Robust) -> 
     for pattern in mark.depends_on:
         named = [found for folder in (root, path.parent) for found in folder.glob(pattern)]
         if not named:
-            raise FalterError(
-                f"depends_on names '{pattern}', and there is no such file",
-                hint=f"a path or pattern relative to {root}",
-            )
+            raise refusal(FalterError, "gate.no_such_dependency", pattern=pattern, root=root)
         files |= {found.resolve() for found in named if found.is_file()}
     parts = hashlib.sha256(test.parameters.encode())
     for file in sorted(files):

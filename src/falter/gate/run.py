@@ -34,7 +34,7 @@ from falter.gate.preparation import (
     asks_again,
     prepared,
 )
-from falter.gate.requirements import measured_criteria
+from falter.gate.requirements import measured_criteria, scores_by_recipe
 from falter.gate.result import GateResult
 from falter.measures.flips import noise_floor
 from falter.records.ids import short
@@ -206,13 +206,7 @@ def _other_scores(
         }
     if len(tables) < 2:
         return {}
-    table = tables[1]
-    rows = {key: n for n, key in enumerate(table.items)}
-    scores = table.matrix(strict=ready.strict)
-    return {
-        recipe.id: np.array([scores[rows[key], n] if key in rows else math.nan for key in order])
-        for n, recipe in enumerate(table.recipes)
-    }
+    return scores_by_recipe(tables[1], order, strict=ready.strict)
 
 
 def _held(ready: PreparedGate, tables: Sequence[Table]) -> str:

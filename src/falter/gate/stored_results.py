@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
-
-import numpy as np
 
 from falter import __version__
 from falter.analysis.table import Table
 from falter.engine.analyze import find_baseline, tables_of
 from falter.engine.gate_settings import GateSpec
 from falter.gate.decision import decide, schedule
-from falter.gate.requirements import Floats, measured_criteria, requirements
+from falter.gate.requirements import Floats, measured_criteria, requirements, scores_by_recipe
 from falter.gate.result import GateResult, ItemCost
 from falter.readers.results import read_sides
 from falter.readers.tables import ColumnMap
-from falter.records.errors import UsageError
+from falter.records.errors import UsageError, refusal
 from falter.records.ids import digest
 from falter.records.types import BASELINE, Recipe
 
@@ -100,15 +97,9 @@ def gate_results(
 
 def _check(spec: GateSpec, against: Path | None) -> None:
     if spec.max_regression is not None and against is None and not spec.stands_alone:
-        raise UsageError(
-            "max_regression needs earlier results to compare with",
-            hint="give them: --against before.json",
-        )
+        raise refusal(UsageError, "gate.no_earlier_results")
     if against is not None and spec.max_regression is None:
-        raise UsageError(
-            "--against compares by max_regression, which the gate does not set",
-            hint="add 'max_regression: 2' to 'gate:'",
-        )
+        raise refusal(UsageError, "gate.no_max_regression")
 
 
 def _clean(names: Sequence[str], baseline: str | None, cells: Any) -> str | None:
@@ -117,10 +108,8 @@ def _clean(names: Sequence[str], baseline: str | None, cells: Any) -> str | None
         return names[0]
     found = find_baseline(cells, baseline)
     if found is None:
-        raise UsageError(
-            f"The results have several conditions, and none is known to be the plain prompt: "
-            f"{', '.join(names[:10])}",
-            hint=f"name it: --baseline '{names[0]}'",
+        raise refusal(
+            UsageError, "gate.no_clean_prompt", names=", ".join(names[:10]), first=names[0]
         )
     return found
 
@@ -128,16 +117,10 @@ def _clean(names: Sequence[str], baseline: str | None, cells: Any) -> str | None
 def _table(tables: Sequence[Table], path: Path, spec: GateSpec) -> Table:
     if len(tables) != 1:
         names = ", ".join(f"{t.panel.model.label} on {t.panel.task}" for t in tables[:6])
-        raise UsageError(
-            f"A gate is about one model on one task, and {path} has {len(tables)}: {names}",
-            hint="choose with --model and --task, or gate each file by itself",
-        )
+        raise refusal(UsageError, "gate.several_tables", path=path, count=len(tables), names=names)
     (table,) = tables
     if spec.max_drop is not None and not table.columns:
-        raise UsageError(
-            f"max_drop needs a condition beside the clean prompt, and {path} has none",
-            hint="leave max_drop out; min_score and max_regression need the clean prompt only",
-        )
+        raise refusal(UsageError, "gate.no_condition", path=path)
     return table
 
 
@@ -146,19 +129,9 @@ def _other(tables: Sequence[Table], strict: bool) -> Mapping[str, Floats]:
     if len(tables) < 2:
         return {}
     later, earlier = tables
-    rows = {key: n for n, key in enumerate(earlier.items)}
-    if not any(key in rows for key in later.items):
-        raise UsageError(
-            "The two results have no item in common, and a regression is decided item by item",
-            hint="name the column of keys with --item; 'falter compare' compares them unpaired",
-        )
-    scores = earlier.matrix(strict=strict)
-    return {
-        recipe.id: np.array(
-            [scores[rows[key], n] if key in rows else math.nan for key in later.items]
-        )
-        for n, recipe in enumerate(earlier.recipes)
-    }
+    if not set(earlier.items) & set(later.items):
+        raise refusal(UsageError, "gate.no_common_item")
+    return scores_by_recipe(earlier, later.items, strict=strict)
 
 
 def _unshared(tables: Sequence[Table], against: Path | None) -> list[str]:

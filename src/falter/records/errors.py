@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from functools import cache
+from typing import TypeVar
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -44,6 +46,30 @@ class FalterError(Exception):
 
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message}\n\nhint: {self.hint}"
+
+
+E = TypeVar("E", bound=FalterError)
+
+
+def refusal(kind: type[E], name: str, /, **values: object) -> E:
+    """Return an error whose sentences a package's `data/refusals.toml` has.
+
+    The name is that of the package and of the table: `gate.protocol`. The values fill the places
+    in braces.
+    """
+    package, _, table = name.partition(".")
+    texts = {part: text.format(**values) for part, text in _refusals(package)[table].items()}
+    return kind(texts["message"], hint=texts.get("hint"))
+
+
+@cache
+def _refusals(package: str) -> dict[str, dict[str, str]]:
+    # Errors are imported by every command, and few commands end in one.
+    import tomllib
+    from importlib.resources import files
+
+    text = (files("falter") / package / "data" / "refusals.toml").read_text("utf-8")
+    return tomllib.loads(text)
 
 
 class UsageError(FalterError):

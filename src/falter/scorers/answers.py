@@ -8,15 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Self
 
-from falter.records.interfaces import AnswerKind, Case
+from falter.records.interfaces import Case
 from falter.records.types import CUT, Score
-from falter.scorers.base import TextScorer, clean_question, declined, scorers
+from falter.scorers.base import TextScorer, clean_question, declared, declined
 from falter.scorers.choices import letter_of
-from falter.scorers.json_fields import Fields, object_values
+from falter.scorers.json_fields import object_values
 from falter.scorers.reading.answers import read_answer
 from falter.scorers.reading.labels import read_label, read_yes_no
 from falter.scorers.reading.numbers import read_number
 from falter.scorers.reading.places import KNOWN_UNITS, asked_of, stem
+from falter.scorers.reading.reading import Reading
 from falter.scorers.replies import final_answer
 from falter.scorers.short_answers import accepted, named, same_answer
 from falter.scorers.structured import entity_match
@@ -31,14 +32,9 @@ def _folded(text: str) -> str:
     return " ".join(text.strip().strip("\"'“”‘’`*").rstrip(".").casefold().split())
 
 
+@declared("exact")
 class Exact(TextScorer):
     """The reply is the target, apart from case, white space, quotes and a final full stop."""
-
-    name = "exact"
-    summary = "the reply equals the target, apart from case, white space and a final full stop"
-    needs_prompt = False
-    second_reader: str | None = "named_answer"
-    whole_reply = True
 
     def final(self, text: str, case: Case) -> str | None:
         return final_answer(text)
@@ -48,14 +44,12 @@ class Exact(TextScorer):
         return self.scored(any(found == _folded(each) for each in accepted(case)), text.strip())
 
 
+@declared("exact_word")
 class ExactWord(Exact):
     """The reply, lower-cased and stripped, is the expected text.
 
     Nothing else is read: "positive." is wrong. `exact` folds quotes and full stops.
     """
-
-    name = "exact_word"
-    summary = "the reply, lower-cased and stripped, is the expected text and nothing else"
 
     def read(self, text: str, case: Case) -> Score:
         given = text.strip().lower()
@@ -64,11 +58,9 @@ class ExactWord(Exact):
         return self.scored(any(given == each.strip().lower() for each in accepted(case)), given)
 
 
+@declared("includes")
 class Includes(Exact):
     """The reply contains the target as whole words."""
-
-    name = "includes"
-    summary = "the reply contains the target as whole words, in any case"
 
     def read(self, text: str, case: Case) -> Score:
         body = _plain(text)
@@ -76,6 +68,7 @@ class Includes(Exact):
         return self.scored(found, text.strip())
 
 
+@declared("answer")
 class Answer(TextScorer):
     """The short answer that the reply gives is the target, or one of the target's texts.
 
@@ -83,11 +76,6 @@ class Answer(TextScorer):
     its answer is compared by `same_answer`; with a target that is a number, by its value, whatever
     unit stands behind it.
     """
-
-    name = "answer"
-    summary = "the short answer that the reply gives is the target, or one of a list of targets"
-    needs_prompt = False
-    second_reader: str | None = "named_answer"
 
     def read(self, text: str, case: Case) -> Score:
         targets = accepted(case)
@@ -136,19 +124,13 @@ def last_number(text: str) -> Decimal | None:
         return None
 
 
+@declared("numeric")
 class Numeric(TextScorer):
     """The number that the reply settles on equals the target's.
 
     It is worked out from separators, scale words, fractions and powers of ten; denied numbers,
     interim results and those of a refusal do not count, and two that are left open are none.
     """
-
-    name = "numeric"
-    summary = "the number that the reply gives as its answer equals the target"
-    answer_kind: AnswerKind = "number"
-    max_tokens = 512
-    needs_prompt = False
-    second_reader: str | None = "last_number"
 
     def final(self, text: str, case: Case) -> str | None:
         """The whole reply; one that was cut off before a marked answer has none."""
@@ -183,6 +165,7 @@ class _Labelled(TextScorer):
         return type(self)(labels)
 
 
+@declared("label")
 class Label(_Labelled):
     """The label that the reply settles on is the target.
 
@@ -190,23 +173,23 @@ class Label(_Labelled):
     A scorer without labels, as the registry has it, knows none; `among` gives one with them.
     """
 
-    name = "label"
-    summary = "the one label of a closed set that the reply settles on is the target"
-    second_reader: str | None = "named_answer"
-
     def read(self, text: str, case: Case) -> Score:
         labels = self.labels.get(case.variant.item.task, ())
         if not labels:
             return self.failed("the labels of the task are not known")
         question, cut = clean_question(case.variant.item), case.response.finish_reason in CUT
-        if sorted(label.strip().casefold() for label in labels) == ["no", "yes"]:
-            found = read_yes_no(text, question, cut=cut)
-        else:
-            found = read_label(text, labels, question, cut=cut)
+        found = label_of(text, labels, question, cut=cut)
         if found.answer is None:
             return self.unparsed(found.reason)
         label = next(each for each in labels if _folded(each) == _folded(found.answer))
         return self.scored(equals_label(label, case), label, found.tier)
+
+
+def label_of(text: str, labels: Sequence[str], question: str, *, cut: bool) -> Reading[str]:
+    """Return the label that a reply settles on; yes and no are read as such."""
+    if sorted(label.strip().casefold() for label in labels) == ["no", "yes"]:
+        return read_yes_no(text, question, cut=cut)
+    return read_label(text, labels, question, cut=cut)
 
 
 def equals_label(label: str, case: Case) -> bool:
@@ -245,6 +228,7 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
+@declared("named_answer")
 class NamedAnswer(_Labelled):
     """The known answer that a reply names: a second opinion, which looks at the target.
 
@@ -254,9 +238,6 @@ class NamedAnswer(_Labelled):
     without it is wrong, unless it was cut off in its first line, where the answer may have been on
     its way. Of a JSON object: the share of its values that stand in the reply.
     """
-
-    name = "named_answer"
-    summary = "the one option or label that the reply names, or the target as whole words"
 
     def final(self, text: str, case: Case) -> str | None:
         return final_answer(text)
@@ -290,25 +271,15 @@ class NamedAnswer(_Labelled):
         return self.scored(any(_folded(found[0]) == _folded(each) for each in targets), found[0])
 
 
+@declared("last_number")
 class LastNumber(Numeric):
     """The last number of a reply, or that behind `####`, is the target: a second opinion."""
-
-    name = "last_number"
-    summary = "the last number in the reply equals the target"
-    second_reader: str | None = None
 
     def read(self, text: str, case: Case) -> Score:
         found, targets = last_number(text), [last_number(target) for target in accepted(case)]
         if found is None:
             return self.unparsed("the reply holds no number")
         return self.scored(found in targets, format(found, "f"))
-
-
-for _scorer in (
-    Exact(), ExactWord(), Includes(), Answer(), Fields(), Label(), Numeric(), NamedAnswer(),
-    LastNumber(),
-):  # fmt: skip
-    scorers.register(_scorer.name, _scorer)
 
 
 # Answers with several parts: how many are there, which facts they hold, which slots are right.
@@ -320,26 +291,17 @@ def gold_slots(target: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, value in pairs}
 
 
+@declared("complete_parts")
 class Parts(TextScorer):
     """1 for a reply that is in its form and has all of its parts; any other is unparsed."""
-
-    name = "complete_parts"
-    summary = "the reply has all of its parts, read from its form with a real parser"
-    max_tokens = 512
-    needs_prompt = False
 
     def read(self, text: str, case: Case) -> Score:
         return self.scored(True, text)
 
 
+@declared("stated_facts")
 class Facts(TextScorer):
     """The share of the target's lines that stand in the reply, case and spacing aside."""
-
-    name = "stated_facts"
-    summary = "share of the target's facts, one a line, that stand in the reply"
-    max_tokens = 512
-    needs_prompt = False
-    whole_reply = True
 
     def fault(self, target: str) -> str | None:
         return None if target.strip() else "the target names no fact"
@@ -354,13 +316,9 @@ class Facts(TextScorer):
         return self.scored(sum(fact in reply for fact in facts) / len(facts), text)
 
 
+@declared("filled_slots")
 class Slots(TextScorer):
     """F1 of the reply's slots against the target's; the values of a choice have to be the same."""
-
-    name = "filled_slots"
-    summary = "F1 of the slots filled, choices exactly and other values by ROUGE-L of at least 0.7"
-    max_tokens = 512
-    needs_prompt = False
 
     def fault(self, target: str) -> str | None:
         return None if gold_slots(target) else "the target has no lines 'slot: value'"
@@ -383,7 +341,3 @@ def _values(text: str) -> str:
     except (ValueError, RecursionError):
         return text
     return "\n".join(map(str, value.values())) if isinstance(value, dict) else text
-
-
-for _parts_scorer in (Parts(), Facts(), Slots()):
-    scorers.register(_parts_scorer.name, _parts_scorer)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from types import MappingProxyType
+from typing import Any, TypeVar
 
 from falter.records.errors import FalterError, printable
 from falter.records.interfaces import AnswerKind, Case, Scorer, Style
@@ -18,6 +21,26 @@ from falter.scorers.reading.phrases import declines
 from falter.scorers.replies import in_form, without_sequel
 
 scorers: Registry[Scorer] = Registry("scorer", "falter.scorers")
+S = TypeVar("S", bound=type[Any])
+
+
+def declared(name: str) -> Callable[[S], S]:
+    """Give a class what `data/scorers.toml` says of the scorer, and register an instance."""
+
+    def decorate(scorer: S) -> S:
+        for setting, value in {"name": name, **_declarations()[name]}.items():
+            setattr(scorer, setting, value if value != "" else None)
+        scorers.register(name, scorer())
+        return scorer
+
+    return decorate
+
+
+@cache
+def _declarations() -> dict[str, dict[str, Any]]:
+    text = files("falter.scorers").joinpath("data", "scorers.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
 
 _REFUSALS = frozenset(
     {
@@ -278,3 +301,37 @@ def clean_question(item: Item) -> str:
     texts = list(item.fields.values())
     asks = len(texts) == 1 and texts[0].rstrip(" \n\"'*_)").endswith(("?", "？"))
     return texts[0] if asks else ""
+
+
+class LikelihoodScorer(ABC):
+    """A scorer of the log-likelihoods of the options; it reads no text."""
+
+    name: str
+    summary: str
+    style: Style = "cloze"
+    answer_kind: AnswerKind = "option"
+    max_tokens: int = 1
+    needs_scores: bool = True
+    needs_choices: bool = True
+    needs_prompt: bool = False
+    needs_baseline: bool = False
+    second_reader: str | None = None
+
+    def check(self) -> None:  # noqa: B027  (nothing is needed besides the log-likelihoods)
+        """Nothing is needed besides the log-likelihoods."""
+
+    def fault(self, target: str) -> str | None:
+        """There is no text of a target to compare with."""
+        return None
+
+    @abstractmethod
+    def score(self, case: Case) -> Score:
+        """The score of a response with log-likelihoods."""
+
+    def failed(self, reason: str) -> Score:
+        """The score of a response that lacks what is needed."""
+        return Score(scorer=self.name, outcome="failed", reason=reason)
+
+    def scored(self, value: float, extracted: str) -> Score:
+        """The score of a response with all log-likelihoods."""
+        return Score(scorer=self.name, outcome="scored", value=value, extracted=extracted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -13,11 +13,10 @@ from typing import Any
 from falter.records.chats import chat_sections, json_line, plain_json, target_calls, tool_name
 from falter.records.interfaces import Case, Scorer, Style
 from falter.records.types import CUT, Item, Prompt, Response, Score, Section
-from falter.scorers.answers import Label
-from falter.scorers.base import EMPTY_REASON, TextScorer, clean_question, scorers
+from falter.scorers.answers import Label, label_of
+from falter.scorers.base import EMPTY_REASON, TextScorer, clean_question, declared, scorers
 from falter.scorers.choices import letter_of
 from falter.scorers.reading.calls import read_calls
-from falter.scorers.reading.labels import read_label, read_yes_no
 from falter.scorers.reading.numbers import read_number
 
 NO_CALL = "no call"
@@ -145,6 +144,7 @@ def changed_argument(
     return differing.pop() if len(differing) == 1 else None
 
 
+@declared("tool_call")
 class ToolCall(TextScorer):
     """The calls of the reply are those expected, in any order.
 
@@ -153,10 +153,6 @@ class ToolCall(TextScorer):
     values under `or`, have texts compared as they are (`exact`) and count the order (`ordered`).
     """
 
-    name = "tool_call"
-    summary = "the calls of tools are those expected, with their arguments"
-    max_tokens = 512
-    reads_calls = True
     ignored: tuple[str, ...] = ()
 
     def fault(self, target: str) -> str | None:
@@ -232,11 +228,9 @@ class ToolCall(TextScorer):
         return "an extra argument" if given.keys() - right.keys() - free - others.keys() else ""
 
 
+@declared("tool_name")
 class ToolName(ToolCall):
     """The tools that the reply calls are those expected; arguments do not count."""
-
-    name = "tool_name"
-    summary = "the tools that are called are those expected, whatever their arguments"
 
     def differs(
         self, made: MadeCall, wanted: Mapping[str, Any], defaults: Mapping[str, Any]
@@ -305,9 +299,7 @@ def _chosen(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> 
 def _labelled(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
     labels = getattr(scorer, "labels", {}).get(item.task, ())
     text, question, cut = reply.text or "", clean_question(item), reply.finish_reason in CUT
-    if sorted(label.strip().casefold() for label in labels) == ["no", "yes"]:
-        return read_yes_no(text, question, cut=cut).answer
-    return read_label(text, labels, question, cut=cut).answer
+    return label_of(text, labels, question, cut=cut).answer
 
 
 def _worded(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
@@ -339,13 +331,9 @@ class Same(TextScorer):
         return _same_as_clean(self, case)
 
 
+@declared("same_label")
 class SameLabel(Label):
     """The label that the reply settles on is that of the reply to the clean prompt."""
-
-    name = "same_label"
-    summary = "the label of a closed set is the one that the clean prompt got"
-    needs_baseline = True
-    second_reader: str | None = None
 
     def read(self, text: str, case: Case) -> Score:
         return _same_as_clean(self, case)
@@ -365,13 +353,10 @@ def compares_with_clean(name: str) -> bool:
     return name in _ANSWERS
 
 
-def _all() -> Iterator[TextScorer]:
-    yield from (ToolCall(), ToolName(), SameLabel())
-    yield Same("call", "what is called, with its arguments,")
-    yield Same("choice", "the option", "letter")
-    yield Same("number", "the number")
-    yield Same("text", "the reply, apart from case, white space and a final full stop,")
-
-
-for _scorer in _all():
+for _scorer in (
+    Same("call", "what is called, with its arguments,"),
+    Same("choice", "the option", "letter"),
+    Same("number", "the number"),
+    Same("text", "the reply, apart from case, white space and a final full stop,"),
+):
     scorers.register(_scorer.name, _scorer)

@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from falter.records.interfaces import AnswerKind, Case, Style
+from falter.records.interfaces import Case, Style
 from falter.records.types import CUT, Item, Score
-from falter.scorers.base import TextScorer, clean_question, scorers
+from falter.scorers.base import LikelihoodScorer, TextScorer, clean_question, declared, scorers
 from falter.scorers.reading.letters import read_letter
 from falter.scorers.reading.reading import Reading
 
 
-class ChoiceLikelihood:
+class ChoiceLikelihood(LikelihoodScorer):
     """The option with the highest log-likelihood; the first of those that are exactly equal.
 
     Where all are equal, or none is above what servers send in place of a number, nothing was
@@ -23,36 +23,19 @@ class ChoiceLikelihood:
     under labels, the labels.
     """
 
-    answer_kind: AnswerKind = "option"
-    max_tokens = 1
-    needs_scores = True
-    needs_choices = True
-    needs_prompt = False
-    needs_baseline = False
-    second_reader: str | None = None
-
     def __init__(
-        self, name: str, summary: str, *, per_character: bool, style: Style = "cloze"
+        self, name: str, what: str, *, per_character: bool = False, style: Style = "cloze"
     ) -> None:
-        self.name, self.summary, self.per_character = name, summary, per_character
-        self.style: Style = style
-
-    def check(self) -> None:
-        """Nothing is needed besides the log-likelihoods."""
-
-    def fault(self, target: str) -> str | None:
-        """Which option is right is all that is compared."""
-        return None
+        self.name, self.per_character, self.style = name, per_character, style
+        self.summary = f"the {what}"
 
     def score(self, case: Case) -> Score:
         response, prompt = case.response, case.variant.prompt
         if response.failure is not None:
-            return Score(scorer=self.name, outcome="failed", reason=response.failure)
+            return self.failed(response.failure)
         values = [s.logprob for s in response.scores]
         if len(values) != len(prompt.choices) or not all(map(math.isfinite, values)):
-            return Score(
-                scorer=self.name, outcome="failed", reason="not every option has a finite score"
-            )
+            return self.failed("not every option has a finite score")
         if _no_preference(values):
             reason = "all options have the same log-likelihood, or none above a server's floor"
             return Score(scorer=self.name, outcome="unparsed", reason=reason)
@@ -60,12 +43,7 @@ class ChoiceLikelihood:
             answers = prompt.choices if prompt.answer_as == "text" else prompt.labels
             values = [v / max(1, len(a)) for v, a in zip(values, answers, strict=True)]
         best = values.index(max(values))
-        return Score(
-            scorer=self.name,
-            outcome="scored",
-            value=float(best == prompt.target),
-            extracted=prompt.labels[best],
-        )
+        return self.scored(float(best == prompt.target), prompt.labels[best])
 
 
 FLOOR = -9999.0
@@ -102,20 +80,12 @@ def letter_of(
     return _read_letter(text, tuple(labels), tuple(choices), clean_question(item), cut=cut)
 
 
+@declared("choice_letter")
 class ChoiceLetter(TextScorer):
     """The option that a reply settles on, by letter, text or place.
 
     Where the prompt lists the options without labels, only their texts are read.
     """
-
-    name = "choice_letter"
-    summary = "the option that the reply names by its letter, its text or its place"
-    style: Style = "letter"
-    answer_kind: AnswerKind = "option"
-    max_tokens = 16
-    needs_choices = True
-    needs_prompt = False
-    second_reader: str | None = "named_answer"
 
     def read(self, text: str, case: Case) -> Score:
         prompt = case.variant.prompt
@@ -131,54 +101,31 @@ class ChoiceLetter(TextScorer):
         return self.scored(choice == prompt.target, extracted, found.tier)
 
 
-scorers.register(
-    "choice_likelihood",
-    ChoiceLikelihood(
-        "choice_likelihood", "the option with the highest log-likelihood", per_character=False
-    ),
-)
-scorers.register(
-    "choice_likelihood_norm",
-    ChoiceLikelihood(
-        "choice_likelihood_norm",
-        "the option with the highest log-likelihood per character",
-        per_character=True,
-    ),
-)
-scorers.register(
-    "choice_letter_likelihood",
+_BEST = "with the highest log-likelihood"
+for _scorer in (
+    ChoiceLikelihood("choice_likelihood", f"option {_BEST}"),
+    ChoiceLikelihood("choice_likelihood_norm", f"option {_BEST} per character", per_character=True),
     ChoiceLikelihood(
         "choice_letter_likelihood",
-        "the letter with the highest log-likelihood, with the options listed in the prompt",
-        per_character=False,
+        f"letter {_BEST}, with the options listed in the prompt",
         style="letter",
     ),
-)
-scorers.register("choice_letter", ChoiceLetter())
+):
+    scorers.register(_scorer.name, _scorer)
 
 
 # Exact match of a letter, as published protocols compare answers.
 
 
+@declared("exact_letter")
 class ExactLetter(TextScorer):
     """The reply, lower-cased and stripped, is the letter of the right option.
 
     Nothing else is read: "B." and "the answer is B" are wrong. `choice_letter` reads those.
     """
 
-    name = "exact_letter"
-    summary = "the reply, lower-cased and stripped, is the right option's letter and nothing else"
-    style: Style = "letter"
-    answer_kind: AnswerKind = "option"
-    max_tokens = 16
-    needs_choices = True
-    second_reader: str | None = "choice_letter"
-
     def read(self, text: str, case: Case) -> Score:
         given = text.strip().lower()
         prompt = case.variant.prompt
         assert isinstance(prompt.target, int)
         return self.scored(given == prompt.labels[prompt.target].lower(), given)
-
-
-scorers.register(ExactLetter.name, ExactLetter())

@@ -12,11 +12,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
-from falter.records.interfaces import AnswerKind, Case
+from falter.records.interfaces import Case
 from falter.records.types import Program, Score
 from falter.sandbox.run import Job, Sandbox, Verdict
 from falter.sandbox.verdicts import Verdicts, verdict_key
-from falter.scorers.base import TextScorer, safe_score, scorers
+from falter.scorers.base import TextScorer, declared, safe_score
 from falter.text.code import fenced_blocks
 
 _STOPS = ("<|endoftext|>", "<|im_end|>", "<|eot_id|>", "</s>")
@@ -179,6 +179,7 @@ def _wrong_line(code: str) -> int | None:
     return None
 
 
+@declared("unit_tests")
 class UnitTests(TextScorer):
     """The reply's code passes the prompt's tests, run in the sandbox.
 
@@ -187,12 +188,6 @@ class UnitTests(TextScorer):
     program is run once; its verdict is kept in the cache folder for later reports, unless the
     program was not done in time by the clock.
     """
-
-    name = "unit_tests"
-    summary = "the reply's code passes the task's tests, run in a sandbox"
-    answer_kind: AnswerKind = "code"
-    max_tokens = 512
-    needs_prompt = False
 
     def __init__(self, sandbox: Sandbox | None = None, verdicts: Verdicts | None = None) -> None:
         self.sandbox = sandbox or Sandbox()
@@ -273,6 +268,3 @@ def _job(code: str, program: Program) -> Job:
         entry_point=program.entry_point,
         helpers=helpers if _parses(helpers) else None,
     )
-
-
-scorers.register("unit_tests", UnitTests())

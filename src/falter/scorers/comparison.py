@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from falter.records.interfaces import Case
 from falter.records.types import Score
-from falter.scorers.base import TextScorer, scorers
+from falter.scorers.base import TextScorer, declared, scorers
 from falter.scorers.replies import final_answer
 from falter.scorers.rouge import Tokens, rouge, rouge_tokens
 from falter.scorers.short_answers import accepted
@@ -65,11 +65,9 @@ class Rouge(Comparison):
         return self.scored(overlap[self.kind].f1, text.strip())
 
 
+@declared("similarity")
 class Similarity(Comparison):
     """The cosine of reply and target, −1 to 1, with all-MiniLM-L6-v2."""
-
-    name = "similarity"
-    summary = "cosine of reply and target, sentence vectors of all-MiniLM-L6-v2"
 
     def check(self) -> None:
         """Raise unless the encoder is available."""
@@ -84,10 +82,9 @@ class Similarity(Comparison):
         return self.scored(value, text.strip())
 
 
+@declared("entities")
 class Entities(Comparison):
     """F1 of the entities in the reply's JSON object against those in the target's."""
-
-    summary = "F1 of the entities in the reply's JSON object, values by ROUGE-L of at least 0.7"
 
     def __init__(
         self,
@@ -136,5 +133,3 @@ def _after_answer(text: str) -> str | None:
 
 for _kind in ("rouge1", "rouge2", "rougeL"):
     scorers.register(_kind, Rouge(_kind))
-for _scorer in (Similarity(), Entities()):
-    scorers.register(_scorer.name, _scorer)

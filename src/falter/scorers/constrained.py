@@ -9,10 +9,10 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from falter.records.interfaces import AnswerKind, Case, Style
+from falter.records.interfaces import Case
 from falter.records.types import Score
 from falter.scorers.answers import Label, Numeric, equals_label
-from falter.scorers.base import TextScorer, scorers
+from falter.scorers.base import TextScorer, declared
 from falter.scorers.replies import Unreadable, json_value
 
 NOT_HELD = "the reply is not what the server was asked to hold it to"
@@ -27,17 +27,9 @@ def constrained_answer(text: str) -> Any:
     return data.get("answer") if isinstance(data, dict) and len(data) == 1 else None
 
 
+@declared("choice_constrained")
 class ChoiceConstrained(TextScorer):
     """The option whose letter stands in the JSON."""
-
-    name = "choice_constrained"
-    summary = "the option that the model names where the server lets it write nothing else"
-    style: Style = "letter"
-    answer_kind: AnswerKind = "option"
-    max_tokens = 32
-    needs_choices = True
-    needs_prompt = False
-    constrains = True
 
     def allowed(self, task: str) -> tuple[str, ...] | None:
         """The labels of each prompt's own options."""
@@ -50,14 +42,9 @@ class ChoiceConstrained(TextScorer):
         return self.scored(prompt.labels.index(named) == prompt.target, named)
 
 
+@declared("label_constrained")
 class LabelConstrained(Label):
     """The label that stands in the JSON; yes and no are labels, too."""
-
-    name = "label_constrained"
-    summary = "the label that the model names where the server lets it write nothing else"
-    max_tokens = 64
-    second_reader: str | None = None
-    constrains = True
 
     def allowed(self, task: str) -> tuple[str, ...] | None:
         """The labels of the task."""
@@ -70,14 +57,9 @@ class LabelConstrained(Label):
         return self.scored(equals_label(named, case), named)
 
 
+@declared("numeric_constrained")
 class NumericConstrained(Numeric):
     """The number that stands in the JSON."""
-
-    name = "numeric_constrained"
-    summary = "the number that the model gives where the server lets it write nothing else"
-    max_tokens = 32
-    second_reader: str | None = None
-    constrains = True
 
     def allowed(self, task: str) -> tuple[str, ...] | None:
         """Any number."""
@@ -88,7 +70,3 @@ class NumericConstrained(Numeric):
         if isinstance(number, bool) or not isinstance(number, (int, float)):
             return self.unparsed(NOT_HELD)
         return super().read(format(Decimal(str(number)), "f"), case)
-
-
-for _scorer in (ChoiceConstrained(), LabelConstrained(), NumericConstrained()):
-    scorers.register(_scorer.name, _scorer)

@@ -10,7 +10,7 @@ from typing import Any
 
 from falter.records.interfaces import Case
 from falter.records.types import Score
-from falter.scorers.base import TextScorer
+from falter.scorers.base import TextScorer, declared
 from falter.scorers.reading.fields import read_fields
 from falter.scorers.short_answers import same_answer
 
@@ -40,6 +40,7 @@ def object_values(text: str) -> tuple[str, ...]:
                  and not isinstance(v, bool))  # fmt: skip
 
 
+@declared("fields")
 class Fields(TextScorer):
     """The mean over the target's fields, each compared by its type.
 
@@ -49,12 +50,6 @@ class Fields(TextScorer):
     own (`address.city`). Case, spaces, `_` and `-` of a name do not count. A missing field scores
     0; fields that only the reply has are counted and change nothing.
     """
-
-    name = "fields"
-    summary = "the mean over the fields of a JSON object, each compared by its type"
-    max_tokens = 512
-    needs_prompt = False
-    second_reader: str | None = "named_answer"
 
     def fault(self, target: str) -> str | None:
         return None if json_object(target) else "the target is not a JSON object"

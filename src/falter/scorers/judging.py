@@ -9,7 +9,7 @@ from typing import Any
 
 from falter.records.interfaces import Case
 from falter.records.types import Score
-from falter.scorers.base import TextScorer, scorers
+from falter.scorers.base import TextScorer, declared, scorers
 from falter.scorers.comparison import Comparison, Rouge
 from falter.scorers.similarity import TokenEncoder, bertscore
 from falter.text.words import sentences
@@ -59,13 +59,9 @@ def read_ratings(text: str) -> Mapping[str, int] | None:
         return None
 
 
+@declared("reasoning_quality")
 class ReasoningQuality(TextScorer):
     """The judge's overall rating as a share of 100; all of its ratings as JSON in `extracted`."""
-
-    name = "reasoning_quality"
-    summary = "a judge's overall rating of some reasoning, from its JSON reply, as a share of 100"
-    max_tokens = 512
-    needs_prompt = False
 
     def read(self, text: str, case: Case) -> Score:
         try:
@@ -150,10 +146,6 @@ def _number(name: str, value: Any) -> int:
     if not whole or not 0 <= value <= 100 or value != int(value):
         raise _Unreadable(f"the rating of '{name}' is not a whole number from 0 to 100")
     return int(value)
-
-
-_scorer = ReasoningQuality()
-scorers.register(_scorer.name, _scorer)
 
 
 # Summaries compared with the one that a person wrote, all cut to the same number of sentences.

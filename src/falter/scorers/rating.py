@@ -6,9 +6,9 @@ import json
 import re
 from typing import Any
 
-from falter.records.interfaces import AnswerKind, Case, Style
+from falter.records.interfaces import Case
 from falter.records.types import Score
-from falter.scorers.base import TextScorer, scorers
+from falter.scorers.base import LikelihoodScorer, TextScorer, declared
 
 RATINGS = ("1", "2", "3")
 _KEY = "rating"
@@ -59,13 +59,9 @@ def _number(value: Any) -> int | None:
     return int(text)
 
 
+@declared("rating_of_three")
 class RatingOfThree(TextScorer):
     """A judge's rating as a share: 1 is 0, 2 a half, 3 is 1; the digit itself in `extracted`."""
-
-    name = "rating_of_three"
-    summary = "a judge's rating from 1 to 3, from its JSON reply, as 0, a half or 1"
-    max_tokens = 256
-    needs_prompt = False
 
     def read(self, text: str, case: Case) -> Score:
         rating = read_rating(text)
@@ -74,37 +70,16 @@ class RatingOfThree(TextScorer):
         return self.scored((rating - 1) / 2, str(rating))
 
 
-class RatingLikelihood:
+@declared("rating_likelihood")
+class RatingLikelihood(LikelihoodScorer):
     """The likeliest of the digits 1, 2 and 3 as a judge's rating; nothing can be unreadable."""
-
-    name = "rating_likelihood"
-    summary = "a judge's rating from 1 to 3: the digit with the highest likelihood"
-    style: Style = "cloze"
-    answer_kind: AnswerKind = "option"
-    max_tokens = 8
-    needs_scores = True
-    needs_choices = True
-    needs_prompt = True
-    needs_baseline = False
-    second_reader: str | None = None
-
-    def check(self) -> None:
-        """It needs nothing but likelihoods."""
-
-    def fault(self, target: str) -> str | None:
-        return None
 
     def score(self, case: Case) -> Score:
         response, choices = case.response, case.variant.prompt.choices
         if response.failure is not None or len(response.scores) != len(choices):
-            reason = response.failure or "the response has no likelihoods"
-            return Score(scorer=self.name, outcome="failed", reason=reason)
+            return self.failed(response.failure or "the response has no likelihoods")
         logprobs = [score.logprob for score in response.scores]
         best = choices[logprobs.index(max(logprobs))]
         if best not in RATINGS:
-            return Score(scorer=self.name, outcome="failed", reason="the options are not 1, 2, 3")
-        return Score(scorer=self.name, outcome="scored", value=(int(best) - 1) / 2, extracted=best)
-
-
-scorers.register(RatingOfThree.name, RatingOfThree())
-scorers.register(RatingLikelihood.name, RatingLikelihood())
+            return self.failed("the options are not 1, 2, 3")
+        return self.scored((int(best) - 1) / 2, best)

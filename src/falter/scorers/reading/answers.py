@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import late_regex, named_regex
 from falter.scorers.reading.candidates import CORRECTED, DOUBT
 from falter.scorers.reading.cleaning import Cleaned, clean, is_cut
 from falter.scorers.reading.fields import set_off
@@ -17,59 +17,25 @@ from falter.text.words import sentences
 
 MAX_WORDS = 8  # of an answer
 MAX_SPAN = 400  # characters behind a mark, and of a sentence, that are looked at
-_COUNTS = late_regex(
-    r"\b(?:how (?:many|much|old|tall|long|far|high)|(?:what|which) year|wie ?viele?|combien"
-    r"|cu[aá]nt[oa]s|quant[ioae]s?|hoeveel)\b",
-    re.IGNORECASE,
-)
+_COUNTS = named_regex("scorers/reading", "asks_for_number")
 _ALONE = 6  # words of a reply that is its own answer, without a verb of its own
 _QUESTION_END = 1_000
 _EDGES = " \t\r\n\"'“”‘’«»„`*_.,;:!。、()[]"
 _MARK = re.compile(r"a(?:[ (][wdvae]){0,6}?(?:[ ,][ij](?:[ ][sd](?=[ ,:]))?|[:>-])")
-_REASON = late_regex(
-    r",? (?:because|since|which|who|where|while|whereas|although|though|as (?:it|the|this|they)"
-    r"|so that|but|due to|according to|weil|denn|da (?:es|der|die)|welche[rs]?|car|parce que"
-    r"|puisque|qui|porque|ya que|que|perché|poiché|want|omdat|pois|already|known for|known as"
-    r"|followed by|rather than|not)\b.*|[,;(–—] ?.*|\s-\s.*",
-    re.IGNORECASE | re.DOTALL,
-)
-_POLITE = late_regex(
-    r"\A(?:sure|certainly|of course|okay|ok|absolutely|great question|good question|gerne?"
-    r"|natürlich|bien sûr|claro|certo)[^\w\n]*?[,!.:](?:\s+here(?:'s| is)[^\n:]{0,40}:)?\s+",
-    re.IGNORECASE,
-)
-_LEAD = late_regex(
-    r"\A(?:(?:it|this|that|he|she|they)(?:'s| is| was| are| were| would be)(?: called| named"
-    r"| known as)?|(?:i|we) (?:think|believe|would say)(?: it(?:'s| is| was))?|i'd say|es ist"
-    r"|das ist|c'est|es|è|é|het is|dat is|これは|それは)\s+",
-    re.IGNORECASE,
-)
+_REASON = named_regex("scorers/reading", "reason")
+_POLITE = named_regex("scorers/reading", "polite")
+_LEAD = named_regex("scorers/reading", "lead")
 _PRONOUN = late_regex(r"\A(?:it|he|she|they|this|that|there|i|we|you)['’\s]", re.IGNORECASE)
-_BY = late_regex(
-    r"(?<=\s)(?:by|von|durch|par|por|da|dal|door|pelo|pela)\s+(?:the |der |den |le |la |el |il )?",
-    re.IGNORECASE,
-)
-_PASSIVE = late_regex(
-    r"\b(?:was|were|is|are|been|wurden?|worden|fue|fueron|est|sont|été|è|stat[oa]|foi|werd|werden)\b",
-    re.IGNORECASE,
-)
+_BY = named_regex("scorers/reading", "by_whom")
+_PASSIVE = named_regex("scorers/reading", "passive")
 _CALLED = late_regex(r"\A(?:called|named|known as|held in|made of|made with)\s", re.IGNORECASE)
 _VERB_FIRST = late_regex(r"\A[a-zà-ÿ]+\s(?:in|at|on|for|from|to|as|im|am|en|à|nel|op)\s(?:the )?")
-_TIME = late_regex(
-    r"\s(?:in|on|at|around|im|am|en|le|nel|op|em|during|between)\s.*", re.IGNORECASE | re.DOTALL
-)
+_TIME = named_regex("scorers/reading", "time")
 _ARTICLE = re.compile(r"\A[Oo]\s")  # Portuguese; "o" is also a word for "or"
 _QUOTED = late_regex(r"[\"“„«「][^\"”“»」\n]*[\"”“»」]")
-_OPENER = late_regex(
-    r"\b(?:i|i'm|i'll|me|my|we|you|let|let's|here|hello|hi|well|hm+|correction|note|thanks)\b",
-    re.IGNORECASE,
-)
-_AFTERTHOUGHT = late_regex(
-    r"(?:\s+[—–]\s+\D*|,? (?:I|we) (?:believe|think|guess|suppose)\W*)\Z", re.IGNORECASE
-)
-_DESCRIPTION = late_regex(
-    r"(?:an?|one of|eine?|une?|una|uno|een|uma?|according|often|being|[a-z]+(?:ed|ly|ing))(?:\s|\Z)"
-)
+_OPENER = named_regex("scorers/reading", "opener")
+_AFTERTHOUGHT = named_regex("scorers/reading", "afterthought")
+_DESCRIPTION = named_regex("scorers/reading", "description")
 _COPULA_AT_END = late_regex(r"(?:です|でした|である|だ)\Z")
 _WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
 _VALUE_KEYS = r"answer|result|response|antwort|réponse|respuesta|risposta|antwoord|resposta|final"

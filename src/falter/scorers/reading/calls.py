@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any
 
 from falter.records.chats import MOST_DEPTH, depth, json_line, plain_json
+from falter.records.lazy_regex import named_regex
 from falter.records.types import Call
 
 MAX_CHARACTERS = 100_000
@@ -28,10 +29,7 @@ _ARGUMENTS = ("arguments", "parameters", "input")
 _START = re.compile(r"[\[{]")
 _PYTHON = re.compile(r"\[\s*([A-Za-z_][\w-]*)\(")
 _OPENING = re.compile(r"(?:```\w*|<tool_call>|[\s\[(,:`*])+\Z")
-_UNSAID = re.compile(
-    r"\b(?:not|never|cannot|without|would|could|might|instead of|for example|such as)\b|n['’]t\b",
-    re.IGNORECASE,
-)
+_UNSAID = named_regex("scorers/reading", "unsaid")
 
 
 def read_calls(text: str, offered: Collection[str]) -> tuple[Call, ...]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import late_regex, named_patterns, named_regex
 from falter.scorers.reading.cleaning import Cleaned
 from falter.scorers.reading.fields import SEVERAL, set_off
 from falter.scorers.reading.phrases import HAS_CJK, Row, refusal_at, tag_text
@@ -26,30 +26,18 @@ TAKEN_BACK = "the reply takes its answer back"
 
 # Tags: see `phrases.TAGS`. A mark is an answer noun, then a copula or a colon, then the candidate:
 # "The correct answer to this question is therefore option (B)".
-_MARK = re.compile(
-    r"a(?:[ (][wdvace]){0,6}?(?:[ ,][ij](?:[ ,:(\n-][dsva]){0,3}[ ,:(\n-]"
-    r"|[:>-](?:[ (][da])?[ (:\n]?)c"
-)
+_MARK = named_regex("scorers/reading", "candidate_mark")
 _HEADED = re.compile(r"[\n.](?:v )?a\nc[\n.]")
-_NAMED_RIGHT = re.compile(
-    r"c[ (,]i(?:[ (]d){0,2}(?:[ (]v)+[ (]a|c[ (,]i(?:[ (]d){0,2}[ (]a[.\n](?!c)"
-)
+_NAMED_RIGHT = named_regex("scorers/reading", "named_right")
 _KEYED = re.compile(r"(?<=[\n.>])((?:[wdvae] ){0,2}[wva]):(?:[ (]d)?[ (]?c(?=[\n.,(-])")
 _COMMITTED = re.compile(r"[mis](?:[ ,(:-][wdva]){0,4}?[ ,(:-]c|c[ (,](?:i[ (](?:[dw][ (]){0,2})?v")
 _HEDGED = re.compile(r".[^hmc]*[hm](?:[ ,:(][hmdi])*[ ,:(]c[.?\n]\Z")
-_FOR = re.compile(
-    r"(?:[sm](?:[ ,(:-][dav]){0,3}[ ,(:-]|>(?:[dav][ (:]){0,3}|[,:]s(?: [^c,]){0,6} )c"
-    r"|(?<=[^\n.]{8}):c(?=[\n.])"
-)
+_FOR = named_regex("scorers/reading", "candidate_for")
 _LED = re.compile(r"[\n.?>:]s|>(?:. ){0,3}c")
 DOUBT = frozenset("nhfrok")
-UNMARKED = re.compile(
-    r"c(?:[ (]c)?(?:[ ,]o[ (](?:[dwa][ (])?c|[ ,(]f|[ (,]i[ (](?:d[ (])?[rn]|[ (][rn][.\n,])"
-)
+UNMARKED = named_regex("scorers/reading", "unmarked")
 CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x|[.\n]n[.\n]")
-_BEHIND = re.compile(
-    r"(?:[ (]c)?(?:[ (:-](?:[diw][ (]){0,2}[rn]|,(?:[diw][ (]){0,2}r)(?![ (](?:[dwa][ (]){0,2}c)"
-)
+_BEHIND = named_regex("scorers/reading", "behind")
 _CHOICE = re.compile(r"c(?:[, (]c)*[ ,][oe][ (](?:[dwa][ (])?c")
 _WEAKENED = re.compile(r"(?:[ (]c)?(?:[ ,]o|[ ,](?:d[ ])?[hj]|[ ,]f)")
 _NO_DENIAL = str.maketrans("nrk", "www")
@@ -112,10 +100,7 @@ def only(text: str, find: Finder) -> int | None:
 
 
 _TICK = late_regex("[✅✓✔☑]|\\[x\\]", re.IGNORECASE)
-_VALUE_KEYS = (
-    r"answer|label|class|categor|choice|option|result|verdict|decision|sentiment|judge?ment"
-    r"|predict|output|response|antwort|réponse|respuesta|risposta|final|queue|intent|topic|status"
-)
+_VALUE_KEYS = named_patterns("scorers/reading")["value_keys"]
 
 
 def _set_off(reply: Cleaned, find: Finder) -> Reading[int] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import late_regex, named_regex
 from falter.text.code import fenced_blocks
 
 LONGEST = 20_000  # characters behind the thoughts that are looked at whole
@@ -21,32 +21,13 @@ _PREFIX = r"(?:\w{1,12}[:_])?"
 _OPENED = late_regex(rf"[<\[◁]\|?{_PREFIX}(?:begin_of_)?{_THOUGHT}\|?[>\]▷]", re.IGNORECASE)
 _CLOSED = late_regex(rf"[<\[◁](?:\|?/|\|?end_of_){_PREFIX}{_THOUGHT}\|?[>\]▷]", re.IGNORECASE)
 _CHANNEL = late_regex(r"<\|channel\|>\s{0,9}(\w{1,20})[^<]{0,80}<\|message\|>", re.IGNORECASE)
-_FINAL_LINE = late_regex(
-    r"^[\W_]*(?:the |my |so |final |correct )*(?:answer|verdict|judge?ment|antwort|réponse"
-    r"|respuesta|risposta|antwoord|resposta)\b[^\n:]{0,30}(?::|is )|^[\W_]*(?:答え|回答|####)",
-    re.IGNORECASE,
-)
-_SPECIAL = (
-    r"(?:</?s>|<\|[\w-]{2,30}\|>|\[/?INST\]|<(?:start|end)_of_turn>|<eos>|<bos>|<\|?endoftext\|?>)"
-)
-_TURN = late_regex(rf"\A(?:\s{{0,9}}{_SPECIAL}\s{{0,9}}(?:assistant\s{{0,9}}\n)?){{1,9}}", re.I)
-_TOKEN = late_regex(_SPECIAL, re.IGNORECASE)
-_TURN_END = late_regex(
-    r"\n[ \t]*(?:#+ ?)?(?:human|user|assistant|instruction|system) ?:", re.IGNORECASE
-)
-_SEQUEL = late_regex(
-    r"\n[ \t*#]{0,9}(?:next )?(?:question|q|frage|pregunta|domanda|vraag|pergunta|問題"
-    r"|質問)(?: ?\d+)?[ *]{0,3}[:：]",
-    re.IGNORECASE,
-)
+_FINAL_LINE = named_regex("scorers/reading", "final_line")
+_TOKEN = named_regex("scorers/reading", "chat_token")
+_TURN = named_regex("scorers/reading", "turn")
+_TURN_END = named_regex("scorers/reading", "turn_end")
+_SEQUEL = named_regex("scorers/reading", "sequel")
 """A further question that a model asks itself."""
-_INPUT = late_regex(
-    r"\n[ \t>*#]{0,9}(?:input|text|review|ticket|passage|sentence|message|premise|hypothesis"
-    r"|context|document|instructions?|problem|exercise|task|example|comment|tweet|e-?mail"
-    r"|statement|title|eingabe|aufgabe|texte|exemple|texto|ejemplo|testo|esempio|voorbeeld"
-    r"|utterance|snippet)\b[ \w]{0,20}?[ *]{0,3}[:：]",
-    re.IGNORECASE,
-)
+_INPUT = named_regex("scorers/reading", "input")
 # Digits, letters and signs of full width, and hyphens of other code points, as plain ones.
 _WIDE = {
     **{ord("０") + n: str(n) for n in range(10)},
@@ -145,21 +126,14 @@ def _without_sequel(text: str) -> str:
     return text
 
 
-_ANSWER_TAG = late_regex(
-    r"<((?:final_?)?(?:answer|ans|response|output|result|label|choice|verdict|category|prediction"
-    r"|antwort|respuesta))(?:\s[^<>]{0,80})?>([^<>]{0,400})</\1\s{0,5}>",
-    re.IGNORECASE,
-)
+_ANSWER_TAG = named_regex("scorers/reading", "answer_tag")
 _BOLD = late_regex(r"\*{2,3}(?=[^\s*])([^*\n]{1,300})\*{2,3}|(?<!\w)__(?=[^\s_])([^_\n]{1,300})__")
 _ITALIC = late_regex(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,200})(?<=[^\s*])\*(?![\w*])")
 _STRUCK = late_regex(r"~~([^~\n]{1,200})~~")
 _TAG = late_regex(r"</?[a-zA-Z][\w-]{0,30}(?:\s[^<>]{0,200})?/?>")
 _HEADING = late_regex(r"^[ \t]{0,9}(?:#{1,6}|>{1,6}(?![\d=]))[ \t]+", re.MULTILINE)
 _HASHES = late_regex(r"^[ \t]{0,9}####[ \t]*(?=\S)", re.MULTILINE)
-_LATEX_WRAP = late_regex(
-    r"\\(?:text(?:bf|it|rm|tt|sf|sc|normal)?|math(?:rm|bf|it|sf|tt|bb|cal)|mbox|operatorname|emph"
-    r"|underline|f?boxed|color\{\w{1,20}\})[ ]?\{([^{}]{0,400})\}"
-)
+_LATEX_WRAP = named_regex("scorers/reading", "latex_wrap")
 _LATEX_ARROW = late_regex(r"\\(?:Rightarrow|rightarrow|implies|to|therefore|Longrightarrow)\b")
 _ENVIRONMENT = late_regex(r"\\(?:begin|end)\{[\w*]{1,20}\}(?:\{[^{}]{0,20}\})?")
 _LATEX_SPACE = late_regex(r"\\[,;:! ]|\\q?quad\b|\\left|\\right|\\[()\[\]]|\\\\")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import late_regex, named_regex
 from falter.scorers.reading.cleaning import LONGEST, Cleaned, answer_part
 from falter.scorers.reading.reading import Reading
 from falter.text.code import fenced_blocks
@@ -170,16 +170,8 @@ def _located(text: str) -> list[Found]:
     return found
 
 
-_REPLACED = late_regex(
-    r"\b(?:wait|correct(?:ion|ed)|actually|sorry|instead|final|updated|revised|should be|i mean"
-    r"|rather|korrigiert|korrektur|corrig|corretto|gecorrigeerd)\b|訂正",
-    re.IGNORECASE,
-)
-_PLACEHOLDER = late_regex(
-    r"\s*(?:<[^<>]*>|\.{2,}|…|\[[^\[\]]*\]|string|number|integer|bool(?:ean)?|your .*|\w+(?:[/"
-    r"|]\w+)+)\s*",
-    re.IGNORECASE,
-)
+_REPLACED = named_regex("scorers/reading", "replaced")
+_PLACEHOLDER = named_regex("scorers/reading", "placeholder")
 
 
 def read_fields(reply: str) -> Reading[dict[str, Any]]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache, cached_property, lru_cache
 from itertools import islice
 
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import late_regex, named_regex
 from falter.scorers.reading.candidates import (
     MAX_MENTIONS,
     Finder,
@@ -23,9 +23,7 @@ from falter.scorers.reading.phrases import (
 from falter.scorers.reading.reading import Reading
 
 MOST = 200  # labels of one set
-_WORD = re.compile(
-    r"(?:(?<![^\W_])[-−])?\d+(?:[.,]\d+)*|[^\W\d_\u3040-\u9fff]+(?:\+\+|#)?|[\u3040-\u9fff]"
-)
+_WORD = named_regex("scorers/reading", "word")
 _INSIDE = frozenset(" \t\n_/-'\"’,;.()&:*")
 _MAX_GAP = 5  # characters between two words of a label
 _AND = frozenset(["and", "und", "et", "y", "e", "en"])
@@ -204,39 +202,11 @@ _STRONG_WORDS = (
 )
 _STRONG = frozenset(_STRONG_WORDS.split())
 """Words that answer even where the sentence goes on: "No it is not"."""
-_OPENS = late_regex(
-    r"(?:\A|[\n.!?:;→>—–|。、：…☀-➿\U0001f300-\U0001faff]|\b(?:so|is|be|say|thus|hence|therefore"
-    r"|answer|donc|also|daher|dus|logo|quindi|luego|portanto|lautet|ist|est|es|è|é|but|and"
-    r"|probably|afraid|think|believe|guess|leider|unfortunately|simply|clear|dat|que|che|a"
-    r"|resounding|definite),?)[\s\"'*_“«„(\[-]*\Z|,[ ]\Z",
-    re.IGNORECASE,
-)
+_OPENS = named_regex("scorers/reading", "opens")
 _STOPS = late_regex(r"[\s\"'*_”»)\]]*(?:\Z|[.,!;:\n—–|。、」}…=]|-\W)", re.IGNORECASE)
-_GOES_ON = late_regex(
-    r"[ ](?:it|they|he|she|that|this|there|you|we|i|the|not|er|sie|es|il|elle|lui|hij|ze|ele"
-    r"|ela)\b",
-    re.IGNORECASE,
-)
-_IDLE = late_regex(
-    r"[,.!]?\s*(?:i (?:know|understand|see|could|will|get|realise|realize)|let['’ ]|problem"
-    r"|worries|matter|doubt|what\b|happy|thank|you['’]re (?:right|welcome)|here|or no\b|and no\b"
-    r"|ich (?:weiß|verstehe)|je (?:sais|comprends)|i['’]d (?:be|love|like)|i['’]ll|i can (?:help"
-    r"|do)|we need to|the question|good question|that['’]s (?:a|an|one|what)\b|this is a (?:good"
-    r"|great)|interesting)",
-    re.IGNORECASE,
-)
-_BOTH = late_regex(
-    r"\b(?:yes and no|yes or no|ja und nein|jein|oui et non|sí y no|sì e no|ja en nee"
-    r"|sim e não)\b|はいでもいいえでも|^\W*(?:yes|no|ja|nein|oui|non|sí|sì|nee|sim|não|it (?:does"
-    r"|is|can|will|has)|they (?:do|are|can|will)|you (?:can|may))\b[ ,—–-]*(?:(?:but|aber|mais|pero"
-    r"|ma|maar|mas) )?(?:(?:only|nur|seulement|uniquement|sólo|solo|alleen|apenas"
-    r"|só) )?(?:if(?! (?:you (?:ask|look|read|want)|i|we|memory)\b)|unless|provided|as long as"
-    r"|assuming|subject to|wenn(?! man)|falls|sofern|si|se|als|mits|à condition|siempre que"
-    r"|purché|desde que)\b|^\W*(?:yes|ja|oui|sí|sì|sim)\b[ ,—–-]*(?:but |aber |mais |pero |ma "
-    r"|maar |mas )?(?:only|nur|seulement|uniquement|sólo|solo|alleen|apenas|só) (?:with|under|in"
-    r"|mit|unter|bei|avec|sous|con|bajo|met|onder|com|sob)\b",
-    re.IGNORECASE,
-)
+_GOES_ON = named_regex("scorers/reading", "goes_on")
+_IDLE = named_regex("scorers/reading", "idle")
+_BOTH = named_regex("scorers/reading", "both")
 
 
 @cache
@@ -273,11 +243,7 @@ def _find_yes_no(text: str) -> list[Span]:
 
 
 _GRANTS = late_regex(r",? (?:but|aber|mais|pero|ma|maar|mas)\b", re.IGNORECASE)
-_OWN_ANSWER = late_regex(
-    r"\?[\s*_]*\Z|^(?![\W_]*(?:so|thus|therefore|hence|answer|final|overall|result|verdict"
-    r"|conclusion|short|in short)\b)[^\n]*\w[^\n]*[:.)|–—-][\s*_]*\Z",
-    re.IGNORECASE | re.MULTILINE,
-)
+_OWN_ANSWER = named_regex("scorers/reading", "own_answer")
 """Words before a yes or no that answers a question, or a row, of the reply's own."""
 
 

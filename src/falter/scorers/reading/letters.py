@@ -7,33 +7,16 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import late_regex, named_regex
 from falter.scorers.reading.candidates import MAX_MENTIONS, Finder, Span, settle
 from falter.scorers.reading.cleaning import clean, is_cut
 from falter.scorers.reading.labels import MOST, folded, label_finder
 from falter.scorers.reading.reading import Reading
 
-_COUNTED = late_regex(
-    r"(?:\b(?:vitamine?s?|plan|points?|team|section|group|class|type|grade|hepatitis|set|box|room"
-    r"|line|figure|fig\.|table|appendix|step|part|level|constant|variable|angle|side|triangle"
-    r"|matrix|event|person|player|company|city|town|train|gate|platform|block|building|exhibit"
-    r"|model|version|series|chapter|drive|key|size|cup|site|node|server|zone|area|unit|factory"
-    r"|process|task|sample|substance|liquid|product|country|graph|curve|circle|vertex|program"
-    r"|language|written in|punkt|gruppe|klasse|typ|groupe|classe|grupo|clase|gruppo|tipo|groep"
-    r"|klas|mr\.?|mrs\.?|ms\.?|dr\.?)|[\d°=+*/^<≤≥]|(?<![=-])>|\b[A-Z]\.)\s?\Z",
-    re.IGNORECASE,
-)
+_COUNTED = named_regex("scorers/reading", "lettered_nouns")
 """Things that count or compute with letters of their own: plan B, x = B."""
-_COMPUTES = late_regex(
-    r"\s?(?:=(?!>)|[+*/^<>°²≤≥]|\\|_)|\s(?:major|minor|sharp|flat|code|compiler)\b"
-)
-_NAMES_LETTER = late_regex(
-    r"(?:\b(?:is|was|be|option|answer|choice|letter|choose|chose|pick|picked|select|selected|say"
-    r"|with|it's|ist|antwort|option|lautet|wähle|nehme|réponse|est|lettre|choisis|opción"
-    r"|respuesta|es|letra|elijo|risposta|è|opzione|lettera|scelgo|antwoord|optie|kies|resposta|é"
-    r"|opção|escolho|alternativa)|[:→>（(は])\s?[\"'“«(\[*]?\Z",
-    re.IGNORECASE,
-)
+_COMPUTES = named_regex("scorers/reading", "computes")
+_NAMES_LETTER = named_regex("scorers/reading", "names_letter")
 _ENDS = late_regex(r"[\"'*”»]?(?:[.,;:!)\]\n。]|\s*\Z)")
 _SMALL_FOLLOWS = late_regex(r"['’]?\s?[a-zà-ÿ]|\s[A-Z]\.")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import late_regex, named_regex
 from falter.scorers.reading.candidates import (
     CORRECTED,
     DOUBT,
@@ -35,10 +35,7 @@ from falter.scorers.reading.reading import Reading
 _SHORT = 8  # words of a reply that is its number
 MAX_TEXT = 200  # characters of a box or a value that is a number
 _OUT_OF = late_regex(r"(?<![\d/.,])(\d{1,3}(?:[.,]\d)?)\s?/\s?(?:4|5|6|10|20|100)(?![\d/.,]\d|\d)")
-_MARK = re.compile(
-    r"a(?:[ (][wdvae]){0,7}?(?:[ ,][ij](?:[ ,:(\n-][dsvaw]){0,3}?[ ,:(\n-]"
-    r"|[:>-](?:[ (][dw]){0,2}[ (:\n]?)c"
-)
+_MARK = named_regex("scorers/reading", "number_mark")
 
 
 def read_number(reply: str, question: str = "", *, cut: bool = False) -> Reading[Decimal]:

@@ -8,7 +8,7 @@ from decimal import Decimal, DivisionByZero, InvalidOperation, Overflow
 from functools import cache
 from typing import NamedTuple
 
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import late_regex, named_patterns, named_regex
 from falter.scorers.reading.phrases import LANGUAGES, language_of, stop_words, words_of
 
 LONGEST = 60  # characters of one number
@@ -176,10 +176,7 @@ def _is_number(low: str, start: int, end: int, words: list[str]) -> bool:
     return not (before.isalnum() or before in ("-", "_", "'")) and after not in ("_", "'")
 
 
-_DIGITAL = (
-    r"(?:\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d{1,3}(?:[,.'\u2009 ]\d{3})+(?:[.,]\d+)?(?!\d)"
-    r"|\d+[.,]\d+|\d+|[.,]\d+)"
-)
+_DIGITAL = named_patterns("scorers/reading")["digital"]
 _HALF = {
     "½": "0.5", "¼": "0.25", "¾": "0.75", "⅓": "0.3333333333333333", "⅔": "0.6666666666666667",
     "⅕": "0.2", "⅖": "0.4", "⅗": "0.6", "⅘": "0.8", "⅛": "0.125", "⅜": "0.375", "⅝": "0.625",
@@ -289,10 +286,7 @@ def _is_division(match: re.Match[str], value: Decimal) -> bool:
 
 _COMMA_LANGUAGES = frozenset(["de", "fr", "es", "it", "nl", "pt"])
 _LATEX = late_regex(r"\\[dt]?frac\s?\{(-?\d{1,9})\}\s?\{(\d{1,9})\}")
-_AND_HALF = late_regex(
-    r"\s(?:and (?:a half|a (?P<part>quarter|third))|und ein(?:e|en)? halbe?[nrs]?|einhalb"
-    r"|et demie?|y medi[ao]|e mezz[oa]|en een halve?|e mei[ao])\b"
-)
+_AND_HALF = named_regex("scorers/reading", "and_half")
 
 
 def without_latex(text: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
-from falter.records.lazy_regex import late_regex
+from falter.records.lazy_regex import late_regex, named_regex
 from falter.scorers.reading.candidates import CLAUSE, CLAUSE_TAGS, in_brackets
 from falter.scorers.reading.numerals import (
     Number,
@@ -52,26 +52,12 @@ class Asked:
     rated: bool = False
 
 
-_COUNTED = late_regex(
-    r"\b(?:how many|wie ?viele?|combien d(?:e |')|cu[aá]nt[oa]s|quant[ioae]s?|hoeveel|number of"
-    r"|anzahl(?: der)?|nombre d(?:e |')|número de|numero d[ie]|aantal)\s*(?:(?:more|whole|full|of"
-    r"|the|der|die|des|les|los|las|dei|van|de|dos|das|\d+)\s+)*([^\W\d]{2,20}(?:\s[^\W\d]{2,20})?)",
-    re.IGNORECASE,
-)
-_IN_UNIT = late_regex(
-    r"\b(?:in|en|em|as an?)\s+(?:(?:whole|full|the|us)\s+)?([^\W\d]+(?:/h)?"
-    r"|[%€$£°])(?:\s+(?:of\s+)?([^\W\d]+|[€$£]))?",
-    re.IGNORECASE,
-)
-_DATED = late_regex(
-    r"\b(?:when|years?|dates?|wann|jahr|quand|année|cuándo|año|quando|anno|wanneer|jaar|ano)\b|年|いつ",
-    re.IGNORECASE,
-)
+_COUNTED = named_regex("scorers/reading", "how_many")
+_IN_UNIT = named_regex("scorers/reading", "in_unit")
+_DATED = named_regex("scorers/reading", "dated")
 
 
-_RATED = late_regex(
-    r"\b(?:scores?|rating|rate|grade|stars?|scale|note|bewert\w*|punktzahl)\b", re.IGNORECASE
-)
+_RATED = named_regex("scorers/reading", "rated")
 
 
 @lru_cache(maxsize=512)
@@ -121,62 +107,18 @@ class Place:
     weak: bool  # denied, doubted, a limit, an ordinal or beside the point
 
 
-BESIDE = late_regex(
-    r"(?:\b(?:steps?|note|page|chapter|section|part|item|question|rule|version|figure|table|line"
-    r"|day|row|no\.|nr\.?|option|room|paragraph|team|player|box|case|method|schritt|seite|étape"
-    r"|page|paso|passo|stap|week|phase|exercise|level|grade|type|id|code|request|error|status"
-    r"|platform|gate|bus|flight|equation|case|example|problem)\s*#?|#)\s?\Z",
-    re.IGNORECASE,
-)
-_ORDINAL = late_regex(
-    r"(?:st|nd|rd|th)\b|[:/.]\d|\.\s(?=[A-Z]?[a-zä]+\s\d{4})|\s?(?:o'clock|uhr\b|a\.?m\b|p\.?m\b)",
-    re.I,
-)
-_MONTH = (
-    r"(?:jan(?:uary|uar|vier)?|feb(?:ruary|ruar)?|march|märz|apr(?:il)?|may|mai|june?|juni|juin"
-    r"|july?|juli|juillet|aug(?:ust)?|août|sept?(?:ember)?|oct(?:ober)?|oktober|octobre"
-    r"|nov(?:ember|embre)?|dec(?:ember)?|dezember|décembre|enero|febrero|marzo|abril|mayo|junio"
-    r"|julio|agosto|septiembre|octubre|noviembre|diciembre)\b"
-)
-_DATE = late_regex(rf"\.?\s(?:de\s)?{_MONTH}", re.IGNORECASE)
-_DATE_BEFORE = late_regex(
-    rf"\b{_MONTH}\s\Z|\b(?:in|since|until|seit|en|depuis|desde)\s\Z", re.IGNORECASE
-)
-_LIMIT = late_regex(
-    r"(?:\b(?:at least|at most|more than|less than|fewer than|over|under|up to|minimum of"
-    r"|maximum of|mindestens|höchstens|mehr als|weniger als|au moins|au plus|plus de|moins de"
-    r"|al menos|más de|menos de|almeno|più di|meno di|minstens|meer dan|pelo menos|mais de"
-    r"|between|zwischen|entre|tra|from|than|versus|compared (?:with|to)|instead of|statt|as of"
-    r"|stand|originally|before|previously|earlier|the previous|last year)|[<>≤≥±]"
-    r"|\d[^\d.]{0,4}\s(?:out )?(?:of|de|von|sur|su|van|di)(?: the| los| den| las| les"
-    r"| all)?)\s*[$€£]?\Z",
-    re.IGNORECASE,
-)
-_PAIRED = late_regex(
-    r"\d\s?(?:(?:[-–—]|to|bis|à|or|oder|ou|o|a)\s?[$€£]?(?:[a-z] = )?|(?:and|und|et|y|e"
-    r"|en) [a-z] = )\Z",
-    re.IGNORECASE,
-)
+BESIDE = named_regex("scorers/reading", "beside")
+_ORDINAL = named_regex("scorers/reading", "ordinal")
+_DATE = named_regex("scorers/reading", "date")
+_DATE_BEFORE = named_regex("scorers/reading", "date_before")
+_LIMIT = named_regex("scorers/reading", "limit")
+_PAIRED = named_regex("scorers/reading", "paired")
 _UNSOLVED = late_regex(r"\d[a-z]\s?=\s?\Z|[=+*·-]\s?[a-z]\s?=\s?\Z")
-_RESULT = late_regex(
-    r"(?:[=≈→⇒]|=>|->|\b(?:equals?|gives?|makes?|leaves?|yields?|is|are|was|be|get|ist|sind"
-    r"|ergibt|macht|est|sont|fait|reste|es|son|quedan|è|sono|restano|is|zijn|é|são|cost|costs?"
-    r"|kostet|beträgt|to|pay|need|needs|has|have|had|there are|left with|of))\s*(?:about"
-    r"|approximately|roughly|around|exactly|only|just|etwa|rund|environ|unos|circa|ongeveer"
-    r"|cerca de)?\s*[$€£¥(\[]*\Z",
-    re.IGNORECASE,
-)
+_RESULT = named_regex("scorers/reading", "result")
 EQUALS = late_regex(r"[=≈→⇒]\s*[$€£(]*\Z")
-_OPERATOR = late_regex(
-    r"\s?\)?\s?[+×*÷^·]|\s?\)?\s[-−x/]\s?\(?\d|\s?[-−]\s\d|\s(?:times|plus|minus|divided)\b"
-)
-_AFTER_OPERATOR = late_regex(
-    r"(?:[+×*÷/^·]|[\d)]\s[-−x]|\b(?:times|plus|minus|by|mal))\s?\(?[$€£]?\Z"
-)
-_RANGE = late_regex(
-    r"\s?(?:[-–—]|to|bis|à|or|oder|ou|o)\s(?:[a-z] = )?[$€£-]?\d|[-–—][$€£]?\d|\s(?:and|und|et|y"
-    r"|e|en) [a-z] = "
-)
+_OPERATOR = named_regex("scorers/reading", "operator")
+_AFTER_OPERATOR = named_regex("scorers/reading", "after_operator")
+_RANGE = named_regex("scorers/reading", "range")
 _FIRST = late_regex(r"\s?([%€$£¥°]|[^\W\d_]+(?:/[^\W\d_]+)?)(?:\s([^\W\d_]+))?(?:\s([^\W\d_]+))?")
 
 
