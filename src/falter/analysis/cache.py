@@ -54,7 +54,7 @@ def key_of(*parts: bytes) -> bytes:
     return blake2b(b"".join(b"%d:%b" % (len(p), p) for p in parts), digest_size=16).digest()
 
 
-class Known:
+class ValueCache:
     """Values by their keys, in a file of their own. Trouble with the file is never the values'."""
 
     def __init__(self, file: str, path: Path | None = None) -> None:
@@ -177,7 +177,7 @@ class KnownScores:
 
     def __init__(self, scorers: Sequence[Scorer | None], path: Path | None = None) -> None:
         self._signatures = [None if s is None else scorer_signature(s) for s in scorers]
-        self._known = Known(SCORES_FILE, path)
+        self._known = ValueCache(SCORES_FILE, path)
         self._said: dict[str, bytes] = {}
 
     @property
@@ -267,7 +267,7 @@ class KnownCosines:
         self.name = name
         self._mark = key_of(name.encode(), version.encode(), code_mark())
         self._load = load
-        self._known = Known(COSINES_FILE, path)
+        self._known = ValueCache(COSINES_FILE, path)
 
     def cosine(self, first: Sequence[str], second: Sequence[str]) -> list[float | None]:
         """The cosine of each pair; None if either text is empty."""

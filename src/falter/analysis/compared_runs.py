@@ -426,12 +426,12 @@ def _differing(places: Sequence[_Place]) -> list[tuple[str, ...]]:
 
 def _rows_that_differ(rows: Mapping[str, Sequence[Any]]) -> list[tuple[str, ...]]:
     return [
-        (name, *(_shown(value) for value in values))
+        (name, *(_value_text(value) for value in values))
         for name, values in rows.items()
         if any(value != values[0] for value in values)
     ]
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     text = " ".join(str("" if value is None else value).split())
     return text if len(text) <= LONGEST_SETTING else f"{text[: LONGEST_SETTING - 1]}…"

@@ -140,7 +140,7 @@ def pair_sides(sides: Sequence[Side]) -> Pairing:
     keys = [set(side.table.items) for side in sides]
     shared = set.intersection(*keys)
     other_text = {
-        key for key in shared if not _same([s.items[key] for s in sides if key in s.items])
+        key for key in shared if not _same_items([s.items[key] for s in sides if key in s.items])
     }
     recipes, recipes_alone = _shared_recipes(sides)
     return Pairing(
@@ -178,7 +178,7 @@ def _shared_recipes(sides: Sequence[Side]) -> tuple[list[str], dict[str, tuple[s
     }
 
 
-def _same(items: Sequence[Item]) -> bool:
+def _same_items(items: Sequence[Item]) -> bool:
     """Return True if items of one key have the same options, right answer and shared fields.
 
     Prompts may use other columns of the same data.

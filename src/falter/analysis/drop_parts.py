@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.analysis.cache import Known, code_mark, key_of
+from falter.analysis.cache import ValueCache, code_mark, key_of
 from falter.analysis.examples import cells_read_twice
 from falter.analysis.meaning_checks import loses_meaning
 from falter.analysis.panel import Signer, family_of, otherwise
@@ -166,7 +166,7 @@ class _Checks:
     def __init__(self, store: Store, run: Run) -> None:
         self._language = run.experiment.get("language") or "en"
         self._found: dict[tuple[str, str, int, int], bool] = {}
-        self._known, self._fresh = Known(FILE), dict[bytes, bytes]()
+        self._known, self._fresh = ValueCache(FILE), dict[bytes, bytes]()
         steps = frozenset(n for n, recipe in enumerate(run.recipes) if recipe.steps)
         counts = store.item_counts(run)
         sizes: dict[str, int] = {}

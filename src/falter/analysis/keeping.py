@@ -32,17 +32,17 @@ def item_shares(
     controls = [n for n in table.controls if _real(table, n).any()]
     harmless = [n for n in table.columns if _real(table, n).any()]
     again = next((n for n, r in enumerate(table.recipes) if r.repeat and not r.perturbs), None)
-    known = {n: _known(table, n) for n in controls}
+    known = {n: _answer_known(table, n) for n in controls}
     noticed = {n: _noticed(table, n, compares=compares) for n in controls}
     every = np.stack(list(noticed.values()), axis=1) if noticed else np.zeros((len(table.items), 0))
     other = np.stack([~known[n] for n in controls], axis=1) if noticed else every > 0
     there = ~np.isnan(every)
     unknown = (other & there).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
     return (
-        {labels[n]: _kept(table, n) for n in harmless},
+        {labels[n]: _kept_share(table, n) for n in harmless},
         {labels[n]: share for n, share in noticed.items()},
         np.ones(len(table.items)) * (compares or unknown),
-        None if again is None else _kept(table, again, real=False),
+        None if again is None else _kept_share(table, again, real=False),
     )
 
 
@@ -56,7 +56,7 @@ def _before(table: Table, values: NDArray[np.float64]) -> Floats:
     return np.asarray(values[:, 0][:, np.arange(depth) % table.repeats], dtype=np.float64)
 
 
-def _kept(table: Table, n: int, *, real: bool = True) -> Floats:
+def _kept_share(table: Table, n: int, *, real: bool = True) -> Floats:
     """For each item the share of answers that stay; NaN where the prompt did not change.
 
     An answer stays where its score does, and a wrong one where it is the same wrong answer.
@@ -71,7 +71,7 @@ def _kept(table: Table, n: int, *, real: bool = True) -> Floats:
     return known_mean(np.where(_real(table, n), kept, np.nan) if real else kept)
 
 
-def _known(table: Table, n: int) -> NDArray[np.bool_]:
+def _answer_known(table: Table, n: int) -> NDArray[np.bool_]:
     """For each item whether the right answer is known after the control."""
     if table.other is None:
         return np.ones(len(table.items), dtype=np.bool_)
@@ -87,8 +87,8 @@ def _noticed(table: Table, n: int, *, compares: bool) -> Floats:
         return known_mean(np.where(there, scored & (value < 0.5), np.nan))
     right = np.where(there, value, np.nan)
     if table.output is None:
-        return known_mean(np.where(_known(table, n)[:, None], right, np.nan))
+        return known_mean(np.where(_answer_known(table, n)[:, None], right, np.nan))
     before = _before(table, table.output.astype(np.float64))
     there &= before >= 0
     other = np.where(there, scored & (table.output[:, n] != before), np.nan)
-    return known_mean(np.where(_known(table, n)[:, None], right, other))
+    return known_mean(np.where(_answer_known(table, n)[:, None], right, other))

@@ -186,7 +186,7 @@ def loses_meaning(before: Prompt, after: Prompt, language: str = "en") -> bool:
 
 def _flags(before: Prompt, after: Prompt, language: str) -> tuple[MeaningFlag, ...]:
     """What the checks of texts find; other labels of the same options are no loss."""
-    flags = meaning_flags(_own(before), _own(after), language)
+    flags = meaning_flags(_own_words(before), _own_words(after), language)
     if (before.labels, before.choice_format) == (after.labels, after.choice_format):
         return flags
     labels = {*before.labels, *after.labels}
@@ -228,7 +228,7 @@ def body(prompt: Prompt) -> str:
     return "".join(section.text for section in prompt.sections if section.kind != "system")
 
 
-def _own(prompt: Prompt) -> str:
+def _own_words(prompt: Prompt) -> str:
     """The prompt's own words, whoever says them: what was added around them takes nothing away."""
     others = ("added", "reply", "call", "tool")
     return "".join("\n" if s.kind in others else s.text for s in prompt.sections)

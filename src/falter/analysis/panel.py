@@ -78,7 +78,7 @@ class Signer:
                 f"recipes {len(table.recipes)}",
                 f"draws {table.draws}",
                 f"repeats {table.repeats}",
-                *_asked(table),
+                *_planned_part(table),
                 f"unparsed {settings.unparsed}",
                 f"level {settings.level:g}",
                 f"seed {settings.seed}",
@@ -91,7 +91,7 @@ class Signer:
         )
 
 
-def _asked(table: Table) -> tuple[str, ...]:
+def _planned_part(table: Table) -> tuple[str, ...]:
     """What a budget left of the plan."""
     layout = table.layout
     return () if layout is None else (f"asked {layout['requests']} of {layout['of']} cells",)

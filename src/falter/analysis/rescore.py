@@ -32,7 +32,7 @@ from falter.scorers.short_answers import aliases
 from falter.store.store import Store, StoredCell
 
 declared = Declared("falter.analysis")
-MOST_SHOWN = 10
+MAX_EXAMPLES = 10
 _COUNTED = ("inferred", "unparsed", "truncated", "refused")
 
 
@@ -155,7 +155,7 @@ class _TwoReadings:
             by_recipe=dict(self.by_recipe),
             commonest=tuple(
                 DifferentReading(reply=reply, expected=expected, count=count, judged=how, read=read)
-                for (reply, expected, how, read), count in self.replies.most_common(MOST_SHOWN)
+                for (reply, expected, how, read), count in self.replies.most_common(MAX_EXAMPLES)
             ),
         )
 

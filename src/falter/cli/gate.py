@@ -67,7 +67,7 @@ def gate(
         result = gate_results(
             spec, results, against=against, unparsed=unparsed, seed=seed, **reading
         )
-        return _shown(result, forms, junit_path, comment_path)
+        return _write_result(result, forms, junit_path, comment_path)
     wanted = read_gate(settings, folder=folder, against=against, **permits)
     if plan_only:
         with prepared(wanted, store_path) as ready:
@@ -75,10 +75,10 @@ def gate(
             return INFEASIBLE if ready.refusal else 0
     with Meter(Console(stderr=True), {m.name: m.price for m in wanted.experiment.models}) as meter:
         result = run_gate(wanted, store_path, watch=meter)
-    return _shown(result, forms, junit_path, comment_path)
+    return _write_result(result, forms, junit_path, comment_path)
 
 
-def _shown(
+def _write_result(
     result: GateResult, forms: dict[str, Any], junit_path: Path | None, comment_path: Path | None
 ) -> int:
     """Print and write a result in every form that was asked for; return its exit code."""

@@ -14,7 +14,7 @@ from falter.cli.progress import Meter
 from falter.records.codec import to_json
 from falter.store.store import Store
 
-MOST_SHOWN = 20
+MAX_PRINTED = 20
 
 
 @click.group()
@@ -62,7 +62,7 @@ def items_command(
             f"{found.whole:,} of {found.issues:,} items are whole, {found.calls:,} requests by "
             f"{found.author}"
         )
-        for key, faults in list(found.faults.items())[:MOST_SHOWN]:
+        for key, faults in list(found.faults.items())[:MAX_PRINTED]:
             click.echo(f"{key}: {'; '.join(faults)}", err=True)
     return 1 if found.faults else 0
 

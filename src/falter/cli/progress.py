@@ -182,7 +182,7 @@ def clock(seconds: float) -> str:
 
 FIRST = 15.0  # seconds before the first look
 REST = 20  # a look takes at most one part in so many of the time
-SHOWN = 3
+MAX_RECIPES = 3
 MOST_PANELS = 4
 
 
@@ -216,10 +216,10 @@ class LiveDrops:
         while not self._stop.wait(wait):
             began = time.monotonic()
             with contextlib.suppress(FalterError, ValueError):
-                self._lines = self._seen()
+                self._lines = self._drop_lines()
             wait = max(self._first, REST * (time.monotonic() - began))
 
-    def _seen(self) -> tuple[str, ...]:
+    def _drop_lines(self) -> tuple[str, ...]:
         run = self._run()
         if run is None:
             return ()
@@ -237,8 +237,8 @@ def drops_line(panel: PanelSoFar) -> str:
     known.sort(key=lambda pair: -abs(pair[1].value or 0.0))
     if not known:
         return ""
-    shown = ", ".join(f"{label} {_points(drop)}" for label, drop in known[:SHOWN])
-    more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
+    shown = ", ".join(f"{label} {_points(drop)}" for label, drop in known[:MAX_RECIPES])
+    more = f" and {len(known) - MAX_RECIPES} more" if len(known) > MAX_RECIPES else ""
     return f"{panel.model} on {panel.task}, drops so far: {shown}{more}"
 
 

@@ -20,7 +20,7 @@ from falter.engine.variants import (
 )
 from falter.records.codec import to_json
 
-SHOWN = 20
+MAX_PRINTED = 20
 
 
 @click.group()
@@ -59,10 +59,10 @@ def verify(manifest: Path, store_path: Path, **options: Any) -> int:
             problems = verify_manifest(manifest, experiment, bank)
     else:
         problems = verify_manifest(manifest, None, None)
-    for problem in problems[:SHOWN]:
+    for problem in problems[:MAX_PRINTED]:
         click.echo(problem)
-    if len(problems) > SHOWN:
-        click.echo(f"… and {len(problems) - SHOWN:,} more")
+    if len(problems) > MAX_PRINTED:
+        click.echo(f"… and {len(problems) - MAX_PRINTED:,} more")
     if problems:
         click.echo(f"error: {len(problems):,} differences in {manifest}", err=True)
         return 1

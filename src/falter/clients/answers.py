@@ -108,16 +108,16 @@ class Answer:
                 finish_reason = "unclosed_reasoning"
         return Response(
             key=key,
-            text=_whole(text),
+            text=_without_surrogates(text),
             scores=self.scores,
-            finish_reason=_whole(finish_reason),
+            finish_reason=_without_surrogates(finish_reason),
             usage=self.usage,
             latency=latency,
-            served_by=_whole(self.served_by),
+            served_by=_without_surrogates(self.served_by),
             received_at=time(),
-            reasoning=_whole(reasoning and reasoning[:LONGEST_TEXT]),
+            reasoning=_without_surrogates(reasoning and reasoning[:LONGEST_TEXT]),
             value=self.value,
-            request_id=_whole(self.request_id),
+            request_id=_without_surrogates(self.request_id),
             calls=self.calls,
         )
 
@@ -130,7 +130,10 @@ def calls_of(values: Any) -> tuple[Call, ...]:
     listed = values[:MOST_CALLS] if isinstance(values, (list, tuple)) else ()
     calls = [c.get("function", c) for c in listed if isinstance(c, Mapping)]
     return tuple(
-        Call(name=str(_whole(call["name"][:200])), arguments=_arguments(call.get("arguments")))
+        Call(
+            name=str(_without_surrogates(call["name"][:200])),
+            arguments=_arguments(call.get("arguments")),
+        )
         for call in calls
         if isinstance(call, Mapping) and isinstance(call.get("name"), str)
     )
@@ -138,7 +141,7 @@ def calls_of(values: Any) -> tuple[Call, ...]:
 
 def _arguments(value: Any) -> str:
     if value is None or isinstance(value, str):
-        return (_whole(value) or "{}")[:LONGEST_TEXT]
+        return (_without_surrogates(value) or "{}")[:LONGEST_TEXT]
     try:
         return json_line(value)[:LONGEST_TEXT]
     except (TypeError, ValueError, RecursionError):
@@ -161,7 +164,7 @@ def read_json(raw: bytes) -> Any:
             raise
         try:
             halved = json.loads(raw, parse_constant=_no_number, parse_int=_bounded)
-            data = orjson.loads(_whole(json.dumps(halved, ensure_ascii=False)) or "")
+            data = orjson.loads(_without_surrogates(json.dumps(halved, ensure_ascii=False)) or "")
         except (ValueError, RecursionError):
             raise error from None
     if brackets > MAX_DEPTH:
@@ -192,7 +195,7 @@ def _check_depth(data: Any) -> None:
     raise TooLargeJson(f"nested more than {MAX_DEPTH} deep")
 
 
-def _whole(text: str | None) -> str | None:
+def _without_surrogates(text: str | None) -> str | None:
     """The text with U+FFFD for halves of characters, which no file can hold."""
     if text is None or text.isascii():
         return text
@@ -256,7 +259,9 @@ def failed(request: Request, reason: str) -> Response:
 
 def failed_key(key: str, reason: str) -> Response:
     """The same where no more than the request's key is known."""
-    return Response(key=key, failure=_whole(reason[:LONGEST_REASON]), received_at=time())
+    return Response(
+        key=key, failure=_without_surrogates(reason[:LONGEST_REASON]), received_at=time()
+    )
 
 
 def refused_key(key: str, reason: str) -> Response:

@@ -80,7 +80,7 @@ class Gemini(HttpClient):
             "stopSequences": list(sampling.stop) or None,
             "seed": sampling.seed,
             "thinkingConfig": None if budget is None else {"thinkingBudget": budget},
-            **({} if request.answers is None else _held(request.answers)),
+            **({} if request.answers is None else _answer_schema(request.answers)),
             **options,
         }
         config = {name: value for name, value in config.items() if value is not None}
@@ -102,7 +102,7 @@ class Gemini(HttpClient):
         return body
 
 
-def _held(answers: Sequence[str]) -> dict[str, Any]:
+def _answer_schema(answers: Sequence[str]) -> dict[str, Any]:
     """The settings that let the model write one of the answers: an object by its schema."""
     options = {"type": "STRING", "format": "enum", "enum": list(answers)}
     answer = options if answers else {"type": "NUMBER"}

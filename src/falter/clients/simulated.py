@@ -81,7 +81,7 @@ class Simulated(BaseClient):
         else:
             answer = str(prompt.target) if index == 0 else "something else"
         if request.answers is not None:
-            answer = _held(request.answers, answer, str(prompt.target), right=index == 0)
+            answer = _in_answer_form(request.answers, answer, str(prompt.target), right=index == 0)
         elif request.variant.recipe.reasons:
             answer = _STEPS + answer
         return self._response(request, text=answer)
@@ -179,7 +179,7 @@ class Simulated(BaseClient):
         return _STANDARD.inv_cdf(self._uniform(part, request))
 
 
-def _held(answers: Sequence[str], answer: str, target: str, *, right: bool) -> str:
+def _in_answer_form(answers: Sequence[str], answer: str, target: str, *, right: bool) -> str:
     """The answer in the form that a server holds a model to: an option, a label or a number."""
     if not answers:
         return f'{{"answer": {target.replace(",", "") if right else "-0.5"}}}'

@@ -220,7 +220,7 @@ def rescored_study(
                     hint="name a scorer that does with --scorer",
                 )
         else:
-            other = _other(run, scorer, items, labels)
+            other = _scorer_named(run, scorer, items, labels)
             places, others = _places(run, other, items), dict.fromkeys(own, other)
         said: list[str] = []
         added: list[str] = []
@@ -242,7 +242,7 @@ def rescored_study(
     return _study(stored, panels, said)
 
 
-def _other(run: Run, name: str, items: Sequence[Item], labels: Sequence[str]) -> Scorer:
+def _scorer_named(run: Run, name: str, items: Sequence[Item], labels: Sequence[str]) -> Scorer:
     """The scorer of that name as it reads the replies of the run."""
     other = with_reasoning(scorers.get(name), run.experiment)
     other.check()

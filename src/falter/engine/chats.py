@@ -12,7 +12,7 @@ from falter.records.types import Item, Recipe
 from falter.tasks.chats import Chat
 from falter.tasks.task import Task
 
-SAME = "same_"
+SAME_PREFIX = "same_"
 """The prefix of the names of scorers that compare with the answer to the clean prompt."""
 
 
@@ -39,7 +39,7 @@ def same_scorers(experiment: Experiment, task: Task) -> tuple[str, ...]:
             f"--same call compares calls of tools, and '{task.name}' offers none",
             hint="add the column 'tools', or compare texts: --same text",
         )
-    return (f"{SAME}{kind}",)
+    return (f"{SAME_PREFIX}{kind}",)
 
 
 def has_targets(task: Task) -> bool:

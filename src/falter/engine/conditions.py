@@ -65,7 +65,7 @@ def conditions(
         count = usual if recipe.demonstrations is None else recipe.demonstrations
         key = recipe.template, count, recipe.examples
         if key not in builders:
-            own = template if key[0] is None else _other(template, key[0], task)
+            own = template if key[0] is None else _second_template(template, key[0], task)
             items = _examples(held_out, count, recipe.examples, seed + 1)
             examples = _with_noise([_example(own, item) for item in items], noise, seed)
             builders[key] = _base_prompt(own, [e.demonstration for e in examples]), examples
@@ -89,7 +89,7 @@ def _examples(held_out: Sequence[Item], count: int, number: int, seed: int) -> S
     return [item for item in held_out if item.key in chosen]
 
 
-def _other(template: Template, source: str, task: Task) -> Template:
+def _second_template(template: Template, source: str, task: Task) -> Template:
     """Another template for the same items, asked in the same way."""
     if source == OTHER_TEMPLATE:
         return _second(template, task)

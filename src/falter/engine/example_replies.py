@@ -15,7 +15,7 @@ from falter.scorers.base import second_reader
 from falter.scorers.json_fields import json_object
 from falter.scorers.short_answers import accepted
 
-_SHOWN = 3
+_MAX_REPLIES = 3
 _LONGEST = 200
 """Characters of a target: a longer one makes no example that fits a line."""
 
@@ -58,7 +58,7 @@ def example_replies(panel: PanelPlan, scorer: Scorer) -> dict[str, Any] | None:
         return None
     text, judged = not_read[0]
     item = variant.item.key
-    return {"item": item, "read": read[:_SHOWN], "not_read": text, "judged": judged}
+    return {"item": item, "read": read[:_MAX_REPLIES], "not_read": text, "judged": judged}
 
 
 def _replies(prompt: Prompt, target: str, labels: Sequence[str]) -> Iterator[str]:

@@ -104,7 +104,7 @@ def _count(node: Any, known: dict[int, int], depth: int) -> int:
         inner = [part for pair in node.value for part in pair]
     else:
         inner = node.value if isinstance(node, yaml.SequenceNode) else []
-    if isinstance(node, yaml.ScalarNode) and not _whole(node.value):
+    if isinstance(node, yaml.ScalarNode) and not _printable(node.value):
         raise UsageError(
             f"line {node.start_mark.line + 1} holds half a character or a control character",
             hint="write the text itself, without \\u and \\x",
@@ -119,7 +119,7 @@ def _count(node: Any, known: dict[int, int], depth: int) -> int:
     return count
 
 
-def _whole(text: str) -> bool:
+def _printable(text: str) -> bool:
     """No lone surrogate, and no control character but those of lines and tabs."""
     return text.isprintable() or not any(
         0xD800 <= ord(c) <= 0xDFFF or (ord(c) < 32 and c not in "\t\n\r") or 0x7F <= ord(c) < 0xA0

@@ -269,7 +269,7 @@ def extractions(
         how, answer = read_extraction(text, question.case.response.text or "", question.options)
         if question.stated is not None:
             compared += response is not None
-            agreeing += how == "read" and _same(question, answer)
+            agreeing += how == "read" and _same_answer(question, answer)
             continue
         found[how] += 1
         if how == "read":
@@ -280,7 +280,7 @@ def extractions(
     )  # fmt: skip
 
 
-def _same(question: Question, answer: str) -> bool:
+def _same_answer(question: Question, answer: str) -> bool:
     read = question.scorer.read(answer, question.case).extracted
     return read is not None and read.casefold() == (question.stated or "").casefold()
 

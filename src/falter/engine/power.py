@@ -170,7 +170,7 @@ def _designs(name: str, asked: float, expected: Assumptions) -> list[AnyGoal]:
         power = 0.8 if expected.power is None else expected.power
         return [EquivalencePower(margin=asked, power=power, **_drops(expected, name))]  # type: ignore[arg-type]
     if name == "micro":
-        discordance = _known(expected.discordance, name, "discordance")
+        discordance = _required(expected.discordance, name, "discordance")
 
         def micro(count: int) -> AnyGoal:
             return MicroPrecision(half_width=asked, discordance=discordance,
@@ -179,15 +179,15 @@ def _designs(name: str, asked: float, expected: Assumptions) -> list[AnyGoal]:
 
         return _each(micro, expected.per_item, 1, perturbations)
     if name == "brittleness":
-        share = _known(expected.brittleness, name, "expected-brittleness")
-        accuracy = _known(expected.accuracy, name, "accuracy")
+        share = _required(expected.brittleness, name, "expected-brittleness")
+        accuracy = _required(expected.accuracy, name, "accuracy")
 
         def brittle(count: int) -> AnyGoal:
             return BrittlenessPrecision(half_width=asked, brittleness=share, accuracy=accuracy,
                                         conditions=expected.conditions, per_item=count)  # fmt: skip
 
         return _each(brittle, expected.per_item, 2, expected.conditions)
-    between = _known(expected.model_discordance, name, "model-discordance")
+    between = _required(expected.model_discordance, name, "model-discordance")
 
     def ranking(count: int) -> AnyGoal:
         return RankingPower(gap=asked, discordance=between, conditions=expected.conditions,
@@ -199,9 +199,11 @@ def _designs(name: str, asked: float, expected: Assumptions) -> list[AnyGoal]:
 
 
 def _drops(expected: Assumptions, name: str) -> dict[str, object]:
-    accuracy = _known(expected.accuracy, name, "accuracy") if expected.complete_baseline else None
+    accuracy = (
+        _required(expected.accuracy, name, "accuracy") if expected.complete_baseline else None
+    )
     return {
-        "discordance": _known(expected.discordance, name, "discordance"),
+        "discordance": _required(expected.discordance, name, "discordance"),
         "drop": expected.drop,
         "accuracy": accuracy,
         "conditions": expected.conditions - 1,
@@ -214,7 +216,7 @@ def _each(
     return [make(n) for n in ([count] if count is not None else range(least, most + 1))]
 
 
-def _known(value: float | None, goal: str, option: str) -> float:
+def _required(value: float | None, goal: str, option: str) -> float:
     if value is None:
         raise UsageError(
             f"--{goal} needs --{option}, a share between 0 and 1",

@@ -194,11 +194,11 @@ def _step(name: str, params: Mapping[str, Any], language: str | None) -> Step:
     ):
         return step
     if any(parameter.name == "language" for parameter in perturbations.get(step.name).parameters):
-        return resolve_step(step.name, {**_own(step), "language": language})
+        return resolve_step(step.name, {**_given_parameters(step), "language": language})
     return step
 
 
-def _own(step: Step) -> dict[str, Any]:
+def _given_parameters(step: Step) -> dict[str, Any]:
     """The parameters as they may be given again: a count stands without the rate it replaced."""
     dosed = step.params.get("count") is not None
     return {k: v for k, v in step.params.items() if not (k == "rate" and dosed)}
@@ -221,7 +221,7 @@ def _protected(step: Step, protect: Sequence[str]) -> Step:
     if not protect or "protect" not in step.params:
         return step
     own = tuple(step.params["protect"] or ())
-    return resolve_step(step.name, {**_own(step), "protect": (*own, *protect)})
+    return resolve_step(step.name, {**_given_parameters(step), "protect": (*own, *protect)})
 
 
 # Solved examples

@@ -115,7 +115,7 @@ LOOK_AHEAD = 64
 SORTED_AHEAD = 512
 ABORT_AFTER_RESPONSES = 25
 ABORT_MIN_ITEMS = 5
-MOST_HELD = 1024
+MAX_WAITING = 1024
 LEASE_POLL_SECONDS = 0.1
 LANDING_SECONDS = 10.0
 """Seconds that requests in flight have to land once an error has ended the run."""
@@ -371,7 +371,7 @@ class _Feed:
                 queue.on_planned(stretch)
             if missing := list(self._unanswered(self._share_of(stretch))):
                 yield missing
-            if len(self._held) > MOST_HELD and (missing := list(self._recheck_leased())):
+            if len(self._held) > MAX_WAITING and (missing := list(self._recheck_leased())):
                 yield missing
         yield from self._leased()
 

@@ -48,7 +48,7 @@ def gate_study(result: GateResult) -> Study:
 
 
 def _figures(result: GateResult) -> Iterator[Figure]:
-    yield Statement(name="verdict", title="Verdict", text=(result.headline, _asked(result)))
+    yield Statement(name="verdict", title="Verdict", text=(result.headline, _items_asked(result)))
     losses = [line for line in result.lines if line.kind != "score"]
     if losses:
         levels = {"level": n.level(result.level), "fail_level": n.level(result.fail_level)}
@@ -74,7 +74,7 @@ def _figures(result: GateResult) -> Iterator[Figure]:
         yield Examples(name="examples", title="Answers that were lost", examples=tuple(examples))
 
 
-def _asked(result: GateResult) -> str:
+def _items_asked(result: GateResult) -> str:
     """How many items were asked, when it stopped, and what it cost."""
     looks = "one look" if result.looks == 1 else f"look {result.look} of {result.looks}"
     calls = "no call was made" if not result.calls else f"{result.calls:,} calls were made"

@@ -122,17 +122,17 @@ def keyword_gate(settings: Mapping[str, Any], *, folders: Sequence[Path]) -> Gat
     against = rest.pop("against", None)
     data = rest.get("data")
     if isinstance(data, (str, Path)) and not str(data).startswith("hub:"):
-        rest["data"] = str(_found(str(data), folders))
+        rest["data"] = str(_find_file(str(data), folders))
     template = rest.get("template")
     if isinstance(template, (str, Path)) and "{" not in str(template):
-        rest["template_file"] = str(_found(str(rest.pop("template")), folders))
+        rest["template_file"] = str(_find_file(str(rest.pop("template")), folders))
     return read_gate(
         {**with_names(rest), "gate": gate},
-        against=None if against is None else _found(str(against), folders),
+        against=None if against is None else _find_file(str(against), folders),
     )
 
 
-def _found(name: str, folders: Sequence[Path]) -> Path:
+def _find_file(name: str, folders: Sequence[Path]) -> Path:
     """The first folder that has the file."""
     for folder in folders:
         if (folder / name).exists():

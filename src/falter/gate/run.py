@@ -93,7 +93,7 @@ class _GateRun:
                         order,
                         strict=ready.strict,
                         other=_other_scores(ready, tables, order),
-                        held=_held(ready, tables),
+                        held=_provider_changed(ready, tables),
                     ),
                     ready.schedule,
                     look,
@@ -209,7 +209,7 @@ def _other_scores(
     return scores_by_recipe(tables[1], order, strict=ready.strict)
 
 
-def _held(ready: PreparedGate, tables: Sequence[Table]) -> str:
+def _provider_changed(ready: PreparedGate, tables: Sequence[Table]) -> str:
     """Why a regression must not count as a failure: the same model, served by another provider."""
     baseline = ready.gate.baseline
     if baseline is not None:

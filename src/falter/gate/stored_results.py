@@ -51,7 +51,7 @@ def gate_results(
     required = requirements(spec, table.recipes, compared=compared)
     strict = unparsed == "wrong"
     criteria = measured_criteria(
-        required, table, table.items, strict=strict, other=_other(tables, strict), held=""
+        required, table, table.items, strict=strict, other=_earlier_scores(tables, strict), held=""
     )
     results = decide(
         criteria,
@@ -124,7 +124,7 @@ def _table(tables: Sequence[Table], path: Path, spec: GateSpec) -> Table:
     return table
 
 
-def _other(tables: Sequence[Table], strict: bool) -> Mapping[str, Floats]:
+def _earlier_scores(tables: Sequence[Table], strict: bool) -> Mapping[str, Floats]:
     """The scores of the earlier results on the items of the later ones, by recipe."""
     if len(tables) < 2:
         return {}

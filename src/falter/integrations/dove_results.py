@@ -31,7 +31,7 @@ _PARTS = (
 Dimensions = tuple[tuple[str, str], ...]
 _SHOTS = re.compile(r"(\d+)_shots?|shots?_(\d+)", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
-_WHOLE = ("", "none", "null")
+_WHOLE_PROMPT = ("", "none", "null")
 LONGEST = 40
 
 
@@ -221,7 +221,7 @@ def _precision(row: Mapping[str, Any]) -> str:
     """A quantised model is another model: ` (int8)`."""
     path = ("model", "inference_settings", "quantization", "bit_precision")
     text = str(nested(row, *path) or "")
-    return "" if text.lower() in _WHOLE else f" ({text})"
+    return "" if text.lower() in _WHOLE_PROMPT else f" ({text})"
 
 
 def _dimensions(found: Mapping[str, Any]) -> Dimensions:

@@ -182,7 +182,7 @@ class CausalEngine(Engine):
                     by_number[number].append(score)
             else:
                 alone += group
-        for batch in _alike(alone, self.room):
+        for batch in _length_batches(alone, self.room):
             for sequence, scores in zip(batch, self._plain(batch), strict=True):
                 by_number[sequence.number] = scores
         return by_number
@@ -325,7 +325,7 @@ def _with_prefix(row: Row, known: int) -> Row:
     )
 
 
-def _alike(sequences: Iterable[Scored], room: int) -> Iterable[list[Scored]]:
+def _length_batches(sequences: Iterable[Scored], room: int) -> Iterable[list[Scored]]:
     """Sequences of about one length in batches of at most `room` tokens, padding counted."""
     batch: list[Scored] = []
     for sequence in sorted(sequences, key=lambda sequence: -sequence.read):

@@ -200,10 +200,10 @@ def _joined(name: str, parts: Mapping[str, Any]) -> Task:
     """One falter task from one or several of the harness."""
     for part, task in parts.items():
         _check_supported(part, task)
-    kind = _same(parts, "output_type", lambda t: t.OUTPUT_TYPE)
-    delimiter = _same(parts, "target_delimiter", lambda t: t.config.target_delimiter)
+    kind = _shared_setting(parts, "output_type", lambda t: t.OUTPUT_TYPE)
+    delimiter = _shared_setting(parts, "target_delimiter", lambda t: t.config.target_delimiter)
     open_ended = kind == "generate_until"
-    limits = _same(parts, "generation_kwargs", _limits) if open_ended else ((), None)
+    limits = _shared_setting(parts, "generation_kwargs", _limits) if open_ended else ((), None)
     questions = []
     for part, task in parts.items():
         tags = (part,) if len(parts) > 1 else ()
@@ -211,7 +211,9 @@ def _joined(name: str, parts: Mapping[str, Any]) -> Task:
             _question(task, doc, f"{part}, document {n}", tags)
             for n, doc in enumerate(task.eval_docs)
         ]
-    scorer = _same(parts, "metric", lambda t: _scorer_for(t, [str(q.target) for q in questions]))
+    scorer = _shared_setting(
+        parts, "metric", lambda t: _scorer_for(t, [str(q.target) for q in questions])
+    )
     listing, questions = _with_list(questions)
     pieces, fields = written([question.segments for question in questions])
     template = Template(pieces=pieces, delimiter=delimiter)
@@ -244,7 +246,7 @@ def _check_supported(name: str, task: Any) -> None:
         raise TaskError(f"The lm-eval task '{name}' {why}", hint="choose another task")
 
 
-def _same(parts: Mapping[str, Any], setting: str, setting_of: Any) -> Any:
+def _shared_setting(parts: Mapping[str, Any], setting: str, setting_of: Any) -> Any:
     """A setting that all tasks of a group share; if two differ, an error names them."""
     first, *rest = parts
     value = setting_of(parts[first])

@@ -75,7 +75,7 @@ def _trace(
     trace = short(digest("trace", run.id, at, item), 32)
     root = short(digest("span", run.id, at, item), 16)
     panel = run.panels[at]
-    asked = [_Asked(own) for own in requests]
+    asked = [_RequestSpan(own) for own in requests]
     times = [time for one in asked if (time := one.times) is not None]
     whole = (min((t[0] for t in times), default=0), max((t[1] for t in times), default=0))
     spans = [
@@ -107,7 +107,7 @@ def _trace(
     return spans
 
 
-class _Asked:
+class _RequestSpan:
     """One request, with the cells that it answers."""
 
     def __init__(self, cells: list[ExportedCell]) -> None:

@@ -19,8 +19,8 @@ from falter.records.types import SectionKind
 from falter.tasks.task import CHOICES, Piece
 
 FIRST = 0xE000
-MOST = 6000
-PRIVATE = re.compile(f"([{chr(FIRST)}-{chr(FIRST + MOST)}])")
+MAX_CHARACTERS = 6000
+PRIVATE = re.compile(f"([{chr(FIRST)}-{chr(FIRST + MAX_CHARACTERS)}])")
 TELLING = 6
 FORMATS = ("{label}. {text}\n", "({label}) {text}\n", "{label}) {text}\n", "{label}: {text}\n")
 
@@ -37,7 +37,7 @@ class Segment:
 def cut(text: str, row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any]) -> list[Segment]:
     """The text's segments; all of it is input if no field of the row can be recognised."""
     leaves = dict(_named(_leaves(row, "")))
-    parts = None if PRIVATE.search(text) or len(leaves) > MOST else _marked(row, write)
+    parts = None if PRIVATE.search(text) or len(leaves) > MAX_CHARACTERS else _marked(row, write)
     captured = parts and _captured(text, parts, list(leaves.items()))
     segments = (
         captured or _searched(text, leaves) or [Segment(text=text, kind="input", field="text")]
@@ -149,7 +149,7 @@ def _named(leaves: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 def _marked(row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any]) -> list[str] | None:
     """The prompt written from private characters, split at them; None if that fails."""
-    count = iter(range(FIRST, FIRST + MOST))
+    count = iter(range(FIRST, FIRST + MAX_CHARACTERS))
 
     def marks(value: Any) -> Any:
         if isinstance(value, str):

@@ -109,7 +109,7 @@ class Vllm(BatchClient):
             if request.scores:
                 ready = [self._scoring(request.context, text) for text in request.continuations]
             else:
-                ready = [_Prompt(tokens=self._asked(request), decoding=_decoding(request))]
+                ready = [_Prompt(tokens=self._prompt_tokens(request), decoding=_decoding(request))]
         except PreflightError:
             raise
         except Exception as error:
@@ -123,7 +123,7 @@ class Vllm(BatchClient):
                 )
         return ready
 
-    def _asked(self, request: Request) -> list[int]:
+    def _prompt_tokens(self, request: Request) -> list[int]:
         if not request.messages:
             return list(self._tokenizer.encode(request.context))
         text = chat_text(self._tokenizer, request.messages, request.tools)

@@ -15,7 +15,7 @@ from falter.records.errors import InvalidValue
 from falter.records.types import Estimate
 from falter.stats.clusters import cluster_codes
 from falter.stats.intervals import Interval, Rate, no_interval, outer, quantile_interval
-from falter.stats.mean import ALIKE, Inference, ItemMean, item_mean
+from falter.stats.mean import NO_VARIATION, Inference, ItemMean, item_mean
 from falter.stats.rates import informative_items, mean_drop, rate
 
 
@@ -201,7 +201,7 @@ def _of_families(mean: ItemMean, values: Floats, codes: NDArray[np.intp], level:
         return replace(mean, interval=how.interval(level))
     q, items = value * (1.0 - value), float(count**2 / shares.sum())
     if q > 0.0 and variance == 0.0:
-        return replace(mean, interval=no_interval(level, ALIKE))
+        return replace(mean, interval=no_interval(level, NO_VARIATION))
     whole = Rate(
         value=value,
         items=items,

@@ -29,7 +29,7 @@ unit_codes = cluster_codes  # the unit of a row is its cluster, or the row itsel
 GROUPS = 20_000
 # As many counts are held in memory at a time, and as many are kept for those who ask again.
 BLOCK = 2_000_000
-KEPT = 40_000_000
+MAX_CELLS = 40_000_000
 
 
 def generator(seed: Seed) -> np.random.Generator:
@@ -62,7 +62,7 @@ def resampled_sums(units: Floats, replications: int, seed: Seed) -> Floats:
         units = unit_sums(units[order], np.arange(rows) % GROUPS)
     table = units.astype(_exact_type(units))
     counted: Iterable[NDArray[np.uint8]] = _all_counts(rng, replications, len(units))
-    if replications * len(units) <= KEPT:
+    if replications * len(units) <= MAX_CELLS:
         counted = _counts_of_seed(rows, replications, seed)
     sums, done = np.empty((replications, units.shape[1])), 0
     for counts in counted:

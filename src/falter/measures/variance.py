@@ -143,7 +143,7 @@ def _total_variance(parts: Components) -> Floats:
 
 def _crossed(table: Table) -> CrossedComponents:
     parts, width = table.parts, table.cells.shape[1]
-    item, rest, whole = parts.item, parts.interaction, _whole(parts)
+    item, rest, whole = parts.item, parts.interaction, _all_components(parts)
     others = np.maximum(item, 0.0) + np.maximum(rest, 0.0) + parts.run
     spread, main = condition_intervals(
         table.means, float(others[0]), others[1:], codes=table.codes, level=table.level
@@ -168,7 +168,9 @@ def _crossed(table: Table) -> CrossedComponents:
         if whole[0] <= 0.0:
             return _constant(f"crossed.{name}", table)
         return table.quantity(
-            f"crossed.{name}", lambda c: _divided(np.maximum(of(c), 0.0), _whole(c)), interval
+            f"crossed.{name}",
+            lambda c: _divided(np.maximum(of(c), 0.0), _all_components(c)),
+            interval,
         )
 
     # Mean squares above 0 less what lies beneath: that of the rest, and that of the runs.
@@ -190,7 +192,7 @@ def _crossed(table: Table) -> CrossedComponents:
     )
 
 
-def _whole(c: Components) -> Floats:
+def _all_components(c: Components) -> Floats:
     """Item, condition, interaction and run together, cut at 0."""
     others = np.maximum(c.item, 0.0) + np.maximum(c.interaction, 0.0) + c.run
     return others + np.maximum(c.condition, 0.0)

@@ -73,7 +73,7 @@ def with_instruction(
         else:
             own_cue = (added(f"{name}_cue", f"\n{cue}"),)
     changed = replace_spans(cue_section, changes)
-    paragraph = () if inside else (added(name, _apart(sections, cue_place, text)),)
+    paragraph = () if inside else (added(name, _with_line_breaks(sections, cue_place, text)),)
     return (*sections[:cue_place], *paragraph, changed, *own_cue, *sections[cue_place + 1 :])
 
 
@@ -139,7 +139,7 @@ def _gap(sections: Sequence[Section], at: int) -> str:
     return "\n" if before and not before.endswith("\n") else ""
 
 
-def _apart(sections: Sequence[Section], at: int, text: str) -> str:
+def _with_line_breaks(sections: Sequence[Section], at: int, text: str) -> str:
     """The text with the line breaks it needs around it, before the section at this place."""
     following = sections[at].text
     breaks = following[: len(following) - len(following.lstrip())].replace(" ", "")
@@ -160,7 +160,7 @@ def has_rules(sections: Sequence[Section]) -> bool:
 def has_format(sections: Sequence[Section]) -> bool:
     """Whether there are rules for the form of the answer that can be told from all others."""
     rules = _rules(sections)
-    kinds = [kind for i in rules for _, kind in _told_apart(sections[i].text)]
+    kinds = [kind for i in rules for _, kind in _rule_kinds(sections[i].text)]
     return "form" in kinds and "mixed" not in kinds and all(_loose(sections, i) for i in rules)
 
 
@@ -176,7 +176,7 @@ def instead_of_format(
     written = False
     for i in _rules(sections):
         text = sections[i].text
-        whole, rules = len(text.rstrip()), _told_apart(text)
+        whole, rules = len(text.rstrip()), _rule_kinds(text)
         changes: list[Replacement] = []
         if not keeping or (written and all(kind == "form" for _, kind in rules)):
             start = 0 if written else len(text) - len(text.lstrip())
@@ -203,7 +203,7 @@ _NOT_ELSE = _named("not_else")
 RuleKind = Literal["form", "other", "mixed"]
 
 
-def _told_apart(text: str) -> list[tuple[tuple[int, int], RuleKind]]:
+def _rule_kinds(text: str) -> list[tuple[tuple[int, int], RuleKind]]:
     """The sentences and lines of rules, each with what it is about."""
     told: list[tuple[tuple[int, int], RuleKind]] = []
     for line in re.finditer(r"[^\n]+", text):

@@ -69,7 +69,7 @@ _POINTS_BACK = _named("points_back")
 _POINT = re.compile(r"(?:\A|\s)(?:\(?(?:\d{1,2}|[a-hA-H]|[ivx]{1,4})[.)]\s|[-*•]\s|Statement \d)")
 # A pronoun that nothing stands before would point at the sentence that is put there.
 _OPENS_WITH_PRONOUN = _named("opens_with_pronoun")
-_WHOLE = 4  # words of a sentence; fewer may be the number of a list
+_MIN_WORDS = 4  # words of a sentence; fewer may be the number of a list
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
@@ -133,7 +133,7 @@ def _gaps(prompt: Prompt, section: Section) -> list[int]:
         for (before, end), (start, last) in pairwise(sentences(text))
         if text[start - 1] == " "
         and text[end - 1] in ".!?"
-        and len(text[before:end].split()) >= _WHOLE
+        and len(text[before:end].split()) >= _MIN_WORDS
         and not _POINTS_BACK.search(text, start, last)
     ]
     closed = protected_spans(prompt, section) if found else ()

@@ -105,7 +105,7 @@ def _has_number(prompt: Prompt) -> bool:
 def other_number(prompt: Prompt, rng: Rng) -> Prompt:
     """Puts another number of as many digits for one that the answer has to take over."""
     at, (start, end), old = rng.choice(tuple(_numbers(prompt)))
-    new = _other(old, rng, plain(prompt) + str(prompt.target))
+    new = _other_number(old, rng, plain(prompt) + str(prompt.target))
     if new is None:
         return prompt
     section = replace_spans(prompt.sections[at], [(start, end, new)])
@@ -116,7 +116,7 @@ def other_number(prompt: Prompt, rng: Rng) -> Prompt:
     return replace(changed, target=json_line(_taken_over(calls, old, new)))
 
 
-def _other(old: str, rng: Rng, said: str) -> str | None:
+def _other_number(old: str, rng: Rng, said: str) -> str | None:
     """A number with as many digits that stands nowhere yet."""
     for _ in range(50):
         first = str(rng.below(9) + 1) if old[0] != "0" else "0"

@@ -313,7 +313,7 @@ def _demonstration(
     choices: tuple[str, ...] = ()
     for section in demonstration.sections:
         if section.kind == "choices":
-            choices = _taken_apart(section, labels.old, before.choice_format)
+            choices = _listed_options(section, labels.old, before.choice_format)
             _require(_distinct(choices, labels))
             block = choice_block(labels.new[: len(choices)], choices, after.choice_format)
             start = section.text.index(section.text.strip("\n"))
@@ -326,7 +326,7 @@ def _demonstration(
     return Demonstration(sections=_reworded(sections, labels), answer=answer)
 
 
-def _taken_apart(section: Section, labels: Sequence[str], line: str) -> tuple[str, ...]:
+def _listed_options(section: Section, labels: Sequence[str], line: str) -> tuple[str, ...]:
     """The listed options; listing them again has to give exactly the same text."""
     text = section.text.strip("\n")
     _require(untouched(section) and bool(text))

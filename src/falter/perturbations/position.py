@@ -79,14 +79,14 @@ def _lists(text: str) -> Iterator[list[Span]]:
         elif words and items and mark is not None and depth > len(mark[0]):
             items[-1][1] = end
         elif words or start == len(text):
-            yield from _whole(items)
+            yield from _whole_items(items)
             items, mark = [], None
             if bullet is not None:
                 items, mark = [[start, end]], (bullet[1], bullet[2])
-    yield from _whole(items)
+    yield from _whole_items(items)
 
 
-def _whole(items: Sequence[Sequence[int]]) -> Iterator[list[Span]]:
+def _whole_items(items: Sequence[Sequence[int]]) -> Iterator[list[Span]]:
     if len(items) > 1:
         yield [(start, end) for start, end in items]
 
@@ -301,10 +301,10 @@ def reorder_bullets(prompt: Prompt, rng: Rng) -> Prompt:
 
 
 def _can_reorder_demonstrations(prompt: Prompt) -> bool:
-    return len({_shown(d) for d in prompt.demonstrations}) > 1
+    return len({_demonstration_text(d) for d in prompt.demonstrations}) > 1
 
 
-def _shown(demonstration: Demonstration) -> str:
+def _demonstration_text(demonstration: Demonstration) -> str:
     return "".join(s.text for s in demonstration.sections) + f"\n{demonstration.answer}"
 
 
@@ -312,7 +312,7 @@ def _shown(demonstration: Demonstration) -> str:
 def demonstration_order(prompt: Prompt, rng: Rng) -> Prompt:
     """Shows the same solved examples in another order."""
     shown = prompt.demonstrations
-    order = another_order([_shown(demonstration) for demonstration in shown], rng)
+    order = another_order([_demonstration_text(demonstration) for demonstration in shown], rng)
     return replace(prompt, demonstrations=tuple(shown[n] for n in order))
 
 

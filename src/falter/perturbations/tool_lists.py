@@ -176,7 +176,7 @@ def _renamed(section: Section, pairs: Mapping[str, str]) -> Section:
         text = json_line({**call, "name": pairs.get(call["name"], call["name"]),
                           "arguments": arguments})  # fmt: skip
     elif section.kind == "system":
-        text = _told(text, pairs)
+        text = _renamed_in_prose(text, pairs)
     if text == section.text:
         return section
     return put(section, [(0, len(section.text), text)])
@@ -210,13 +210,15 @@ def _in_words(value: Any, pairs: Mapping[str, str]) -> Any:
         return [_in_words(inner, pairs) for inner in value]
     if isinstance(value, dict):
         return {
-            k: _told(v, pairs) if k == "description" and isinstance(v, str) else _in_words(v, pairs)
+            k: _renamed_in_prose(v, pairs)
+            if k == "description" and isinstance(v, str)
+            else _in_words(v, pairs)
             for k, v in value.items()
         }
     return value
 
 
-def _told(text: str, pairs: Mapping[str, str]) -> str:
+def _renamed_in_prose(text: str, pairs: Mapping[str, str]) -> str:
     """Names in prose, as far as their spelling tells them from words."""
     telling: Sequence[str] = [name for name in pairs if _TELLING.search(name)]
     if not telling:

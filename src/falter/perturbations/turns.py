@@ -114,7 +114,7 @@ _REPLIES = (
     "Okay, go on.", "I see. Please go on.", "Got it. What else?", "Understood. Please continue.",
     "Thanks, noted. What comes next?",
 )  # fmt: skip
-_WHOLE = 4  # words of a sentence; fewer may be the number of a list, or an initial
+_MIN_WORDS = 4  # words of a sentence; fewer may be the number of a list, or an initial
 # A chat or a log, line by line: a turn among its lines would read as one of them.
 _RECORD = re.compile(r"^(?:\W?\d{1,2}:\d\d\b|[A-Z][^\n:]{0,40}: )", re.MULTILINE)
 _LINES_OF_A_RECORD = 3
@@ -139,7 +139,7 @@ def _cuts(prompt: Prompt) -> list[tuple[int, int, int]]:
             (at_input, end, start)
             for (begin, end), (start, _) in pairwise(sentences(section.text))
             if section.text[end - 1] in ".!?"
-            and len(section.text[begin:end].split()) >= _WHOLE
+            and len(section.text[begin:end].split()) >= _MIN_WORDS
             and not overlaps(closed, end, start)
             and not overlaps(section.protected, end - 1, start + 1)
         ]

@@ -241,7 +241,7 @@ _SOUNDS = _FILLERS[:-1]
 _ASIDE = _named("aside")
 _GAP = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
 _EVERY = 9  # words between two fillers, on average
-_APART = 12  # characters between two fillers, at least
+_FILLER_DISTANCE = 12  # characters between two fillers, at least
 
 
 def _can_say(prompt: Prompt, scope: Sequence[str], protect: Sequence[str], language: str) -> bool:
@@ -258,10 +258,10 @@ def _spoken(
     yield from ((start, end, "") for start, end in loose_marks(text, closed))
     yield from ((a, b, text[a:b].lower()) for a, b in lowered_words(text, closed))
     closed = merged((*closed, *names(text), *mentioned_words(text)))
-    last = -_APART
+    last = -_FILLER_DISTANCE
     for gap in _GAP.finditer(text):
         inside = overlaps(closed, gap.start(), gap.end())
-        if rng.random() * _EVERY < 1 and not inside and gap.end() - last >= _APART:
+        if rng.random() * _EVERY < 1 and not inside and gap.end() - last >= _FILLER_DISTANCE:
             last = gap.end()
             aside = _ASIDE.match(text, last)
             yield last, last, f"{rng.choice(_FILLERS if aside else _SOUNDS)} "

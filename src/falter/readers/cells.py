@@ -298,7 +298,7 @@ def _refusal(cells: Cells, outside: NDArray[np.bool_], scale: Scale | None) -> t
 
 
 _POINT_ZERO = re.compile(r"(-?\d+)\.0+")
-SHOWN = 3
+MAX_PRINTED = 3
 Pair = tuple[int, int]
 
 
@@ -374,5 +374,5 @@ def _many(role: str, count: int) -> str:
 
 
 def _listed(pairs: Sequence[Pair], names: Sequence[str]) -> str:
-    texts = [f"{names[a][:60]!r} and {names[b][:60]!r}" for a, b in pairs[:SHOWN]]
-    return "; ".join([*texts, "…"] if len(pairs) > SHOWN else texts)
+    texts = [f"{names[a][:60]!r} and {names[b][:60]!r}" for a, b in pairs[:MAX_PRINTED]]
+    return "; ".join([*texts, "…"] if len(pairs) > MAX_PRINTED else texts)

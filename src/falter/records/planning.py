@@ -208,7 +208,7 @@ def estimate_cost(
             sent, received = _tokens(r, len(text))
             prompt_tokens += sent
             completion_tokens += received
-            cached_tokens += _kept(before, text)
+            cached_tokens += _shared_tokens(before, text)
             before = text
     price, amount, less = target.price, None, None
     if price is not None:
@@ -240,7 +240,7 @@ def batched(requests: Iterable[Request], size: int) -> Iterator[list[Request]]:
         yield batch
 
 
-def _kept(before: str, text: str) -> int:
+def _shared_tokens(before: str, text: str) -> int:
     """The tokens at the beginning of two prompts that are the same, if a provider keeps so few."""
     fewest = FEWEST_KEPT * CHARACTERS_A_TOKEN
     if len(text) < fewest or before[:fewest] != text[:fewest]:

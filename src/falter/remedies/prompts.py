@@ -177,12 +177,12 @@ def think_first(prompt: Prompt) -> Prompt:
         "think_first",
         "First work out step by step what is asked and what follows, in a few sentences, even if "
         f"a short answer was asked for. Then write, on a last line by itself:\nAnswer: X\n"
-        f"where X is {_what(prompt)}.",
+        f"where X is {_answer_words(prompt)}.",
     )
     return _with_cue(asked)
 
 
-def _what(prompt: Prompt) -> str:
+def _answer_words(prompt: Prompt) -> str:
     """What an answer consists of, in words."""
     if not prompt.choices or not any(s.kind == "choices" for s in prompt.sections):
         return "your answer"

@@ -16,7 +16,7 @@ from falter.text.spans import Replacement, merged, replace_spans, uncovered
 from falter.text.words import kept_words, natural_words
 
 SHORTEST = 3
-KNOWN = 1 / 3
+MIN_KNOWN = 1 / 3
 """A text of which a smaller share of words is in the list is taken for another language."""
 _OPENERS = ("what", "when", "where", "which", "while", "whose", "why", "who", "how", "the")
 _ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
@@ -47,9 +47,9 @@ def _corrected(section: Section, own: set[str]) -> Section:
     if section.kind not in ("input", "document"):
         return section
     text = section.text
-    words = natural_words(text, _kept(section))
+    words = natural_words(text, _protected_spans(section))
     known = sum(text[start:end].lower() in common_words() for start, end in words)
-    if known < KNOWN * len(words):
+    if known < MIN_KNOWN * len(words):
         return section
     mentions = mentioned_words(text)
     changes: list[Replacement] = list(_openers(text, words, mentions))
@@ -61,7 +61,7 @@ def _corrected(section: Section, own: set[str]) -> Section:
     return replace_spans(section, sorted(changes))
 
 
-def _kept(section: Section) -> Sequence[Span]:
+def _protected_spans(section: Section) -> Sequence[Span]:
     return merged((*protect(section.text), *section.protected))
 
 

@@ -175,10 +175,10 @@ def sheet_csv(rows: Mapping[str, Sample], *, language: str | None = None) -> str
 
 def _cells(row: str, sample: Sample, language: str | None) -> list[str]:
     flags = [] if language is None else ["; ".join(flags_of(sample, language))]
-    return [*_shown(row, sample), *[""] * 5, *flags]
+    return [*_sheet_cells(row, sample), *[""] * 5, *flags]
 
 
-def _shown(row: str, sample: Sample) -> tuple[str, str, str, str]:
+def _sheet_cells(row: str, sample: Sample) -> tuple[str, str, str, str]:
     return row, kind_label(sample.perturbation, sample.params), sample.source, sample.shown
 
 
@@ -395,7 +395,7 @@ def sheet_page(sheet: str, rows: Mapping[str, Sample], *, language: str | None =
 
 def _row(row: str, sample: Sample, language: str | None) -> dict[str, object]:
     flags = {} if language is None else {"flags": flags_of(sample, language)}
-    return {**dict(zip(COLUMNS, _shown(row, sample), strict=False)), **flags}
+    return {**dict(zip(COLUMNS, _sheet_cells(row, sample), strict=False)), **flags}
 
 
 def _data(value: object) -> str:

@@ -17,7 +17,7 @@ MOST_FAULTS = 40
 
 # Spreadsheets run a cell that begins like a formula, so an apostrophe goes before it.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
-_WHOLE = re.compile(r"0*([0-9]{1,9})(?:[.,]0+)?")  # as spreadsheets write a whole number
+_WHOLE_NUMBER = re.compile(r"0*([0-9]{1,9})(?:[.,]0+)?")  # as spreadsheets write a whole number
 
 
 def guarded(text: str) -> str:
@@ -88,7 +88,7 @@ def read_rating(name: str, written: object, low: int, high: int) -> int | None:
     text = "" if written is None else str(written).strip()
     if text in ("", "None"):
         return None
-    whole = _WHOLE.fullmatch(text)
+    whole = _WHOLE_NUMBER.fullmatch(text)
     if whole is None or not low <= int(whole[1]) <= high:
         raise InvalidValue(name, text, f"a whole number from {low} to {high}, or nothing")
     return int(whole[1])

@@ -24,7 +24,7 @@ __all__ = ["Verdicts", "verdict_key"]
 _TABLE = """
     CREATE TABLE IF NOT EXISTS verdicts (key TEXT PRIMARY KEY, status TEXT NOT NULL, reason TEXT)
 """
-_KEPT = frozenset(get_args(Status)) - {"error", "timeout"}
+_KEPT_STATUSES = frozenset(get_args(Status)) - {"error", "timeout"}
 
 
 def verdict_key(job: Job, timeout: float, megabytes: int) -> str:
@@ -51,19 +51,19 @@ class Verdicts:
 
     def find(self, key: str) -> Verdict | None:
         """The verdict stored under a key; None where there is none, or none that makes sense."""
-        rows = self._asked("SELECT status, reason FROM verdicts WHERE key = ?", (key,))
+        rows = self._query("SELECT status, reason FROM verdicts WHERE key = ?", (key,))
         for status, reason in rows:
-            if status in _KEPT and isinstance(reason, str | None):
+            if status in _KEPT_STATUSES and isinstance(reason, str | None):
                 return Verdict(status=cast(Status, status), reason=reason)
         return None
 
     def put(self, key: str, verdict: Verdict) -> None:
         """Store a verdict; an error of the sandbox, or a busy machine's, is tried again."""
-        if verdict.status in _KEPT:
+        if verdict.status in _KEPT_STATUSES:
             row = (key, verdict.status, verdict.reason)
-            self._asked("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", row)
+            self._query("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", row)
 
-    def _asked(self, query: str, values: tuple[str | None, ...]) -> list[tuple[object, object]]:
+    def _query(self, query: str, values: tuple[str | None, ...]) -> list[tuple[object, object]]:
         try:
             with self._lock:
                 return self._connected().execute(query, values).fetchall()

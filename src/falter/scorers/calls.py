@@ -97,7 +97,7 @@ def normal(value: Any, exact: bool = False) -> Any:
     return value
 
 
-def _same(one: Any, other: Any, exact: bool = False) -> bool:
+def _equal_values(one: Any, other: Any, exact: bool = False) -> bool:
     """Return True if two values are equal; true is not 1, and "4" is not 4."""
     first, second = (json.dumps(normal(v, exact), sort_keys=True) for v in (one, other))
     return first == second
@@ -118,7 +118,7 @@ def canonical(calls: Sequence[MadeCall], item: Item, ignored: Container[str] = (
         kept = {
             k: normal(v)
             for k, v in given.items()
-            if k not in ignored and not (k in usual and _same(v, usual[k]))
+            if k not in ignored and not (k in usual and _equal_values(v, usual[k]))
         }
         shown = json_line(dict(sorted(kept.items()))) if call.arguments is not None else NOT_JSON
         texts.append(f"{call.name} {shown}")
@@ -138,7 +138,7 @@ def changed_argument(
         usual = known.get(one.name, {})
         given, right = ({**usual, **(call.arguments or {})} for call in (one, other))
         for name in given.keys() | right.keys():
-            alike = name in given and name in right and _same(given[name], right[name])
+            alike = name in given and name in right and _equal_values(given[name], right[name])
             if not alike and name not in ignored:
                 differing.add(name)
     return differing.pop() if len(differing) == 1 else None
@@ -222,7 +222,7 @@ class ToolCall(TextScorer):
                 return "a missing argument"
             several = others.get(name, [])
             values = [right[name], *(several if isinstance(several, list) else [several])]
-            if not any(_same(given[name], value, exact) for value in values):
+            if not any(_equal_values(given[name], value, exact) for value in values):
                 alike = _kind(given[name]) == _kind(right[name])
                 return "a wrong argument" if alike else "an argument of a wrong type"
         return "an extra argument" if given.keys() - right.keys() - free - others.keys() else ""

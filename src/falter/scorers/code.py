@@ -46,10 +46,10 @@ def extract_code(reply: str, program: Program) -> str | None:
     blocks = blocks or [inside for _, inside in fenced]
     if blocks:
         block = next((b for b in blocks if _defines(b, name)), blocks[0])
-        whole = _whole(block, program, name) or _continued(block, program)
+        whole = _whole_program(block, program, name) or _continued(block, program)
         return whole or (program.prefix + block if block.strip() else None)
     if _defines(text, name):
-        return _whole(_code_part(text), program, name) or program.prefix + text
+        return _whole_program(_code_part(text), program, name) or program.prefix + text
     return _continued(text, program)
 
 
@@ -106,7 +106,7 @@ def _indent(code: str) -> str:
     return indent
 
 
-def _whole(code: str, program: Program, name: str) -> str | None:
+def _whole_program(code: str, program: Program, name: str) -> str | None:
     """The prompt's program, with a function that the reply writes out in full behind it."""
     code = textwrap.dedent(code)
     if not _defines(code, name):

@@ -15,7 +15,7 @@ from falter.scorers.reading.fields import read_fields
 from falter.scorers.short_answers import same_answer
 
 _DEEPEST = 20
-_MOST = 1000
+_MAX_FIELDS = 1000
 """Fields of an object that are compared; a reply may hold any number."""
 _TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
 
@@ -72,10 +72,12 @@ class Fields(TextScorer):
         extra = [path for path, value in given.items() if value is not None]
         text = json.dumps(found.answer, sort_keys=True, ensure_ascii=False)
         score = self.scored(sum(scores.values()) / len(scores), text, found.tier)
-        return replace(score, reason=_told(scores, missing, extra))
+        return replace(score, reason=_field_reasons(scores, missing, extra))
 
 
-def _told(scores: Mapping[str, float], missing: Sequence[str], extra: Sequence[str]) -> str:
+def _field_reasons(
+    scores: Mapping[str, float], missing: Sequence[str], extra: Sequence[str]
+) -> str:
     """The score of each field, and what is missing or more."""
     parts = [f"{path} {value:.3g}" for path, value in scores.items()]
     parts += [f"missing: {', '.join(missing)}"] if missing else []
@@ -96,7 +98,7 @@ def _unwrapped(found: Mapping[str, Any], target: Mapping[str, Any]) -> Mapping[s
 
 def _leaves(value: Mapping[str, Any], path: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     """The fields of an object and of the objects in it, by their path."""
-    for key, inner in list(value.items())[:_MOST]:
+    for key, inner in list(value.items())[:_MAX_FIELDS]:
         if isinstance(inner, dict) and inner and depth < _DEEPEST:
             yield from _leaves(inner, f"{path}{key}.", depth + 1)
         else:
@@ -106,18 +108,20 @@ def _leaves(value: Mapping[str, Any], path: str = "", depth: int = 0) -> Iterato
 def _agreement(found: Any, expected: Any) -> float:
     """The score of one field."""
     if not isinstance(expected, list):
-        return float(_same(found, expected))
-    entries = list(found[:_MOST]) if isinstance(found, list) else [] if found is None else [found]
+        return float(_equal_fields(found, expected))
+    entries = (
+        list(found[:_MAX_FIELDS]) if isinstance(found, list) else [] if found is None else [found]
+    )
     total, matched = len(entries) + len(expected), 0
-    for entry in expected[:_MOST]:
-        place = next((n for n, each in enumerate(entries) if _same(each, entry)), None)
+    for entry in expected[:_MAX_FIELDS]:
+        place = next((n for n, each in enumerate(entries) if _equal_fields(each, entry)), None)
         if place is not None:
             matched += 1
             del entries[place]
     return 2 * matched / total if total else 1.0
 
 
-def _same(found: Any, expected: Any) -> bool:
+def _equal_fields(found: Any, expected: Any) -> bool:
     """Return True if two values are the same for the type of the expected one."""
     if expected is None or isinstance(expected, (list, dict)) or found is None:
         empty: tuple[Any, ...] = (None, "", [], {})
@@ -125,7 +129,7 @@ def _same(found: Any, expected: Any) -> bool:
     if isinstance(expected, bool) or isinstance(found, bool):
         return _truth(found) is not None and _truth(found) == _truth(expected)
     if isinstance(found, (list, dict)):
-        return isinstance(found, list) and len(found) == 1 and _same(found[0], expected)
+        return isinstance(found, list) and len(found) == 1 and _equal_fields(found[0], expected)
     return same_answer(str(found), str(expected))
 
 

@@ -28,7 +28,7 @@ DIMENSIONS = (
 _LONGEST = 20_000
 _ATTEMPTS = 200
 _DEEPEST = 4
-_WHOLE = re.compile(r"[0-9]{1,3}")
+_WHOLE_NUMBER = re.compile(r"[0-9]{1,3}")
 _THOUGHTS = ("think", "thinking", "reasoning")
 
 
@@ -140,7 +140,7 @@ def _folded(key: str) -> str:
 
 
 def _number(name: str, value: Any) -> int:
-    if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
+    if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value.strip()):
         value = int(value)
     whole = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not whole or not 0 <= value <= 100 or value != int(value):
@@ -153,7 +153,7 @@ def _number(name: str, value: Any) -> int:
 
 FIELD = "sentences"
 _MARK = re.compile(r"^(?:[-*•–]|\(?\d{1,2}[.)])\s+")
-_MOST = 200
+_MAX_CHARACTERS = 200
 
 
 def summary_sentences(text: str) -> list[str]:
@@ -166,7 +166,7 @@ def summary_sentences(text: str) -> list[str]:
     if len(lines) > 1 and lines[0].endswith(":"):
         lines = lines[1:]
     found = [line[start:end] for line in lines for start, end in sentences(line)]
-    return found[:_MOST]
+    return found[:_MAX_CHARACTERS]
 
 
 def cut_summary(text: str, most: int) -> str:

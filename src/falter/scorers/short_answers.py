@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|(?
 _UNIT_BEHIND = re.compile(r"(?<=\d)(?=[^\W\d_])")  # "6kg" is "6 kg"
 _SIGNS = "%$€£¥°"
 _SIGN = re.compile(f"[{_SIGNS}]")
-_APART = re.compile(r"[\s,;:!?()\[\]{}/_\"“”„‟«»‹›「」『』、。，：；！？（）*`‐‑–—-]+")
+_SEPARATORS = re.compile(r"[\s,;:!?()\[\]{}/_\"“”„‟«»‹›「」『』、。，：；！？（）*`‐‑–—-]+")
 _DROPPED = re.compile(r"(?<!\d)\.|\.(?!\d)|['‘’´‛]")
 _ACCENTS = re.compile("[\u0300-\u036f]")
 
@@ -98,7 +98,7 @@ def _folded(text: str) -> str:
     numbers = _SIGN.sub(r" \g<0> ", _NUMBER.sub(_canonical, text)).replace("&", " and ")
     numbers = _UNIT_BEHIND.sub(" ", numbers)
     bare = _ARTICLE.sub("", _DROPPED.sub("", numbers).strip('"“”„«»*`_ '), count=1)
-    return " ".join(filter(None, _APART.split(bare))) or " ".join(text.split())
+    return " ".join(filter(None, _SEPARATORS.split(bare))) or " ".join(text.split())
 
 
 def _canonical(number: re.Match[str]) -> str:

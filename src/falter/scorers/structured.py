@@ -134,7 +134,7 @@ def entity_match(
 
     def same(key: str) -> bool:
         free = None if key in choice_keys else threshold
-        return _same(extracted[key], expected[key], free, tokens)
+        return _similar_texts(extracted[key], expected[key], free, tokens)
 
     both = [key for key in expected if key in extracted]
     matched = tuple(key for key in both if same(key))
@@ -148,7 +148,7 @@ def entity_match(
     )
 
 
-def _same(text: str, expected: str, threshold: float | None, tokens: Tokens) -> bool:
+def _similar_texts(text: str, expected: str, threshold: float | None, tokens: Tokens) -> bool:
     if text == expected or threshold is None:
         return text == expected
     return rouge(text, expected, ("rougeL",), tokens=tokens)["rougeL"].f1 >= threshold

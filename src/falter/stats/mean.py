@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 RARE, ASSUMED = 20, 0.05
 # The least error rate that is told from 0.
 LEAST = 1e-15
-ALIKE = "no variation between items, an interval cannot be had"
+NO_VARIATION = "no variation between items, an interval cannot be had"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,7 +292,7 @@ class Inference:
             method = f"{interval.method}, effective sample size of clusters, CR2"
             return replace(interval, method=method)
         if self.error == 0.0:
-            return no_interval(level, ALIKE)
+            return no_interval(level, NO_VARIATION)
         half = student_quantile(level, self.freedom) * self.error
         low, high = self.value - half, self.value + half
         return Interval(low=low, high=high, level=level, method=self.method)

@@ -88,7 +88,7 @@ def mean_drop(
     apart = None
     if baseline is not None and matrix.ndim == 2:
         weight = np.ones(matrix.shape[1]) if weights is None else np.asarray(weights, np.float64)
-        apart = _apart(matrix, weight, baseline, clusters)
+        apart = _separate_means(matrix, weight, baseline, clusters)
     return item_mean(drops, weights=weights, clusters=clusters, level=level, apart=apart)
 
 
@@ -115,7 +115,7 @@ def between_drops(
     for baseline, scores in (first, second):
         clean, table = np.asarray(baseline, dtype=np.float64), _table(scores)
         drop = clean[:, None] - table
-        apart = _apart(drop, np.ones(table.shape[1]), clean, clusters)
+        apart = _separate_means(drop, np.ones(table.shape[1]), clean, clusters)
         if apart is None:
             return None
         sides.append(apart)
@@ -200,7 +200,7 @@ def informative_items(means: Floats) -> float:
     return min(float(x.sum()) ** 2 / max(float(x @ x), 1e-300) for x in (means, 1.0 - means))
 
 
-def _apart(
+def _separate_means(
     drops: Floats, weight: Floats, baseline: ArrayLike, clusters: Sequence[Hashable] | None
 ) -> Between | None:
     """Both means apart; None for one condition, which is a matter of pairs, or other scores."""

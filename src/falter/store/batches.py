@@ -59,13 +59,13 @@ class Batches:
         )  # fmt: skip
 
     def open(self, model: Model) -> list[StoredBatch]:
-        return self._where(f"m.id = ? AND b.{_OPEN}", blob(model.id))
+        return self._select(f"m.id = ? AND b.{_OPEN}", blob(model.id))
 
     def all(self) -> list[StoredBatch]:
         """Every batch with the number of its requests that are answered, the oldest first."""
         return [
             replace(batch, answered=batch.requests - len(self._store.missing(self.keys(batch))))
-            for batch in self._where("1")
+            for batch in self._select("1")
         ]
 
     def any_open(self) -> bool:
@@ -83,7 +83,7 @@ class Batches:
         return matching[0]
 
     def names(self, model: Model) -> set[str]:
-        return {b.name for b in self._where("m.id = ?", blob(model.id)) if b.name is not None}
+        return {b.name for b in self._select("m.id = ?", blob(model.id)) if b.name is not None}
 
     def keys(self, batch: StoredBatch) -> list[str]:
         with self._store.reading():
@@ -126,7 +126,7 @@ class Batches:
     def land(self, batch: StoredBatch, responses: Sequence[Response]) -> None:
         self._store.put_answers((batch.model, response) for response in responses)
 
-    def _where(self, condition: str, *values: object) -> list[StoredBatch]:
+    def _select(self, condition: str, *values: object) -> list[StoredBatch]:
         with self._store.reading():
             rows = self._db.execute(f"{_SELECT} WHERE {condition} ORDER BY b.number", values)
             return [

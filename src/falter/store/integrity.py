@@ -160,7 +160,7 @@ class Soundness:
                 status=status,
                 prompt=read_prompt(prompt, whole=True)[0],
             )
-            _same("variants", variant.id, key)
+            _check_row("variants", variant.id, key)
         except Exception:
             self._unsound.add(row[:4])
             raise
@@ -321,11 +321,11 @@ def _earlier_ways(run: Run) -> Iterator[Way]:
 def _record(kind: type[T], table: str, key: bytes, body: bytes) -> T:
     """The record in a body whose own id is the key."""
     record = from_json(kind, orjson.loads(body))
-    _same(table, record.id, key)
+    _check_row(table, record.id, key)
     return record
 
 
-def _same(table: str, identity: str, key: bytes) -> None:
+def _check_row(table: str, identity: str, key: bytes) -> None:
     if blob(identity) != key:
         raise Unsound(f"{table}: {key.hex()[:10]} does not match its content")
 

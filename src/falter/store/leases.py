@@ -19,7 +19,7 @@ except ImportError:  # Windows: every process is alone
     fcntl = None  # type: ignore[assignment]
 
 
-_TAKEN = (errno.EAGAIN, errno.EACCES)
+_LOCKED = (errno.EAGAIN, errno.EACCES)
 
 
 class Claims:
@@ -87,7 +87,7 @@ class Claims:
         try:
             fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, _lock_of(key, kind))
         except OSError as error:
-            return error.errno not in _TAKEN
+            return error.errno not in _LOCKED
         return True
 
 

@@ -19,7 +19,7 @@ from falter.store.store import Store
 
 Row = tuple[Any, ...]
 COMMIT = 2000
-_SHOWN = 5
+_MAX_PRINTED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ _ROLES = {
     "assistant": "assistant", "gpt": "assistant", "model": "assistant",
     "tool": "tool", "observation": "tool", "function_call": "function_call",
 }  # fmt: skip
-_SHOWN = ("system", "user", "assistant", "tool")
+_KNOWN_ROLES = ("system", "user", "assistant", "tool")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _MOST_TOOLS = 128
 NO_TARGET = (
@@ -145,7 +145,7 @@ def chat_items(
     items: list[Item] = []
     answered = 0
     for number, row in enumerate(rows, 1):
-        made = list(_row_items(row, spec, column, task, _Where(spec.path, number), same))
+        made = list(_row_items(row, spec, column, task, _Place(spec.path, number), same))
         answered += sum(ends for _, ends in made)
         items += [item for item, _ in made]
     if spec.drop_duplicates:
@@ -158,7 +158,7 @@ def chat_items(
 
 
 @dataclass(frozen=True, slots=True)
-class _Where:
+class _Place:
     """A place in a file, for messages."""
 
     path: str
@@ -170,12 +170,12 @@ class _Where:
         gap = "" if text.startswith(":") else " "
         return TaskError(f"{self.path}, row {self.row}{turn}{gap}{text}", hint=hint)
 
-    def at(self, turn: int) -> _Where:
+    def at(self, turn: int) -> _Place:
         return replace(self, turn=turn)
 
 
 def _row_items(
-    row: Row, spec: DataSpec, column: str, task: str, where: _Where, same: bool
+    row: Row, spec: DataSpec, column: str, task: str, where: _Place, same: bool
 ) -> Iterator[tuple[Item, bool]]:
     """The items of a row, each with whether its answer was the last turn: one, or one a turn."""
     turns = list(_turns(row.get(column), column, where))
@@ -246,7 +246,7 @@ def _require_one_kind(items: Sequence[Item], path: str) -> None:
 # Turns
 
 
-def _turns(value: Any, column: str, where: _Where) -> Iterator[dict[str, Any]]:
+def _turns(value: Any, column: str, where: _Place) -> Iterator[dict[str, Any]]:
     value = _from_json(value)
     if not isinstance(value, list):
         kind = "a text" if isinstance(value, str) else "missing" if value is None else "no list"
@@ -261,9 +261,9 @@ def _turns(value: Any, column: str, where: _Where) -> Iterator[dict[str, Any]]:
         said = turn.get("role", turn.get("from"))
         role = _ROLES.get(said) if isinstance(said, str) else None
         if role is None:
-            close = nearest(str(said), _SHOWN)
+            close = nearest(str(said), _KNOWN_ROLES)
             hint = f"did you mean '{close or 'assistant'}'?"
-            raise here.error(f": the role {said!r:.40} is none of {', '.join(_SHOWN)}", hint)
+            raise here.error(f": the role {said!r:.40} is none of {', '.join(_KNOWN_ROLES)}", hint)
         if role == "function_call":
             call = _from_json(turn.get("value"))
             turn, role = {"content": "", "tool_calls": [call]}, "assistant"
@@ -274,7 +274,7 @@ def _turns(value: Any, column: str, where: _Where) -> Iterator[dict[str, Any]]:
             yield one
 
 
-def _one_turn(turn: Mapping[str, Any], role: str, where: _Where) -> Iterator[dict[str, Any]]:
+def _one_turn(turn: Mapping[str, Any], role: str, where: _Place) -> Iterator[dict[str, Any]]:
     """A turn in falter's form; of Anthropic's blocks, the results before the text."""
     content = turn.get("content", turn.get("value"))
     blocks = content if isinstance(content, list) else []
@@ -307,7 +307,7 @@ def _one_turn(turn: Mapping[str, Any], role: str, where: _Where) -> Iterator[dic
 _BLOCKS = ("tool_use", "tool_result")
 
 
-def _text(content: Any, where: _Where) -> str:
+def _text(content: Any, where: _Place) -> str:
     if content is None:
         return ""
     if isinstance(content, list):
@@ -324,7 +324,7 @@ def _text(content: Any, where: _Where) -> str:
     return content
 
 
-def _call(call: Any, where: _Where) -> dict[str, Any]:
+def _call(call: Any, where: _Place) -> dict[str, Any]:
     """A call of OpenAI's, Anthropic's or ShareGPT's form, with its arguments as a mapping."""
     inner = call.get("function", call) if isinstance(call, dict) else None
     if not isinstance(inner, dict) or not isinstance(inner.get("name"), str):
@@ -346,7 +346,7 @@ def _id(value: Any) -> str:
 
 
 def _check_links(
-    turns: Sequence[dict[str, Any]], tools: Sequence[Mapping[str, Any]], where: _Where
+    turns: Sequence[dict[str, Any]], tools: Sequence[Mapping[str, Any]], where: _Place
 ) -> None:
     """Raise for a result of no call, a call without a result, and tools that are not offered."""
     waiting: list[str] = []
@@ -370,7 +370,7 @@ def _check_links(
 
 
 def _check_call(
-    call: Mapping[str, Any], tools: Sequence[Mapping[str, Any]], where: _Where, verb: str
+    call: Mapping[str, Any], tools: Sequence[Mapping[str, Any]], where: _Place, verb: str
 ) -> None:
     names = {tool["name"]: tool for tool in tools}
     if call["name"] not in names:
@@ -394,7 +394,7 @@ def _check_call(
 # Tools, documents, targets, contrasts
 
 
-def _tools(value: Any, where: _Where) -> list[dict[str, Any]]:
+def _tools(value: Any, where: _Place) -> list[dict[str, Any]]:
     value = _from_json(value)
     if value in (None, "", []):
         return []
@@ -410,7 +410,7 @@ def _tools(value: Any, where: _Where) -> list[dict[str, Any]]:
     return tools
 
 
-def _tool(value: Any, where: _Where) -> dict[str, Any]:
+def _tool(value: Any, where: _Place) -> dict[str, Any]:
     """A tool of OpenAI's, Anthropic's, MCP's or the flat form, as name, description, parameters."""
     tool = value.get("function", value) if isinstance(value, dict) else None
     name = tool.get("name") if isinstance(tool, dict) else None
@@ -429,7 +429,7 @@ def _tool(value: Any, where: _Where) -> dict[str, Any]:
 
 
 def _document_fields(
-    row: Row, spec: DataSpec, turns: Sequence[Mapping[str, Any]], cut: int, where: _Where
+    row: Row, spec: DataSpec, turns: Sequence[Mapping[str, Any]], cut: int, where: _Place
 ) -> dict[str, str]:
     value = _from_json(row.get(spec.fields.get("documents", "documents")))
     if value in (None, "", []):
@@ -448,7 +448,7 @@ def _document_fields(
     return {"documents": json_line(texts)} if there else {}
 
 
-def _target(value: Any, tools: Sequence[Mapping[str, Any]], where: _Where) -> str:
+def _target(value: Any, tools: Sequence[Mapping[str, Any]], where: _Place) -> str:
     """The right answer: a text, or the calls that are right as JSON."""
     read = _from_json(value)
     listed = [read] if isinstance(read, dict) else read
@@ -463,7 +463,7 @@ def _target(value: Any, tools: Sequence[Mapping[str, Any]], where: _Where) -> st
 
 
 def _target_call(
-    value: Mapping[str, Any], tools: Sequence[Mapping[str, Any]], where: _Where
+    value: Mapping[str, Any], tools: Sequence[Mapping[str, Any]], where: _Place
 ) -> dict[str, Any]:
     call = _call(value, where)
     del call["id"]
@@ -488,7 +488,7 @@ def _contrast_fields(
     turns: Sequence[Mapping[str, Any]],
     tools: Sequence[Mapping[str, Any]],
     column: str,
-    where: _Where,
+    where: _Place,
 ) -> dict[str, str]:
     """The user's own versions of other meaning: a last turn to `say`, or other `messages`."""
     value = _from_json(row.get("contrast"))

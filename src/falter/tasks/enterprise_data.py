@@ -21,7 +21,7 @@ TEXTS = ("key", "area", "issue", "case", "question", "answer", "query")
 LISTS = ("chat", "documents", "answers", "facts", "slots")
 REWRITTEN = ("case", "chat", "question", "query")
 TYPES = ("text", "number", "boolean", "choice")
-MOST_SHOWN = 40
+MAX_PRINTED = 40
 DEEPEST = 50  # levels of a YAML file; those here have six
 Row = Mapping[str, Any]
 
@@ -137,8 +137,8 @@ def _read(place: str) -> Source:
             )
     faults = [*_item_faults(found)]
     if faults:
-        shown = "\n".join(f"- {fault}" for fault in faults[:MOST_SHOWN])
-        more = f"\n- and {len(faults) - MOST_SHOWN} more" if len(faults) > MOST_SHOWN else ""
+        shown = "\n".join(f"- {fault}" for fault in faults[:MAX_PRINTED])
+        more = f"\n- and {len(faults) - MAX_PRINTED} more" if len(faults) > MAX_PRINTED else ""
         raise TaskError(
             f"The items at '{place}' have {len(faults)} faults:\n{shown}{more}",
             hint="nothing was sent; mend the files and run again",

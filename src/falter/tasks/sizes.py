@@ -21,7 +21,7 @@ from typing import Any
 from falter.tasks.enterprise_data import read_yaml
 from falter.tasks.rows import Row, in_memory, rows_at, sampled_rows
 
-MOST = 50
+FILLER_ROWS = 50
 """Rows of filler that a plan looks at."""
 MOST_READ = 2_000
 """Rows of the user's own file that a plan reads: enough to choose the scorer by their targets."""
@@ -64,7 +64,7 @@ def sized_by_description(exact: bool = False) -> Iterator[Described]:
 
     If `exact`, files that are here are read whole.
     """
-    described = Described(MOST, exact)
+    described = Described(FILLER_ROWS, exact)
     token = _described.set(described)
     try:
         yield described

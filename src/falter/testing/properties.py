@@ -171,7 +171,7 @@ def check_protected(perturbation: Perturbation, sample: Sample, outputs: Outputs
     guarded = _guarded(sample.prompt)
     for params in _strongest(perturbation):
         after = perturbation(guarded, _rng(perturbation, 0), **params)
-        texts = {section.name: section.text for section in after.sections if _own(section)}
+        texts = {section.name: section.text for section in after.sections if _own_section(section)}
         whole = texts == {section.name: section.text for section in guarded.sections}
         _require(whole, perturbation, "leaves protected sections alone", sample.name)
 
@@ -197,19 +197,19 @@ def check_edits(perturbation: Perturbation, sample: Sample, outputs: Outputs) ->
 
 
 def _require_edits(perturbation: Perturbation, sample: Sample, after: Prompt) -> None:
-    sections = {section.name: section for section in after.sections if _own(section)}
+    sections = {section.name: section for section in after.sections if _own_section(section)}
     before = {section.name: section.text for section in sample.prompt.sections}
     _require(sections.keys() == before.keys(), perturbation, "no section is lost", sample.name)
     for name, section in sections.items():
         rebuilt = _rebuilt(before[name], section)
         _require(rebuilt == section.text, perturbation, "edits rebuild the text", sample.name)
     for section in after.sections:
-        if not _own(section):
+        if not _own_section(section):
             held = _rebuilt("", section) == section.text
             _require(held, perturbation, "added text is one edit", sample.name)
 
 
-def _own(section: Section) -> bool:
+def _own_section(section: Section) -> bool:
     """Whether it is one of the prompt's own sections, which are matched by name."""
     return section.kind != "added" and not _is_new(section)
 
@@ -272,8 +272,8 @@ def _check_chain(first: Perturbation, second: Perturbation, sample: Sample) -> N
     once = first(sample.prompt, _rng(first, 0))
     twice = second(once, _rng(second, 0, occurrence=1))
     _require_edits(first, sample, twice)
-    sections_after = {section.name: section for section in twice.sections if _own(section)}
-    for section in filter(_own, once.sections):
+    sections_after = {section.name: section for section in twice.sections if _own_section(section)}
+    for section in filter(_own_section, once.sections):
         untouched = set(_texts(section)) <= set(_texts(sections_after[section.name]))
         _require(untouched, first, f"{second.name} leaves its edits alone", sample.name)
 

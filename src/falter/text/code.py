@@ -276,7 +276,7 @@ def _described(
         if call.match(text, *line) is None
     ]
     names = {*heads, *parameters, *_CONSTANTS}
-    kept_names = [span for line in prose for span in _kept(text, line, names)]
+    kept_names = [span for line in prose for span in _kept_in_prose(text, line, names)]
     return PythonCode((start, end), tuple(prose), tuple(kept_names))
 
 
@@ -304,7 +304,7 @@ def _prose_lines(text: str, docstring: Span) -> Iterator[Span]:
         at += len(line) + 1
 
 
-def _kept(text: str, line: Span, names: set[str]) -> Iterator[Span]:
+def _kept_in_prose(text: str, line: Span, names: set[str]) -> Iterator[Span]:
     """Names, constants, quoted values and field marks in a line of prose."""
     for match in _IDENTIFIER.finditer(text, *line):
         if match[0] in names:

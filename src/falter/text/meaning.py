@@ -247,7 +247,7 @@ def _flags(before: str, after: str, language: str) -> tuple[MeaningFlag, ...]:
     return tuple(MeaningFlag(check=check, lost=text) for check, texts in losses for text in texts)
 
 
-class _Held(NamedTuple):
+class _Counted(NamedTuple):
     """What a text holds that is counted: its numbers, negations, quantifiers, and all its words."""
 
     numbers: Counter[str]
@@ -257,13 +257,13 @@ class _Held(NamedTuple):
     counts: Counter[str]
 
 
-def _read(text: str, language: str) -> _Held:
+def _read(text: str, language: str) -> _Counted:
     numbers, denials, amounts = Counter[str](), Counter[str](), Counter[str]()
     for token, count in Counter(_TOKEN.findall(text)).items():
         for kind, word in _counted_words(token, language):
             {"number": numbers, "negation": denials, "quantifier": amounts}[kind][word] += count
     wholes = _WHOLE.findall(text.lower())
-    return _Held(numbers + _figures(text, language), denials, amounts, wholes, Counter(wholes))
+    return _Counted(numbers + _figures(text, language), denials, amounts, wholes, Counter(wholes))
 
 
 # Every recipe is held against the same few texts: each is read once.
@@ -363,7 +363,7 @@ _MOST_COMPARED, _MOST_ALIGNED = 100, 400
 _ENDINGS = late_regex(r"(?:['’]s|es|s|ed|d|ing|ly|er|est|y|ies|e)\Z")
 
 
-def _other_words(before: _Held, after: _Held) -> Iterator[str]:
+def _other_words(before: _Counted, after: _Counted) -> Iterator[str]:
     """Words that became other common words by a letter or two, as *water → wager*.
 
     Words that are gone are compared with new ones in their places. A text that is much longer or

@@ -114,7 +114,7 @@ def mentioned_words(text: str) -> tuple[Span, ...]:
     if _CUE_STEM.search(text) is not None:
         spans += _behind_cues(text)
     if " or " in text or " and " in text or " v" in text:
-        spans += _alike(text)
+        spans += _alike_spans(text)
     return merged(spans) if spans else ()
 
 
@@ -128,7 +128,7 @@ def _behind_cues(text: str) -> Iterator[Span]:
                 yield another.span(1)
 
 
-def _alike(text: str) -> Iterator[Span]:
+def _alike_spans(text: str) -> Iterator[Span]:
     for link in _LINK.finditer(text):
         before = _LAST_WORD.search(text, max(0, link.start() - 41), link.start())
         after = _FIRST_WORD.match(text, link.end())

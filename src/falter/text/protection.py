@@ -85,14 +85,14 @@ def protect(text: str, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
     """
     if len(text) > _LONGEST_KEPT:
         return _spans(text, tuple(patterns))
-    return _kept(text, tuple(patterns))
+    return _pattern_spans(text, tuple(patterns))
 
 
 _LONGEST_KEPT = 20_000
 
 
 @lru_cache(maxsize=256)
-def _kept(text: str, patterns: tuple[str, ...]) -> tuple[Span, ...]:
+def _pattern_spans(text: str, patterns: tuple[str, ...]) -> tuple[Span, ...]:
     """Every recipe asks about the texts of an item anew; long ones are not worth their memory."""
     return _spans(text, patterns)
 

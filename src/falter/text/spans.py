@@ -100,15 +100,15 @@ def diff_spans(original: str, section: Section) -> list[Segment]:
     out: list[Segment] = []
     at = new_at = 0
     for edit in section.edits:
-        out += _same(original[at : edit.start], section.text[new_at : edit.new_start])
+        out += _same_segments(original[at : edit.start], section.text[new_at : edit.new_start])
         before, after = original[edit.start : edit.end], section.text[edit.new_start : edit.new_end]
         out.append(Segment("edit", before, after))
         at, new_at = edit.end, edit.new_end
-    out += _same(original[at:], section.text[new_at:])
+    out += _same_segments(original[at:], section.text[new_at:])
     return out
 
 
-def _same(before: str, after: str) -> list[Segment]:
+def _same_segments(before: str, after: str) -> list[Segment]:
     if before != after:
         raise ValueError(f"the edits do not lead from {before!r} to {after!r}")
     return [Segment("same", before, after)] if before else []

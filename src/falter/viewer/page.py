@@ -34,7 +34,7 @@ MODULES = (
     "app.js",
 )
 """In the order in which they import one another."""
-_OTHERS = ("viewer.css", "LICENSE-preact.txt")
+_OTHER_FILES = ("viewer.css", "LICENSE-preact.txt")
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([a-z]+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:function|class|const) (\w+))", re.MULTILINE)
 _EXPORTED = re.compile(r"export\{([^}]*)\};?\s*$")
@@ -47,7 +47,7 @@ def _file(name: str) -> str:
 
 def page_files() -> dict[str, str]:
     """The scripts, the style and the licence, by their names."""
-    return {name: _file(name) for name in (*MODULES, *_OTHERS)}
+    return {name: _file(name) for name in (*MODULES, *_OTHER_FILES)}
 
 
 def index_page(kind: str) -> str:

@@ -50,7 +50,7 @@ class Viewer:
     def __init__(
         self, source: Source | Awaitable[Source], kept: Mapping[str, Lines] | None = None
     ) -> None:
-        self._coming, self._kept = asyncio.ensure_future(_given(source)), kept or {}
+        self._coming, self._kept = asyncio.ensure_future(_opened(source)), kept or {}
         self.token = secrets.token_urlsafe(24)
         self.port = 0
         self._followers: set[asyncio.Queue[bytes]] = set()
@@ -69,7 +69,7 @@ class Viewer:
         app.router.add_get(f"/api/findings/{{study:{NUMBER}}}", self._findings)
         app.router.add_get("/report/{name}", self._report)
         app.router.add_get("/api/events", self._events)
-        app.router.add_get("/api/{kind:notes|marks}", self._read_kept)
+        app.router.add_get("/api/{kind:notes|marks}", self._kept_reply)
         app.router.add_put("/api/notes", self._put_note)
         app.router.add_put("/api/marks", self._put_mark)
         return app
@@ -169,7 +169,7 @@ class Viewer:
             raise web.HTTPNotFound
         return panel
 
-    async def _read_kept(self, request: web.Request) -> web.Response:
+    async def _kept_reply(self, request: web.Request) -> web.Response:
         lines = self._kept.get(request.match_info["kind"])
         return _json([] if lines is None else lines.rows())
 
@@ -251,7 +251,7 @@ def _events(arrivals: Sequence[Arrivals] | None) -> list[bytes]:
     return [b"event: cells\ndata: " + orjson.dumps(a._asdict()) + b"\n\n" for a in arrivals]
 
 
-async def _given(source: Source | Awaitable[Source]) -> Source:
+async def _opened(source: Source | Awaitable[Source]) -> Source:
     return await source if isinstance(source, Awaitable) else source
 
 

@@ -305,10 +305,10 @@ def points_went(recipe: RecipeResult, parts: RecipeParts, panel: PanelResult) ->
     """Name the parts of one loss; the wording is acquitted only by a part that is shown."""
     split, second = parts.split, panel.second_reading
     about = {"points": size(drop_of(recipe)), "name": names_of([recipe], panel)}
-    if _shown(split.wording):
+    if _above_zero(split.wording):
         if second is not None and recipe.label in second.recipes:
             return sentence("answer.by_reader", reader=second.reader, **about)
-        state = next((s for s in _BECAUSE if _shown(split.unrecovered[s])), None)
+        state = next((s for s in _BECAUSE if _above_zero(split.unrecovered[s])), None)
         because = ""
         if state is not None:
             because = sentence(
@@ -332,7 +332,7 @@ def _share(part: Estimate, whole: Estimate) -> str:
     return "all" if (part.value or 0.0) >= (whole.value or 0.0) - 5e-4 else points
 
 
-def _shown(estimate: Estimate) -> bool:
+def _above_zero(estimate: Estimate) -> bool:
     return estimate.low is not None and estimate.low > 0.0
 
 

@@ -37,7 +37,7 @@ def _step(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis) -> 
     """The most urgent step; commands only for runs that falter stored."""
     stored = analysis.store is not None
 
-    def shown(name: str, *options: str) -> str:
+    def command_line(name: str, *options: str) -> str:
         return sentence(name, command=command(analysis, "answers", *options)) if stored else ""
 
     lost = [(drop_of(r), r.label) for panel in panels for r in of_verdict(panel, "degraded")]
@@ -46,16 +46,16 @@ def _step(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis) -> 
     if counts.hold_no_answer and counts.empty == counts.answers:
         return sentence("answer.next_empty")
     if counts.unreadable > MUCH_UNREAD * counts.answers and stored:
-        return shown("answer.next_unread", "--unparsed")
+        return command_line("answer.next_unread", "--unparsed")
     if all(panel.baseline.value == 0.0 for panel in panels):
-        return shown("answer.next_none_right")
+        return command_line("answer.next_none_right")
     if all(panel.at_chance for panel in panels):
         return sentence("answer.next_easier")
     if not any(r.together.low is not None for panel in panels for r in panel.recipes):
         few = any(panel.baseline.clusters for panel in panels)
         return sentence("answer.next_clusters" if few else "answer.next_more")
     if lost:
-        return shown("answer.next_lost", "--lost", "--recipe", max(lost)[1])
+        return command_line("answer.next_lost", "--lost", "--recipe", max(lost)[1])
     if all(panel.baseline.value == 1.0 for panel in panels):
         return sentence("answer.next_harder")
     return ""

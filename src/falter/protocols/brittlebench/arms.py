@@ -252,7 +252,7 @@ class Signer:
 TASK = "reasoning_quality"
 RATINGS = "ratings_wanted"
 LONGEST_QUESTION, LONGEST = 12_000, 8_000
-_SHOWN = ("instruction", "input", "document")
+_PRINTED_KINDS = ("instruction", "input", "document")
 
 _PARTS = {
     "instruction": rubric("reasoning"),
@@ -311,7 +311,7 @@ def quality_task(source: PartResult) -> Task:
 
 def _question(prompt: Prompt, item: Item) -> str:
     """The instruction, input and documents, without options, output format and cue."""
-    text = "".join(s.text for s in prompt.sections if s.kind in _SHOWN).strip()
+    text = "".join(s.text for s in prompt.sections if s.kind in _PRINTED_KINDS).strip()
     return text or _of_fields(item)
 
 

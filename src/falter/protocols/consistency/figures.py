@@ -159,7 +159,7 @@ def main_figures(found: Sequence[Measured]) -> Iterator[Figure]:
     )
     if bars:
         yield Bars(bars=bars, **declared("bars"))
-    beside = tuple(_beside_others(_of_paper(found)))
+    beside = tuple(_difficulty_rows(_of_paper(found)))
     if beside:
         yield Grid(rows=beside, **declared("beside-others"))
     curves = tuple(_curve(m) for m in found if m.panel.outputs is not None)
@@ -199,7 +199,7 @@ MIN_MODELS = 4
 """Fewest models for a difficulty of the items that comes from the others."""
 
 
-def _beside_others(found: Sequence[Measured]) -> Iterator[tuple[Value, ...]]:
+def _difficulty_rows(found: Sequence[Measured]) -> Iterator[tuple[Value, ...]]:
     """The index of right answers with the items' difficulty from the other models."""
     for m in found:
         others = [

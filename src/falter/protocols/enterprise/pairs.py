@@ -207,7 +207,7 @@ def _reply(answered: ScoredCell) -> Reply | None:
 # Judging: do two replies say the same, and how good is each of them?
 
 
-SAME = 3.0
+SAME_RATING = 3.0
 _UNREADABLE = ("unparsed", "truncated", "refused")
 LONGEST_MATERIAL, LONGEST_REPLY = 16_000, 6_000
 
@@ -271,7 +271,12 @@ def _quality(
     pairs: Iterable[Pair], similarity: Mapping[str, float], rubrics: Mapping[str, str]
 ) -> Iterable[Item]:
     for pair in pairs:
-        if pair.missing or pair.unread or pair.same or similarity.get(pair.key, SAME) >= SAME:
+        if (
+            pair.missing
+            or pair.unread
+            or pair.same
+            or similarity.get(pair.key, SAME_RATING) >= SAME_RATING
+        ):
             continue
         assert pair.reference is not None and pair.candidate is not None
         for measure in kind_of(pair.task).judged:

@@ -98,7 +98,7 @@ def _overall(scores: Scores) -> Grid:
     ]
     for model, row in table.items():
         numbers = (row[name] for name in ("overall", "content_delta", "quality_delta", *SIX))
-        overall, *others = map(_shown, numbers)
+        overall, *others = map(_printed_text, numbers)
         rows.append((model, "paper", overall, f"{_mean_of_six(row):.2f}", *others))
     models = len([model for model in table if model not in _AVERAGES])
     named = ", ".join(f"{name} {said:.2f} for {mean:.2f}" for name, (said, mean) in misfits.items())
@@ -170,12 +170,12 @@ def _split_table(scores: Scores, name: str, own: Callable[[str, str], Estimate |
             signed = (None if e is None else scores.signed(e, model=model) for e in numbers)
             rows.append((model, "yours", *signed))
     rows += [
-        (model, "paper", *(_shown(row[column]) for column in columns))
+        (model, "paper", *(_printed_text(row[column]) for column in columns))
         for model, row in table.items()
     ]
     shown = (Column(name=column, unit="percent") for column in columns)
     return Grid(rows=tuple(rows), **declared(f"published-{name}", shown))
 
 
-def _shown(number: Printed | None) -> str:
+def _printed_text(number: Printed | None) -> str:
     return "N/A" if number is None else str(number)

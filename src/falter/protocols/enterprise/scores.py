@@ -11,7 +11,7 @@ import numpy as np
 
 from falter.measures.enterprise import CategoryScore, RatedPairs, RobustnessScore, robustness_score
 from falter.protocols.enterprise.pairs import (
-    SAME,
+    SAME_RATING,
     Pair,
     Reply,
     judges_of,
@@ -185,7 +185,7 @@ class Ratings:
         if pair.unread:
             return NAN
         if pair.same:
-            return SAME
+            return SAME_RATING
         if not self.judged:
             return _rated_likeness(pair)
         return NAN if pair.key in self.unread else self.similarity.get(pair.key)
@@ -320,7 +320,7 @@ class Scores:
             similarity[n] = NAN if rating is None else rating
             count = len(self.ratings.measures(pair))
             values[:, n, :count] = NAN
-            if rating is not None and rating < SAME:
+            if rating is not None and rating < SAME_RATING:
                 values[:, n, :count] = np.array(self.metrics(pair)).T
         return RatedPairs(
             similarity=similarity,

@@ -384,8 +384,8 @@ def _said(panel: PanelRemedies) -> tuple[str, ...]:
         picked=result.picked,
         of=" and ".join(panel.recipes),
         count=len(result.effects),
-        gain="" if effect is None else _shown(effect.gain),
-        clean="" if effect is None else _shown(effect.clean),
+        gain="" if effect is None else _points_text(effect.gain),
+        clean="" if effect is None else _points_text(effect.clean),
         tried=effect is not None,
         untried=effect is None,
         first=whole(result.halves[0]),
@@ -395,7 +395,7 @@ def _said(panel: PanelRemedies) -> tuple[str, ...]:
     return said
 
 
-def _shown(estimate: Estimate) -> str:
+def _points_text(estimate: Estimate) -> str:
     value = points(estimate.value)
     if estimate.low is None or estimate.high is None:
         return value
@@ -413,7 +413,7 @@ def _table(panels: Sequence[PanelRemedies]) -> Grid:
                  cost.characters, _outcome(result, name))
             )  # fmt: skip
     lost = [
-        f"{panel.title} loses {_shown(panel.loss)} points without a remedy."
+        f"{panel.title} loses {_points_text(panel.loss)} points without a remedy."
         for panel in panels
         if panel.loss is not None and panel.loss.value is not None
     ]

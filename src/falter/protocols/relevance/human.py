@@ -23,7 +23,7 @@ CRITERIA: Mapping[str, tuple[int, int]] = {
 }
 """What is rated, with the lowest and the highest number, as in Askari et al."""
 
-ONE = "a sheet is of one rater, who rates each summary once"
+ONE_RATER = "a sheet is of one rater, who rates each summary once"
 OF_ANOTHER = "read it with the run, the articles and the seed that it was made with"
 COLUMNS = ("row", "article", "summary", *CRITERIA)
 INSTRUCTIONS = "instructions"
@@ -34,7 +34,7 @@ HOW_TO_RATE = (
     "(1 to 5). Leave a cell empty where you cannot tell. Do not change the first column."
 )
 ARMS = (EXPECTED, ORIGINAL, "relevant sentences")
-MOST = 30
+MAX_SUMMARIES = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class _Row:
     summary: str
 
 
-def human_sheet(result: PartResult, *, articles: int = MOST, seed: int = 0) -> str:
+def human_sheet(result: PartResult, *, articles: int = MAX_SUMMARIES, seed: int = 0) -> str:
     """CSV with three summaries of each article together, in an order that says nothing.
 
     The expected one, that of the original and that of the article with relevant sentences reworded,
@@ -77,7 +77,7 @@ def read_human_sheets(
     result: PartResult,
     sheets: Mapping[str, str],
     *,
-    articles: int = MOST,
+    articles: int = MAX_SUMMARIES,
     seed: int = 0,
     level: float = 0.95,
 ) -> dict[tuple[str, str], HumanEvaluation]:
@@ -98,7 +98,7 @@ def read_human_sheets(
                 if name == INSTRUCTIONS:
                     continue
                 if name in rated:
-                    raise UsageError(f"row '{name}' stands there twice", hint=ONE)
+                    raise UsageError(f"row '{name}' stands there twice", hint=ONE_RATER)
                 rated.add(name)
                 if name not in rows:
                     raise UsageError(f"the sheet has no row '{name}'", hint=OF_ANOTHER)

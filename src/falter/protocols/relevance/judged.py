@@ -49,7 +49,7 @@ def judged_task(part: Part, source: PartResult) -> Task:
     summaries = list(summaries_of(source))
     articles = {(s.task, s.item): article_of(s.variant) for s in summaries if s.arm == ORIGINAL}
     items: dict[str, Item] = {}
-    for summary, expected in _shown(summaries):
+    for summary, expected in _rated_versions(summaries):
         article = articles.get((summary.task, summary.item))
         if article is None or (entails and (expected or not _expected(summary))):
             continue
@@ -90,7 +90,7 @@ def _judging_key(source: PartResult, task: str, summary: Summary, *, expected: b
     return short(digest("judged", source.run.id, task, summary.task, summary.item, text), 16)
 
 
-def _shown(summaries: Sequence[Summary]) -> Iterator[tuple[Summary, bool]]:
+def _rated_versions(summaries: Sequence[Summary]) -> Iterator[tuple[Summary, bool]]:
     """Every summary; and the original that stands for its article's expected summary."""
     for summary in summaries:
         yield summary, False

@@ -9,11 +9,11 @@ from typing import Any
 from falter.protocols.protocol import Part, UserSettings, presets_of
 from falter.protocols.tables import figures_of
 
-_WHERE = {"scope": ["document", "input"]}
+_SCOPE = {"scope": ["document", "input"]}
 RECIPES = (
-    {"paraphrase_relevant": _WHERE},
-    {"paraphrase_irrelevant": _WHERE},
-    {"paraphrase_relevant": {**_WHERE, "top": 3}},
+    {"paraphrase_relevant": _SCOPE},
+    {"paraphrase_irrelevant": _SCOPE},
+    {"paraphrase_relevant": {**_SCOPE, "top": 3}},
     "identity",
 )
 """The article is a document, or what a template of one text puts in."""
@@ -94,7 +94,7 @@ def _recipes(settings: UserSettings) -> Iterator[Any]:
         return
     for recipe in settings.recipes:
         if isinstance(recipe, str) and recipe.startswith("paraphrase_") and "scope=" not in recipe:
-            recipe += f"{',' if ':' in recipe else ':'}scope={'|'.join(_WHERE['scope'])}"
+            recipe += f"{',' if ':' in recipe else ':'}scope={'|'.join(_SCOPE['scope'])}"
         yield recipe
     if "identity" not in settings.recipes:
         yield "identity"

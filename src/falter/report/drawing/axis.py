@@ -98,7 +98,7 @@ _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0)
 _MIN_SPREAD = 0.05
 _MARGIN = 0.04
 _SLACK = 0.25
-_SEEN = 0.02
+_VISIBLE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Scale(Axis):
 
     def beyond(self, value: float) -> bool:
         """Whether a value lies outside and needs an arrow; a pixel or two need none."""
-        seen = _SEEN * (self.high - self.low)
+        seen = _VISIBLE * (self.high - self.low)
         return not self.low - seen <= value <= self.high + seen
 
 

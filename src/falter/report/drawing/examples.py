@@ -140,13 +140,13 @@ def _prompt(segments: Sequence[Segment], which: Which) -> Iterator[Html]:
             return
         text = segment.before if which == "before" else segment.after
         if segment.kind == "same":
-            yield from _same(text, room)
+            yield from _unchanged(text, room)
         else:
             yield _edit(segment, which, min(room, LIMIT // 2))
         room -= min(len(text), 2 * CONTEXT + 1 if segment.kind == "same" else LIMIT // 2)
 
 
-def _same(text: str, limit: int) -> Iterator[Html]:
+def _unchanged(text: str, limit: int) -> Iterator[Html]:
     """Unchanged text: its beginning and its end, next to the edits."""
     if len(text) <= 3 * CONTEXT:
         yield escape(text, max(limit, CONTEXT))

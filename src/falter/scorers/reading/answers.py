@@ -46,7 +46,7 @@ def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading
     cleaned = clean(reply)
     if cleaned.reason:
         return Reading(reason=cleaned.reason)
-    found = set_off(cleaned, _taken, _VALUE_KEYS)
+    found = set_off(cleaned, _value_text, _VALUE_KEYS)
     if found is not None:
         return found
     cleaned.text = _POLITE.sub("", cleaned.text)
@@ -77,7 +77,7 @@ def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading
         number = read_number(reply, question, cut=cut)
         if number.answer is not None:
             return Reading(answer=format(number.answer, "f"), tier="inferred")
-    told = _told(cleaned.text, asked)
+    told = _added_words(cleaned.text, asked)
     if told is None or _DESCRIPTION.match(told):
         return Reading(reason="the reply does not settle on one short answer")
     return Reading(answer=_without_preposition(told, question), tier="inferred")
@@ -114,7 +114,7 @@ def _trimmed(text: str) -> str:
     return " ".join(text.split())
 
 
-def _taken(value: object) -> str | None:
+def _value_text(value: object) -> str | None:
     return _short(str(value)) if isinstance(value, (str, int, float)) else None
 
 
@@ -228,7 +228,7 @@ def _set_apart(marked: Sequence[str], asked: frozenset[str]) -> str | None:
     return _short(fresh[0])
 
 
-def _told(text: str, asked: frozenset[str]) -> str | None:
+def _added_words(text: str, asked: frozenset[str]) -> str | None:
     """Return what the sentence that repeats most of the question adds to it."""
     if not asked:
         return None

@@ -39,7 +39,7 @@ _WIDE = {
     ord("％"): "%", ord("＋"): "+", ord("＝"): "=", ord("．"): ".", ord("’"): "'",
 }  # fmt: skip
 _BLANKS = late_regex(r"\s{13,}")
-_SAME = late_regex(r"([^\w\s])\1{12,}")
+_REPEATED_MARK = late_regex(r"([^\w\s])\1{12,}")
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ def answer_part(reply: str) -> tuple[str, bool, str]:
     if not text.isascii():
         text = text.translate(_WIDE)
     text = _BLANKS.sub(lambda m: "\n\n" if "\n" in m[0] else "    ", text)
-    text = _SAME.sub(lambda m: m[1] * 12, text)
+    text = _REPEATED_MARK.sub(lambda m: m[1] * 12, text)
     text = _without_sequel(text).strip()
     return text, is_whole, "" if text else "the reply is empty"
 

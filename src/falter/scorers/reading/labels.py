@@ -22,7 +22,7 @@ from falter.scorers.reading.phrases import (
 )
 from falter.scorers.reading.reading import Reading
 
-MOST = 200  # labels of one set
+MAX_LABELS = 200  # labels of one set
 _WORD = named_regex("scorers/reading", "word")
 _INSIDE = frozenset(" \t\n_/-'\"’,;.()&:*")
 _MAX_GAP = 5  # characters between two words of a label
@@ -118,7 +118,7 @@ class _Index:
         taken = list[Span]()
         for label, n in sorted(self.symbols, key=lambda entry: -len(entry[0])):
             start = text.find(label)
-            while start >= 0 and len(taken) < MOST:
+            while start >= 0 and len(taken) < MAX_LABELS:
                 end = start + len(label)
                 beside = (
                     text[max(0, start - 1) : start] + label[:1],
@@ -181,7 +181,7 @@ def read_label(
     reply: str, labels: Sequence[str], question: str = "", *, cut: bool = False
 ) -> Reading[str]:
     """Return the label that a reply settles on, as it is written in `labels`."""
-    if not labels or len(labels) > MOST:
+    if not labels or len(labels) > MAX_LABELS:
         return Reading(reason=f"a label cannot be read among {len(labels)}")
     cleaned = clean(reply, keeps_tags=any("<" in label for label in labels))
     if cleaned.reason:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from falter.records.lazy_regex import late_regex, named_regex
 from falter.scorers.reading.candidates import MAX_MENTIONS, Finder, Span, settle
 from falter.scorers.reading.cleaning import clean, is_cut
-from falter.scorers.reading.labels import MOST, folded, label_finder
+from falter.scorers.reading.labels import MAX_LABELS, folded, label_finder
 from falter.scorers.reading.reading import Reading
 
 _COUNTED = named_regex("scorers/reading", "lettered_nouns")
@@ -108,7 +108,7 @@ def read_letter(
     cut: bool = False,
 ) -> Reading[int]:
     """Return the index of the option that a reply names by letter, text or place."""
-    if not texts or (letters and len(letters) != len(texts)) or len(texts) > MOST:
+    if not texts or (letters and len(letters) != len(texts)) or len(texts) > MAX_LABELS:
         return Reading(reason="the options cannot be told apart")
     cleaned = clean(reply, keeps_tags=any("<" in text for text in texts))
     if cleaned.reason:

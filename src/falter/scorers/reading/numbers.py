@@ -248,7 +248,7 @@ def _concluded(row: Row, places: list[Place], asked: Asked) -> Reading[Decimal]:
         fresh = [place for place in firm if place.result and place.fits]
     if not fresh:
         return Reading(reason="the reply only repeats numbers of the question")
-    if HAS_CJK.search(row.text) and _one(fresh) is None:
+    if HAS_CJK.search(row.text) and _single_value(fresh) is None:
         return Reading(reason="the reply gives several numbers")
     for choose in (_calculated, _last_led, _only_fitting, _only):
         value = choose(row, fresh, asked)
@@ -267,11 +267,11 @@ def _last_led(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
         p for p in fresh if start <= p.at < end
     ]
     if asked.counted and any(p.fits for p in fresh):
-        return _one([p for p in here if p.fits])
-    return _one(here) or (here[-1].value if _equation(row, here[-1]) else None)
+        return _single_value([p for p in here if p.fits])
+    return _single_value(here) or (here[-1].value if _equation(row, here[-1]) else None)
 
 
-def _one(places: Sequence[Place]) -> Decimal | None:
+def _single_value(places: Sequence[Place]) -> Decimal | None:
     values = {place.value for place in places}
     return values.pop() if len(values) == 1 else None
 
@@ -296,7 +296,7 @@ def _calculated(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
 def _only_fitting(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     """Return the only number with what was asked for behind it, if no "but" gives another."""
     fitting = [p for p in fresh if p.fits]
-    value = _one(fitting)
+    value = _single_value(fitting)
     others = [p.at for p in fresh if p.value != value]
     if value is None or (others and "b" in row.tags[2 * fitting[0].at : 2 * others[-1]]):
         return None
@@ -305,7 +305,7 @@ def _only_fitting(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
 
 def _only(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     """Return the only number of a reply, if its sentence says something that was asked."""
-    value = _one(fresh)
+    value = _single_value(fresh)
     if value is None or not asked.words:
         return value
     if "=" in row.text and not any(_equation(row, p) for p in fresh):
