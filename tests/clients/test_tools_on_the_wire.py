@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -315,7 +316,7 @@ def asked_of(
                     same="call",
                     models={"name": client, "max_attempts": 1, **how, **remote},
                     recipes=["persona"],
-                    store=":memory:",
+                    store=Path(tempfile.mkdtemp()) / "falter.db",
                 ), server
             except FalterError as error:
                 return error, server
