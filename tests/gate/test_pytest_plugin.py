@@ -251,7 +251,7 @@ def test_conversations_need_neither_template_nor_target(pytester: pytest.Pyteste
     lines = "\n".join(json.dumps(row) for row in rows)
     pytester.makefile(".jsonl", chats=lines)
     pytester.makepyfile(test_chats=CHATS)
-    result = pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider")
+    result = pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider", "-p", "no:randomly")
     result.assert_outcomes(passed=2, failed=2)
     result.stdout.fnmatch_lines(
         [

@@ -71,7 +71,7 @@ def test_a_plan_looks_at_some_rows_and_multiplies(
         return calls, read, written, [row["items"] for row in rows]
 
     whole, six = sums(), sums("--limit", "6")
-    monkeypatch.setattr(sizes, "MOST", 4)
+    monkeypatch.setattr(sizes, "FILLER_ROWS", 4)
     for some, all_ in ((sums(), whole), (sums("--limit", "6"), six)):
         assert some[0] == all_[0] and some[2:] == all_[2:]
         assert some[1] == pytest.approx(all_[1], rel=0.01)
@@ -91,5 +91,5 @@ def test_a_rewriter_is_planned_for_all_items(
         return sum(row["calls"] for row in json.loads(result.stdout)["others"])
 
     whole = calls()
-    monkeypatch.setattr(sizes, "MOST", 4)
+    monkeypatch.setattr(sizes, "FILLER_ROWS", 4)
     assert whole == calls() == 8 * (2 + 3)
