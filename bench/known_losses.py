@@ -133,7 +133,9 @@ def served(tickets: Tickets) -> Iterator[str]:
         def log_message(self, *_: Any) -> None:
             """Nothing is logged."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    # Python's queue of five connections turns most of 64 away, and their requests wait for minutes.
+    queue = type("Server", (ThreadingHTTPServer,), {"request_queue_size": 256})
+    server = queue(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
