@@ -101,7 +101,7 @@ def losses(result: Result) -> dict[str, Estimate]:
 
 
 def difference(result: Result, small: str, large: str) -> Estimate:
-    """How many points more the smaller model loses than the larger one."""
+    """The points that the smaller model loses more than the larger one."""
     grid = _grid(result, "models-compared")
     drop, pair = (
         _column(grid, "Average drop, points"),

@@ -184,7 +184,7 @@ SKIP = "skip_thought_signature_validator"
 
 
 class Refused(Exception):
-    """What a server answers with HTTP 400."""
+    """A refusal that a server answers with HTTP 400."""
 
 
 def require(holds: bool, said: str) -> None:

@@ -83,7 +83,7 @@ def test_a_plugin_that_does_not_fit_is_named(
 
 
 def test_a_bundled_name_is_taken() -> None:
-    """What the data say of a bundled perturbation is not mixed into a user's of that name."""
+    """A bundled perturbation's description is not mixed into a user's of that name."""
     assert "tool_extra" in perturbations
     register = site_perturbation("tool_extra", sites=natural_words)
     with pytest.raises(DuplicateName):

@@ -151,8 +151,8 @@ def keywords() -> str:
              "What a gate may spend": BUDGET, "A gate": GATE}  # fmt: skip
     flat = {setting.name for _, setting in spelled_flat().values()}
     spelled = {DATA: ("Columns", "The columns of your own data"),
-               MODEL: ("Reach", "How a model is reached"),
-               SAMPLING: ("Writing", "How answers are written")}  # fmt: skip
+               MODEL: ("Reach", "The way to reach a model"),
+               SAMPLING: ("Writing", "The way answers are written")}  # fmt: skip
     parts = [TYPES]
     for about, block in below.items():
         base, settings = "TypedDict", block.settings

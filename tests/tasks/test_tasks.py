@@ -106,7 +106,7 @@ def test_items_carry_only_what_the_template_uses() -> None:
     ],
 )
 def test_a_usual_column_names_the_items(rows: list[dict[str, Any]], keys: list[str] | None) -> None:
-    """Where it is in every row and unique; never that of the answer, and no doubles pass by it."""
+    """A column in every row, unique, never that of the answer; no doubles pass by it."""
     spec, template = DataSpec(path="a.jsonl", target="t"), Template.parse("{q}")
     found = [item.key for item in items_from_rows(rows, spec, template, "a")]
     assert found == keys if keys else all(len(key) == 16 for key in found)

@@ -52,7 +52,7 @@ def fits(value: Any, schema: dict[str, Any]) -> bool:
 
 
 def test_the_items_are_of_the_kinds_that_they_say() -> None:
-    """How many calls are right, how many tools are offered, and how many chunks are relevant."""
+    """Counts of right calls, offered tools and relevant chunks."""
     tools, rag = rows("tools"), rows("rag")
     assert Counter(row["kind"] for row in tools) == {"one": 36, "two": 8, "none": 8, "after": 8}
     assert Counter(row["kind"] for row in rag) == {"one": 24, "two": 10, "none": 6}

@@ -22,7 +22,7 @@ MOST_LISTED = 12
 
 @dataclass(slots=True)
 class CallCounts:
-    """What `add` counted, cell by cell; `notes` says what is worth saying of it."""
+    """Counts of `add`, cell by cell; `notes` says what is worth saying of them."""
 
     how: dict[int, Counter[str]] = field(default_factory=dict)
     arguments: Counter[str] = field(default_factory=Counter)

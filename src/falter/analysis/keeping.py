@@ -26,7 +26,7 @@ def keeping_of(
 def item_shares(
     table: Table,
 ) -> tuple[dict[str, Floats], dict[str, Floats], Floats, Floats | None]:
-    """What is kept and noticed, item by item, as `keeps_and_reads` takes it."""
+    """Answers kept and meanings noticed, item by item, as `keeps_and_reads` takes them."""
     compares = compares_with_clean(table.panel.scorer)
     labels = [recipe.label for recipe in table.recipes]
     controls = [n for n in table.controls if _real(table, n).any()]

@@ -110,7 +110,7 @@ def meaning(
 
 
 def _compared(texts: Sequence[tuple[str, str]], most: int) -> int:
-    """How many prompts are compared by their cosines: of long ones fewer, and no more than most."""
+    """The number of prompts compared by their cosines: of long ones fewer, never above `most`."""
     sizes = accumulate(len(before) for before, _ in texts)
     return min(most, max(FEWEST_COMPARED, sum(size <= COMPARED_CHARACTERS for size in sizes)))
 

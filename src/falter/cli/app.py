@@ -55,7 +55,7 @@ class LateGroup(click.Group):
 
 @cache
 def option_tables() -> dict[str, dict[str, Any]]:
-    """What each command takes, and the names that others use for it."""
+    """Arguments and options of each command, and the names that others use for it."""
     return tomllib.loads((files("falter.cli") / "options.toml").read_text("utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""What commands take: arguments and options, experiments, forms of a report."""
+"""Arguments and options of commands: experiments, forms of a report."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def takes(table: str) -> Callable[[F], F]:
 
 
 def taken_out(options: dict[str, Any], table: str) -> dict[str, Any]:
-    """What was given for the arguments and options of a table, which `options` then lacks."""
+    """Take out of `options` what was given for the arguments and options of a table."""
     taken: dict[str, Any] = {}
     for row, about in option_tables()[table].items():
         name = row.split()[-1].lstrip("-").replace("-", "_")

@@ -57,7 +57,7 @@ class PriceSettings(TypedDict, total=False):
 
 
 class Reach(TypedDict, total=False):
-    """How a model is reached."""
+    """The way to reach a model."""
 
     base_url: str | None
     api: Literal["chat", "completions"] | None
@@ -80,7 +80,7 @@ class ModelSettings(Reach, total=False):
 
 
 class Writing(TypedDict, total=False):
-    """How answers are written."""
+    """The way answers are written."""
 
     temperature: float | None
     top_p: float | None

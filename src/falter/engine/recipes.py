@@ -233,13 +233,13 @@ def remedy_of(experiment: Experiment) -> Remedy | None:
 
 
 def examples_of(experiment: Experiment) -> int:
-    """How many solved examples are shown by default: the user's, else the remedy's."""
+    """The number of solved examples shown by default: the user's, else the remedy's."""
     remedy = remedy_of(experiment)
     return experiment.demonstrations or (0 if remedy is None else remedy.examples)
 
 
 def shown_from(recipe: Recipe, usual: int) -> int:
-    """How many items a recipe takes its examples from: its own set, and those before it."""
+    """The number of items a recipe takes its examples from: its own set, and those before it."""
     count = usual if recipe.demonstrations is None else recipe.demonstrations
     if recipe.examples and not count:
         raise UsageError(

@@ -389,7 +389,7 @@ def _store_ratings(
 
 
 def needs_translations(experiment: Experiment) -> bool:
-    """Whether a recipe of the experiment wants texts in another language."""
+    """Return True if a recipe of the experiment wants texts in another language."""
     bank = wanted_translation("", "en").perturbation.bank
     return any(_uses(recipe, bank) for recipe in recipes_of(experiment))
 
@@ -400,7 +400,7 @@ def _uses(recipe: Recipe, bank: str) -> bool:
 
 
 class TaskTranslations:
-    """What people translated of an experiment's tasks; read when first asked for a text."""
+    """People's translations of an experiment's tasks; read when first asked for a text."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment

@@ -132,7 +132,7 @@ def _chat_task(
 
 
 def _draw(experiment: Experiment) -> Draw | None:
-    """What a run with a limit can ask and show of its data; None where that is all."""
+    """The draw of a run with a limit from its data; None where all are asked."""
     if experiment.limit is None:
         return None
     usual = examples_of(experiment)

@@ -17,7 +17,7 @@ from falter.tasks.task import Task
 
 
 class TaskRewrites:
-    """What people translated and reworded of an experiment's tasks; read when first asked for."""
+    """People's translations and rewordings of an experiment's tasks; read when first asked for."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
@@ -36,7 +36,7 @@ class TaskRewrites:
 
 
 def rewrites_of(task: Task) -> Iterator[tuple[Wanted, str]]:
-    """What a task brings along: every text that may be wanted in other words, and the new one."""
+    """The rewrites a task brings along: every text that may be wanted anew, and the new one."""
     if task.translations is not None:
         for language, texts in task.translations().items():
             for text, new in texts.items():

@@ -85,7 +85,7 @@ def _items_asked(result: GateResult) -> str:
 
 
 def _cells(result: GateResult) -> dict[str, Cell]:
-    """What fills the columns that are no attribute of a line."""
+    """The cells of columns that are no attribute of a line."""
     return {
         "label": lambda line: line.name.partition(", ")[0],
         "what": lambda line: KINDS[line.kind],

@@ -126,7 +126,7 @@ class Description(TypedDict, total=False):
 
 
 class OfSites(Description):
-    """What a perturbation of places says of itself besides."""
+    """A description of a perturbation of places."""
 
     sites: FindSites[Any]
     closed: NotRequired[Callable[[Prompt, Section, Sequence[str]], Sequence[Span]] | None]
@@ -135,7 +135,7 @@ class OfSites(Description):
 
 
 class OfPrompts(Description, total=False):
-    """What a perturbation of whole prompts says of itself besides."""
+    """A description of a perturbation of whole prompts."""
 
     eligible: Callable[..., bool]
     asks_itself: bool

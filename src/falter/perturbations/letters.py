@@ -138,7 +138,7 @@ def _accented(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
 def _with_words_of_target(
     prompt: Prompt, section: Section, patterns: Sequence[str]
 ) -> Sequence[Span]:
-    """What all noise leaves alone, and each word of the target, however long that is."""
+    """Spans that all noise leaves alone, and each word of the target, however long that is."""
     called = target_texts(prompt.target)
     texts = [str(prompt.target or "")] if called is None else called
     words = _WORDS.findall("\n".join(texts))

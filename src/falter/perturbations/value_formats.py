@@ -64,7 +64,7 @@ def _times(match: re.Match[str]) -> Forms:
 
 
 def _as_it_stands(match: re.Match[str]) -> Forms:
-    """What may be a time of the day, or a score: it is not changed."""
+    """Spans that may be a time of the day or a score, and are not changed."""
     return {"24": match[0]}
 
 
@@ -148,7 +148,7 @@ def _alike(text: str, found: Sequence[tuple[int, int, Forms]]) -> Iterator[list[
 
 
 def _listed(text: str, start: int, end: int, days: Sequence[Span]) -> bool:
-    """Whether a number beside a date is a day of the same month."""
+    """Return True if a number beside a date is a day of the same month."""
     before = _LIST_BEFORE.search(text, max(0, start - 12), start)
     after = _LIST_AFTER.match(text, end)
     digits = [m.start() for m in (before,) if m] + [m.end() - 1 for m in (after,) if m]

@@ -203,7 +203,7 @@ def _chat_rules() -> tuple[_Rule, ...]:
 
 
 def _short_sites(text: str, blocked: Sequence[Span], language: str) -> list[Replacement]:
-    """Where *u* or *r* could be taken for a symbol, no single letter is written."""
+    """Keep *u* and *r* as words where a single letter could be taken for a symbol."""
     found = _rule_places(text, blocked, _chat_rules())
     symbols = bool(letter_symbols(text))
     return [s for s in found if not symbols or all(len(word) > 1 for word in s[2].split())]

@@ -24,7 +24,7 @@ MEAN = "Every task counts the same. A mean over tasks is about these tasks, and 
 
 
 def figures_of(protocol: str) -> Declared:
-    """What the figures of a protocol are called and say, as its `figures.yaml` declares them."""
+    """Names and words of a protocol's figures, as its `figures.yaml` declares them."""
     return Declared("falter.protocols", protocol)
 
 

@@ -1,6 +1,6 @@
-"""How the page looks: light and dark, wide and narrow, on screen and on paper.
+"""The look of the page: light and dark, wide and narrow, on screen and on paper.
 
-`data/page.css` is what all pages share, `data/figures.css` how the figures of a study look: as many
+All pages share `data/page.css`; the figures of a study have `data/figures.css`: as many
 shades as `Shades.key`, and a filter for each of the `RECIPES` that can be chosen by themselves.
 """
 

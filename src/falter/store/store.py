@@ -44,7 +44,7 @@ class PlannedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellRange:
-    """Where the cells of one item stand in a panel's part of the plan: the first and the last."""
+    """Places of one item's cells in a panel's part of the plan: the first and the last."""
 
     panel: int
     item: str

@@ -250,7 +250,7 @@ def _shape_faults(row: Any) -> Iterator[str]:
 
 
 def _rewrite_faults(row: Row) -> Iterator[str]:
-    """What is wrong with the texts in other words that an item brings along."""
+    """Faults of the rewrites that an item brings along."""
     rewrites = row.get("rewrites", {})
     if not isinstance(rewrites, dict) or not all(isinstance(r, dict) for r in rewrites.values()):
         yield "'rewrites' is not a mapping of perturbations to texts in other words"

@@ -19,7 +19,7 @@ from falter.tasks.task import LABELS, Template, Whole, pick_hash, revision_of
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """What a run takes of the items: the sample of a `limit`, and `shown` solved examples."""
+    """A run's draw from the items: the sample of a `limit`, and `shown` solved examples."""
 
     limit: int
     shown: int

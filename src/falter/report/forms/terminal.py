@@ -236,7 +236,7 @@ def forest_rows(figure: Forest, scale: Scale, out: Printer) -> list[Row]:
 
 
 def _name(row: ForestRow) -> str:
-    """What people call it, and its own name where that is another."""
+    """The everyday name, and the own name where that is another."""
     name = line(row.label, 100)
     return f"{line(row.everyday, 60)} ({name})" if row.everyday not in ("", name) else name
 
