@@ -9,6 +9,7 @@ import pytest
 
 import falter
 from command_line_page import PAGE, page
+from falter.cli.app import COMMANDS
 from falter.clients import clients
 from falter.measures import measures
 from falter.perturbations import perturbations
@@ -69,3 +70,12 @@ def test_the_default_recipes_exist() -> None:
 def test_the_changelog_names_the_version() -> None:
     text = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert "## Unreleased" in text or f"## {falter.__version__}" in text
+
+
+def test_every_command_that_is_named_exists() -> None:
+    """Messages, hints and pages name commands that somebody will type."""
+    texts = [*(ROOT / "src").rglob("*"), *(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
+    texts = [path for path in texts if path.suffix in {".py", ".md", ".toml", ".yaml"}]
+    named = {w for p in texts for w in re.findall(r"['`]falter ([a-z]+)", p.read_text("utf-8"))}
+    assert len(named) > 15
+    assert named <= set(COMMANDS)

@@ -137,7 +137,7 @@ def compared_study(
     if files and len(files) < len(runs):
         raise UsageError(
             "Stored runs and files of other tools cannot be compared with each other yet",
-            hint="name runs only, or files only; 'falter export' writes a run for another tool",
+            hint="name runs only, or files only; 'falter analyze FILE' reads one by itself",
         )
     if files:
         return _compared_files(files, models=models, tasks=tasks, margin=margin, **reading)
