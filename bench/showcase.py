@@ -3,10 +3,10 @@
     python bench/showcase.py [--store FILE] [--to FOLDER] [--limit N]
 
 Three models (SmolLM2 135M, Qwen2.5-Coder 0.5B and 1.5B) answer 400 questions with four options by
-likelihood and 150 of them by reply, each as asked and under the twelve default perturbations:
-about eight processor hours on a thread, less what docs/showcase/answers.db.xz holds. Writes there
-the questions, two pages, the picture, the numbers and the answers. `bench/real_models.py` brings
-the two Qwen files.
+likelihood and 150 of them by reply, each as asked and under the twelve default perturbations: eight
+processor hours on a fast core, less what docs/showcase/answers.db.xz holds. Writes there
+the questions, two pages, the picture, the numbers and the answers; those also when interrupted or
+terminated, without a look at them. `bench/real_models.py` brings the two Qwen files.
 
 Fixed before the first answer: the question is decided by the average drop over the twelve
 perturbations, by likelihood, of the 0.5B less that of the 1.5B model, which are of one family. The
@@ -17,11 +17,15 @@ else not decided. SmolLM2, of another family, and the replies are told beside it
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import lzma
 import random
 import shutil
+import signal
+import sqlite3
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -146,13 +150,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--limit", type=int, default=QUESTIONS, help="fewer questions, to try it")
     options = parser.parse_args(arguments)
     options.to.mkdir(parents=True, exist_ok=True)
-    data = options.to / "questions.jsonl"
-    rows = (json.dumps(row, ensure_ascii=False) for row in questions())
-    data.write_text("".join(f"{row}\n" for row in rows), "utf-8")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     kept = options.to / ARCHIVE
     if kept.exists() and not options.store.exists():
         with lzma.open(kept) as packed, options.store.open("wb") as store:
             shutil.copyfileobj(packed, store)
+    try:
+        answer = asked(options)
+    except KeyboardInterrupt:
+        answer = "not all is asked yet; the same command goes on"
+    pack(options.store, kept)
+    print(f"Does a larger model falter less? {answer}")
+    return 0
+
+
+def pack(store: Path, kept: Path) -> None:
+    """Write the answers of the store, which may be open elsewhere, as one compressed file.
+
+    Prompts and runs are left out: they are planned again and would double it.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "copy.db")
+        with contextlib.closing(sqlite3.connect(store)) as live:
+            live.execute("VACUUM INTO ?", (str(copy),))
+        with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as answers:
+            tables = answers.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            for (table,) in tables.fetchall():
+                if table not in ("responses", "models"):
+                    answers.execute(f"DELETE FROM {table}")
+            answers.execute("VACUUM")
+        with lzma.open(kept, "wb", preset=9) as packed, copy.open("rb") as file:
+            shutil.copyfileobj(file, packed)
+
+
+def asked(options: argparse.Namespace) -> str:
+    """Ask what is missing, write the pages, the picture and the numbers; return the answer."""
+    data = options.to / "questions.jsonl"
+    rows = (json.dumps(row, ensure_ascii=False) for row in questions())
+    data.write_text("".join(f"{row}\n" for row in rows), "utf-8")
     drawn: list[ForestRow] = []
     facts: dict[str, Any] = {"question": "Does a larger model falter less?", "numbers": {}}
     for way, scorer, most in WAYS:
@@ -180,10 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     (options.to / "larger.svg").write_text(f"{picture(figure)}\n", "utf-8")
     text = json.dumps(facts, indent=2, ensure_ascii=False)
     (options.to / "larger.json").write_text(f"{text}\n", "utf-8")
-    with lzma.open(kept, "wb", preset=9) as packed, options.store.open("rb") as store:
-        shutil.copyfileobj(store, packed)
-    print(f"Does a larger model falter less? {facts['answer']}")
-    return 0
+    return str(facts["answer"])
 
 
 if __name__ == "__main__":
