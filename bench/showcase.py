@@ -35,6 +35,7 @@ sys.path[:0] = [str(ROOT / "src")]
 
 import falter  # noqa: E402
 from falter.engine.results import Result  # noqa: E402
+from falter.records.errors import RunStopped  # noqa: E402
 from falter.records.figures import Forest, ForestRow, Grid  # noqa: E402
 from falter.records.numbers import shown  # noqa: E402
 from falter.records.types import Estimate  # noqa: E402
@@ -150,18 +151,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--limit", type=int, default=QUESTIONS, help="fewer questions, to try it")
     options = parser.parse_args(arguments)
     options.to.mkdir(parents=True, exist_ok=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, interrupted)
     kept = options.to / ARCHIVE
     if kept.exists() and not options.store.exists():
         with lzma.open(kept) as packed, options.store.open("wb") as store:
             shutil.copyfileobj(packed, store)
     try:
         answer = asked(options)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RunStopped):
         answer = "not all is asked yet; the same command goes on"
     pack(options.store, kept)
     print(f"Does a larger model falter less? {answer}")
     return 0
+
+
+def interrupted(number: int, frame: object) -> None:
+    """End the asking as Ctrl-C does, once: a second signal would cut the packing short."""
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def pack(store: Path, kept: Path) -> None:
