@@ -101,10 +101,10 @@ def test_every_text_passes_what_a_models_must() -> None:
         assert read_reply(wanted, Response(key="", text=text)) == ("ok", text, None)
 
 
-def test_paraphrase_and_tone_of_the_translated_items_are_bundled(store: Path) -> None:
-    """All four tasks of all 24 items; the prompts asked hold them, with times and speakers."""
+def test_paraphrase_and_tone_of_all_items_are_bundled(store: Path) -> None:
+    """All four tasks of all 115 items; the prompts asked hold them, with times and speakers."""
     counted = Counter(r.perturbation for r in of_enterprise())
-    assert counted["paraphrase_free"] == counted["tone"] >= 4 * 24
+    assert counted["paraphrase_free"] == counted["tone"] >= 4 * 115
     settings = {"tasks": [f"{name}:it,translated" for name in ENTERPRISE], "limit": 2}
     recipes = ["paraphrase_free", "tone"]
     result = falter.run(read_experiment(settings | {"models": ["simulated"], "recipes": recipes}),
