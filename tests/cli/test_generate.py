@@ -33,7 +33,12 @@ PARTS = {
 
 @functools.cache
 def bundled() -> dict[str, dict[str, Any]]:
-    return {p.stem: yaml.safe_load(p.read_text("utf-8")) for p in sorted(ITEMS.glob("*.yaml"))}
+    """The items without their rewrites, which no model is asked for here."""
+    rows = {p.stem: yaml.safe_load(p.read_text("utf-8")) for p in sorted(ITEMS.glob("*.yaml"))}
+    return {
+        key: {name: part for name, part in row.items() if name != "rewrites"}
+        for key, row in rows.items()
+    }
 
 
 def issues(count: int) -> list[Any]:
