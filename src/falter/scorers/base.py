@@ -28,11 +28,11 @@ class _Scorers(Registry[Scorer]):
         base, _, argument = name.partition(":")
         if not argument or name in self or base not in self:
             return super().get(name)
+        taking: Callable[[str], Scorer] | None
         taking = getattr(super().get(base), "with_argument", None)
         if taking is None:
             raise UsageError(f"The scorer '{base}' takes nothing after a colon")
-        scorer: Scorer = taking(argument)
-        return scorer
+        return taking(argument)
 
 
 scorers = _Scorers("scorer", "falter.scorers")

@@ -20,9 +20,7 @@ Floats = NDArray[np.float64]
 LONGEST = 256  # tokens; the model was not trained with more
 REMEMBERED = 4096  # vectors of 3 kB
 SPECIAL = ("[CLS]", "[SEP]")
-NAMED_MINILM = "minilm"
-NAMES = f"{NAMED_MINILM}, or a folder with model.onnx (or onnx/model.onnx) and tokenizer.json"
-"""The encoders that can be named, for people to read."""
+NAMED = "name minilm, or a folder with model.onnx (or onnx/model.onnx) and tokenizer.json"
 
 
 class Encoder:
@@ -102,12 +100,12 @@ def encoder_named(name: str) -> Encoder:
 
     Its first output holds the hidden states. Of a text 256 tokens are encoded, as by MiniLM.
     """
-    if name == NAMED_MINILM:
+    if name == "minilm":
         return minilm()
     places = [Path(name, "model.onnx"), Path(name, "onnx", "model.onnx")]
     found, words = [path for path in places if path.is_file()], Path(name, "tokenizer.json")
     if not found or not words.is_file():
-        raise WeightsError(f"There is no encoder '{printable(name)}'", hint=f"name {NAMES}")
+        raise WeightsError(f"There is no encoder '{printable(name)}'", hint=NAMED)
     onnxruntime, tokenizers = _libraries()
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(words))
@@ -115,8 +113,7 @@ def encoder_named(name: str) -> Encoder:
         tokenizer.enable_truncation(LONGEST)
         return Encoder(_session(onnxruntime, found[0], 1), tokenizer, Path(name).name)
     except Exception as error:  # each library raises kinds of its own
-        why = printable(str(error))[:300]
-        raise WeightsError(f"The encoder '{printable(name)}' cannot be loaded: {why}") from error
+        raise WeightsError(f"The encoder does not load: {printable(str(error))[:300]}") from error
 
 
 def _libraries() -> tuple[Any, Any]:
