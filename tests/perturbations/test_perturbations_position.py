@@ -236,6 +236,8 @@ def test_document_labels(documents: str, expected: set[str]) -> None:
             ["Source: x\nb", "c\nSource: y"],
         ),
         ("Intro\nDoc 1: a\nDoc 2: b", ["Doc 1: a", "Doc 2: b"], ["Intro\nDoc 1: a\nDoc 2: b"]),
+        ("Document A-1: a\nb\n\nDocument A-2: c", ["Document A-1: a\nb", "Document A-2: c"],
+         ["Document A-1: a\nb", "Document A-2: c"]),
         ("A story.\n\nIt goes on.", [], ["A story.", "It goes on."]),
         ("# One\n\n# Two", [], ["# One", "# Two"]),
         ("1. a\n2. b", [], ["1. a\n2. b"]),

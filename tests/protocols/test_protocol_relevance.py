@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
@@ -25,7 +26,7 @@ from falter.protocols import protocols
 from falter.protocols.protocol import UserSettings, placed_parts
 from falter.protocols.relevance import _claim
 from falter.protocols.relevance.summaries import changes_between, place_in_original
-from falter.records.errors import UsageError
+from falter.records.errors import FalterError, UsageError
 from falter.records.ids import digest
 from falter.records.interfaces import Case
 from falter.records.types import (
@@ -47,6 +48,9 @@ from falter.store.store import Store
 from falter.tasks import tasks
 from falter.tasks.sizes import described_rows, sized_by_description, sizes
 from falter.testing import Scripted
+from falter.weights.downloads import MINILM, find_weights
+from falter.weights.embedding import minilm
+from local_server import Asked, LocalServer
 from tex import compiled, needs_tex
 
 ARTICLES, LENGTH, LOST = 32, 6, 0.4
@@ -291,12 +295,76 @@ def test_a_judge_sees_what_got_lost(tmp_path: Path) -> None:
 
 
 def test_a_judge_without_likelihoods_writes_its_rating(tmp_path: Path) -> None:
-    """And is not asked for entailment."""
-    settings = {**prepared(tmp_path), "judge": "writing_rater", "limit": 2}
+    """And whether a summary follows: as with likelihoods, between yes and no."""
+    settings = {**prepared(tmp_path), "judge": "writing_rater", "limit": 3}
     result = falter.run(**settings)
-    assert [part.part.name for part in result.parts] == ["greedy", "rating"]
+    assert [part.part.name for part in result.parts] == ["greedy", "rating", "entailment"]
     ratings = {row[2]: row for row in result.figure("rating").rows}
     assert ratings["original"][4].value == 5.0
+    entailed = {row[2]: row for row in result.figure("entailment").rows}
+    assert entailed["original"][4].value == 1.0
+    assert entailed["relevant sentences"][5].value == pytest.approx(
+        2.0 * ratings["relevant sentences"][5].value / 3.0
+    )
+
+
+def test_any_server_says_whether_a_summary_follows(tmp_path: Path) -> None:
+    """The judge of entailment is a model by name; on the wire are both texts and the question."""
+
+    def answer(asked: Asked) -> tuple[int, object]:
+        message = {"role": "assistant", "content": "Maybe."}
+        return 200, {"choices": [{"message": message, "finish_reason": "stop"}]}
+
+    async def run() -> tuple[falter.Result, LocalServer]:
+        async with LocalServer(answer) as server:
+            judge = {"name": "openai:nli", "base_url": server.base_url}
+            settings = {**prepared(tmp_path), "judge": judge, "limit": 2, "parts": ["entailment"]}
+            return await asyncio.to_thread(falter.run, **settings), server
+
+    result, server = asyncio.run(run())
+    prompts = {asked.body["messages"][-1]["content"] for asked in server.posted}
+    assert {asked.body["model"] for asked in server.posted} == {"nli"}
+    cue = "Does the second follow from the first?"
+    for prompt in prompts:
+        assert prompt.count(" text:\n| ") == 2
+        assert prompt.endswith("\nReply with yes, no or maybe and nothing else.\n" + cue)
+    assert [row[4].value for row in result.figure("entailment").rows] == [0.0] * 5
+
+
+def test_bertscore_with_an_encoder_by_name(tmp_path: Path) -> None:
+    """The bundled encoder as a folder gives the numbers that it gives by itself."""
+    folder = tmp_path / "my-encoder"
+    (folder / "onnx").mkdir(parents=True)
+    (folder / "onnx" / "model.onnx").symlink_to(find_weights(MINILM))
+    minilm()._tokenizer.save(str(folder / "tokenizer.json"))
+    scorer = ["summary_bertscore", f"summary_bertscore:{folder}"]
+    result = falter.run(**{**prepared(tmp_path), "limit": 2, "scorer": scorer})
+    rows = result.figure("relative-change").rows
+    named = [row for row in rows if row[2] == "BERTScore (my-encoder)"]
+    assert [row[3:] for row in named] and len(named) == len(rows) / 2
+    values = [[row[7].value for row in rows if row[2] == name]
+              for name in ("BERTScore", "BERTScore (my-encoder)")]  # fmt: skip
+    assert values[0] == values[1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"scorer": "summary_bertscore:roberta"}, "no encoder 'roberta'"),
+        ({"scorer": "summary_rouge1:roberta"}, "takes nothing after a colon"),
+        ({"judge": "nowhere:nli"}, "Unknown client 'nowhere'"),
+    ],
+)
+def test_unknown_encoders_and_judges_are_refused(
+    tmp_path: Path, settings: dict[str, Any], message: str
+) -> None:
+    """Before anything is sent, with what can be named."""
+    with pytest.raises(FalterError, match=message) as refused:
+        falter.run(**{**prepared(tmp_path), **settings})
+    named = "tokenizer.json" if "encoder" in message else ""
+    assert named in (refused.value.hint or "")
+    with Store(tmp_path / "falter.db") as store:
+        assert store.runs() == []
 
 
 def test_people_rate_without_knowing_whose_summary_it_is(

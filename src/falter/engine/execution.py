@@ -93,7 +93,16 @@ def planned_cost(resolved: Resolved, store: Store | None, *, exact: bool = True)
 
     missing = all_of if store is None else store.missing
     counted: set[bytes] = set()
-    return [_panel_cost(p, resolved.run, missing, counted, exact) for p in resolved.panels]
+    costs: list[PanelCost] = []
+    for p in resolved.panels:
+        alike = [c for c in costs if c.panel.conditions is p.conditions
+                 and c.panel.target == p.target and c.panel.asked is p.asked is None]  # fmt: skip
+        if alike:  # every request was counted, so none needs to be made again
+            nothing = replace(alike[0].cost.times(0), cells=alike[0].cost.cells)
+            costs.append(PanelCost(panel=p, cost=nothing, items=alike[0].items))
+        else:
+            costs.append(_panel_cost(p, resolved.run, missing, counted, exact))
+    return costs
 
 
 def _panel_cost(

@@ -504,7 +504,9 @@ def judging_rows(
 ) -> Iterator[dict[str, Any]]:
     """A row for each judge of each part: the most calls, each with material and two replies."""
     panels = [panel for _, resolved in study.parts for panel in resolved.panels]
-    shown = RUBRIC + min(LONGEST_MATERIAL, max(map(_characters, panels), default=0))
+    different = {id(panel.conditions): panel for panel in panels if study.judging}
+    longest = max(map(_characters, different.values()), default=0)
+    shown = RUBRIC + min(LONGEST_MATERIAL, longest)
     for judging in study.judging:
         part = judging.part
         calls = study.spec.protocol.judge_calls(part, cells)

@@ -25,6 +25,7 @@ from falter.engine.scoring import (
     scorer_reason,
     task_labels,
     task_scorers,
+    template_for,
     with_labels,
     with_reasoning,
 )
@@ -129,6 +130,7 @@ def resolve(
     ledger = ledger_for(recipes, bank)
     panels: list[PanelPlan] = []
     by_name: dict[str, Scorer] = {}
+    made: dict[tuple[int, int], tuple[Condition, ...]] = {}  # for all that are asked alike
     for n, task in enumerate(loaded):
         held_out, items = hold_out(task, experiment, recipes)
         for spec, client in connected:
@@ -144,6 +146,9 @@ def resolve(
                 require_targets(scorer, task, items)
                 require_readable(experiment, scorer)
                 by_name[scorer.name] = scorer
+                way = n, id(template_for(task, scorer))
+                if way not in made:
+                    made[way] = conditions(experiment, task, scorer, recipes, held_out, ledger)
                 panels.append(
                     PanelPlan(
                         panel=Panel(
@@ -154,7 +159,7 @@ def resolve(
                         ),
                         task=task,
                         items=items,
-                        conditions=conditions(experiment, task, scorer, recipes, held_out, ledger),
+                        conditions=made[way],
                         target=_target(experiment, task, spec, client, scorer, used),
                         client=client,
                         concurrency=spec.concurrency or 64,
@@ -165,10 +170,7 @@ def resolve(
     require_label_scorer(experiment, by_name.values())
     needs = None
     if ledger is not None:  # the same for all models that are asked in the same way
-        sets = {
-            (p.panel.task, p.panel.scorer): (p.items, p.conditions, experiment.draws)
-            for p in panels
-        }
+        sets = {id(p.conditions): (p.items, p.conditions, experiment.draws) for p in panels}
         needs = needs_from(ledger, sets.values(), asks=experiment.rewriter is not None)
     with_labels_of = {p.panel.task for p in panels if reads_labels(by_name[p.panel.scorer])}
     run = Run(

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from importlib import resources
 from pathlib import Path
 
@@ -16,12 +15,9 @@ from falter.engine.config import Experiment, ModelSpec
 from falter.engine.execution import Watch
 from falter.engine.recipes import recipes_of
 from falter.engine.resolving import resolve
-from falter.engine.task_loading import load_tasks
 from falter.engine.task_rewrites import TaskRewrites
 from falter.engine.variants import open_sets
-from falter.perturbations import perturbations
-from falter.perturbations.language import wanted_translation
-from falter.perturbations.rewriting import RewritePerturbation, Wanted
+from falter.perturbations.rewriting import Wanted
 from falter.records.errors import UsageError
 from falter.records.interfaces import RewriteBank
 from falter.records.planning import Target, request
@@ -383,41 +379,3 @@ def _store_ratings(
     put_samples(store, samples.values())
     put_reviews(store, reviews)
     return len(reviews), unparsed
-
-
-# Translations
-
-
-def needs_translations(experiment: Experiment) -> bool:
-    """Return True if a recipe of the experiment wants texts in another language."""
-    bank = wanted_translation("", "en").perturbation.bank
-    return any(_uses(recipe, bank) for recipe in recipes_of(experiment))
-
-
-def _uses(recipe: Recipe, bank: str) -> bool:
-    kinds = [perturbations.get(step.name) for step in recipe.steps]
-    return any(isinstance(kind, RewritePerturbation) and kind.bank == bank for kind in kinds)
-
-
-class TaskTranslations:
-    """People's translations of an experiment's tasks; read when first asked for a text."""
-
-    def __init__(self, experiment: Experiment) -> None:
-        self._experiment = experiment
-
-    @cached_property
-    def _bank(self) -> MemoryBank:
-        pairs = {
-            (text, language): translation
-            for task in load_tasks(self._experiment)
-            if task.translations is not None
-            for language, texts in task.translations().items()
-            for text, translation in texts.items()
-        }
-        return MemoryBank(
-            wanted_translation(text, language).rewrite(HAND_WRITTEN, translation)
-            for (text, language), translation in pairs.items()
-        )
-
-    def find(self, key: str, text: str) -> Rewrite | None:
-        return self._bank.find(key, text)

@@ -168,6 +168,8 @@ def _with_note(prompt: Prompt, words: str) -> Prompt:
         at = body[-1]
     before = "".join(s.text for s in sections[:at] if s.kind != "system")
     text = words if not before or before.endswith("\n") else f"\n{words}"
+    # A blank line where a list ends, else the sentence would belong to its last item.
+    text = f"\n{text}" if before.rpartition("\n")[2].startswith("- ") else text
     if at < len(sections) and not sections[at].text.startswith("\n"):
         text += "\n"
     return prompt.with_sections((*sections[:at], added(_NOTE, text), *sections[at:]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -63,9 +63,17 @@ def _relevant_sentences(
     prompt: Prompt, scope: Sequence[SectionKind], patterns: Sequence[str], top: int, method: str
 ) -> tuple[list[_Sentence], list[_Sentence]]:
     """The sentences behind the expected summary, and the rest; protected ones are in neither."""
-    places = _sentences(prompt, scope, patterns)
     gold = _expected(prompt)
-    texts = [prompt.sections[p.at].text[p.start : p.end] for p in places]
+    return _mapped_sentences(prompt.sections, gold, tuple(scope), tuple(patterns), top, method)
+
+
+@lru_cache(maxsize=1024)  # a plan makes the same prompts for several recipes and parts
+def _mapped_sentences(
+    sections: tuple[Section, ...], gold: str, scope: tuple[SectionKind, ...],
+    patterns: tuple[str, ...], top: int, method: str,
+) -> tuple[list[_Sentence], list[_Sentence]]:  # fmt: skip
+    places = _sentences(sections, scope, patterns)
+    texts = [sections[p.at].text[p.start : p.end] for p in places]
     summary = [gold[start:end] for start, end in sentences(gold)]
     relevance = relevance_map(summary, texts, top=top, method=method)  # type: ignore[arg-type]
     chosen = set(relevant_sentences(relevance))
@@ -93,17 +101,17 @@ def _expected(prompt: Prompt) -> str:
 
 
 def _sentences(
-    prompt: Prompt, scope: Sequence[SectionKind], patterns: Sequence[str]
+    sections: Sequence[Section], scope: Sequence[SectionKind], patterns: Sequence[str]
 ) -> list[_Sentence]:
     places: list[_Sentence] = []
-    for at, section in enumerate(prompt.sections):
+    for at, section in enumerate(sections):
         if section.kind not in scope:
             continue
         closed = blocked(section, patterns)
         edited = [(edit.new_start, edit.new_end) for edit in section.edits]
         for start, end in sentences(section.text):
-            inside = [(max(a, start) - start, min(b, end) - start) for a, b in closed]
-            spans = [(a, b) for a, b in inside if a < b]
+            spans = [(max(a, start) - start, min(b, end) - start)
+                     for a, b in closed if a < end and b > start and a < b]  # fmt: skip
             words = has_letters(section.text[start:end], spans)
             places.append(_Sentence(at, start, end, words and not overlaps(edited, start, end)))
     return places

@@ -149,7 +149,8 @@ def documents(text: str, split: Split) -> list[Span]:
     """
     if split == "paragraphs":
         return [m.span() for m in re.finditer(r"\S[^\n]*(?:\n[ \t]*[^\s][^\n]*)*", text)]
-    marks = [(m.start(), next(filter(None, m.groups())).casefold()) for m in _MARK.finditer(text)]
+    marks = [(m.end() - len(m[0].lstrip("\n")), next(filter(None, m.groups())).casefold())
+             for m in _MARK.finditer(text)]  # fmt: skip
     starts = [at for at, kind in marks if kind == marks[0][1]]
     ends = [*starts[1:], len(text)] if starts else []
     return [

@@ -12,7 +12,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from falter.records.errors import FalterError, printable
+from falter.records.errors import FalterError, UsageError, printable
 from falter.records.interfaces import AnswerKind, Case, Scorer, Style
 from falter.records.registry import Registry
 from falter.records.types import CUT, Item, Outcome, Response, Score, Tier
@@ -20,7 +20,22 @@ from falter.scorers.answer_parts import answer_parts, parts_as_json
 from falter.scorers.reading.phrases import declines
 from falter.scorers.replies import in_form, without_sequel
 
-scorers: Registry[Scorer] = Registry("scorer", "falter.scorers")
+
+class _Scorers(Registry[Scorer]):
+    """The scorers by name; one that has `with_argument` also as `NAME:ARGUMENT`."""
+
+    def get(self, name: str) -> Scorer:
+        base, _, argument = name.partition(":")
+        if not argument or name in self or base not in self:
+            return super().get(name)
+        taking: Callable[[str], Scorer] | None
+        taking = getattr(super().get(base), "with_argument", None)
+        if taking is None:
+            raise UsageError(f"The scorer '{base}' takes nothing after a colon")
+        return taking(argument)
+
+
+scorers = _Scorers("scorer", "falter.scorers")
 S = TypeVar("S", bound=type[Any])
 
 

@@ -13,7 +13,7 @@ from falter.scorers.base import TextScorer, declared, scorers
 from falter.scorers.comparison import Comparison, Rouge
 from falter.scorers.similarity import TokenEncoder, bertscore
 from falter.text.words import sentences
-from falter.weights.embedding import minilm
+from falter.weights.embedding import encoder_named, minilm
 
 DIMENSIONS = (
     "understanding",
@@ -204,7 +204,7 @@ class SummaryRouge(_Cut, Rouge):
 class SummaryBertscore(_Cut):
     """BERTScore F1 of the summary, cut likewise; by default with all-MiniLM-L6-v2.
 
-    With another encoder it is another scorer: register it under a name that says which.
+    With another encoder it is another scorer, `summary_bertscore:NAME`; or register one.
     """
 
     def __init__(
@@ -213,6 +213,10 @@ class SummaryBertscore(_Cut):
         self.encoder, self.name = encoder, name
         called = "all-MiniLM-L6-v2" if encoder is None else encoder.name
         self.summary = f"BERTScore F1 ({called}), the reply cut to the data set's sentences"
+
+    def with_argument(self, named: str) -> SummaryBertscore:
+        """The scorer with another encoder, by its name or folder."""
+        return SummaryBertscore(encoder_named(named), name=f"{self.name}:{named}")
 
     def check(self) -> None:
         """Raise unless the encoder is available."""

@@ -91,4 +91,16 @@ class SummaryRating(TextScorer):
         return self.scored((int(found.pop()) - 1) / 4.0, text.strip())
 
 
+@declared("entailment")
+class Entailment(TextScorer):
+    """1 for a judge that writes *yes*, 0 for *no*, a half for *maybe*; the word in `extracted`."""
+
+    def read(self, text: str, case: Case) -> Score:
+        found = {word for word in re.findall(r"\w+", text[:200].lower()) if word in ENTAILMENT}
+        if len(found) != 1:
+            return self.unparsed("the reply does not hold one of yes, no and maybe")
+        word = found.pop()
+        return self.scored({"yes": 1.0, "no": 0.0, "maybe": 0.5}[word], word)
+
+
 _NUMBER = re.compile(r"(?<![\d.,])\d+(?:[.,]\d+)?")

@@ -1,4 +1,5 @@
-"""Sentences and tokens as vectors, by all-MiniLM-L6-v2 (int8 ONNX), offline."""
+"""Sentences and tokens as vectors, offline: by all-MiniLM-L6-v2 (int8 ONNX) or an encoder of a
+folder."""
 
 from __future__ import annotations
 
@@ -12,13 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.records.errors import MissingExtra, WeightsError
+from falter.records.errors import MissingExtra, WeightsError, printable
 from falter.weights.downloads import MINILM, find_weights
 
 Floats = NDArray[np.float64]
 LONGEST = 256  # tokens; the model was not trained with more
 REMEMBERED = 4096  # vectors of 3 kB
 SPECIAL = ("[CLS]", "[SEP]")
+NAMED = "name minilm, or a folder with model.onnx (or onnx/model.onnx) and tokenizer.json"
 
 
 class Encoder:
@@ -26,8 +28,8 @@ class Encoder:
 
     name = "all-MiniLM-L6-v2 (int8)"
 
-    def __init__(self, session: Any, tokenizer: Any) -> None:
-        self._session, self._tokenizer = session, tokenizer
+    def __init__(self, session: Any, tokenizer: Any, name: str = name) -> None:
+        self._session, self._tokenizer, self.name = session, tokenizer, name
         self._cache: dict[str, Floats] = {}
 
     def encode(self, texts: Sequence[str]) -> Floats:
@@ -41,10 +43,11 @@ class Encoder:
     def tokens(self, texts: Sequence[str]) -> list[tuple[tuple[str, ...], Floats]]:
         """Each text's tokens with their vectors of length 1, without the special ones."""
         out: list[tuple[tuple[str, ...], Floats]] = [((), np.zeros((0, 384)))] * len(texts)
-        for row, tokens, hidden in self._hidden(texts):
-            inner = hidden[1:-1]
+        for row, encoded, hidden in self._hidden(texts):
+            inside = [n for n, special in enumerate(encoded.special_tokens_mask) if not special]
+            inner = hidden[inside]
             unit = inner / np.linalg.norm(inner, axis=1, keepdims=True)
-            out[row] = tuple(tokens[1:-1]), unit
+            out[row] = tuple(encoded.tokens[n] for n in inside), unit
         return out
 
     def cosine(self, first: Sequence[str], second: Sequence[str]) -> list[float | None]:
@@ -62,8 +65,8 @@ class Encoder:
         self._cache.update(zip(fresh, self.encode(fresh), strict=True))
         return np.array([self._cache[text] for text in texts]).reshape(-1, 384)
 
-    def _hidden(self, texts: Sequence[str]) -> Iterator[tuple[int, list[str], Floats]]:
-        """For each text that is not empty its place, its tokens and their hidden states.
+    def _hidden(self, texts: Sequence[str]) -> Iterator[tuple[int, Any, Floats]]:
+        """For each text that is not empty its place, its encoding and the hidden states.
 
         One text at a time: eight together took longer and 150 MB more.
         """
@@ -73,25 +76,53 @@ class Encoder:
                 ids = np.array([encoded.ids], np.int64)
                 inputs = {"input_ids": ids, "attention_mask": ids * 0 + 1,
                           "token_type_ids": ids * 0}  # fmt: skip
-                (hidden,) = self._session.run(None, inputs)
-                yield row, encoded.tokens, hidden[0].astype(np.float64)
+                taken = {each.name: inputs[each.name] for each in self._session.get_inputs()}
+                hidden, *_ = self._session.run(None, taken)
+                yield row, encoded, hidden[0].astype(np.float64)
 
 
 @cache
 def minilm(threads: int = 1) -> Encoder:
     """The encoder, loaded once. It needs the extra `embed` and the weights."""
     path = find_weights(MINILM)
-    try:
-        import onnxruntime
-        import tokenizers
-    except ImportError as error:
-        raise MissingExtra("An embedding", "embed", error.name or "onnxruntime") from error
+    onnxruntime, tokenizers = _libraries()
     if path is None:
         raise WeightsError(
             "The weights of the sentence encoder are not on this machine",
             hint="fetch them with: falter models pull minilm",
         )
     return Encoder(_session(onnxruntime, path, threads), _tokenizer(tokenizers))
+
+
+@cache
+def encoder_named(name: str) -> Encoder:
+    """The bundled encoder, or that of a folder with an ONNX export and its fast tokenizer.
+
+    Its first output holds the hidden states. Of a text 256 tokens are encoded, as by MiniLM.
+    """
+    if name == "minilm":
+        return minilm()
+    places = [Path(name, "model.onnx"), Path(name, "onnx", "model.onnx")]
+    found, words = [path for path in places if path.is_file()], Path(name, "tokenizer.json")
+    if not found or not words.is_file():
+        raise WeightsError(f"There is no encoder '{printable(name)}'", hint=NAMED)
+    onnxruntime, tokenizers = _libraries()
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(words))
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(LONGEST)
+        return Encoder(_session(onnxruntime, found[0], 1), tokenizer, Path(name).name)
+    except Exception as error:  # each library raises kinds of its own
+        raise WeightsError(f"The encoder does not load: {printable(str(error))[:300]}") from error
+
+
+def _libraries() -> tuple[Any, Any]:
+    try:
+        import onnxruntime
+        import tokenizers
+    except ImportError as error:
+        raise MissingExtra("An embedding", "embed", error.name or "onnxruntime") from error
+    return onnxruntime, tokenizers
 
 
 def _session(onnxruntime: Any, path: Path, threads: int) -> Any:

@@ -71,14 +71,15 @@ def judged_task(part: Part, source: PartResult) -> Task:
         )
     name, material = ("entailment", _TEXTS) if entails else ("summary", _MATERIAL)
     cue = "Does the second follow from the first?" if entails else "Rating (1 to 5):"
-    wanted = "\nReply with one whole number from 1 to 5 and nothing else."
+    wanted = "yes, no or maybe" if entails else "one whole number from 1 to 5"
+    form = f"\nReply with {wanted} and nothing else."
     sections = {"instruction": rubric(name), "input": material}
     return Task(
         name=f"summary_{part.name}",
         items=tuple(items.values()),
         templates={
             "cloze": Template.parse({**sections, "cue": cue}),
-            "open": Template.parse({**sections, "output_format": wanted, "cue": cue}),
+            "open": Template.parse({**sections, "output_format": form, "cue": cue}),
         },
         scorer=str(part.experiment["scorer"]),
     )
@@ -195,7 +196,7 @@ def _rows(panels: Sequence[_Judged], level: float) -> Iterator[tuple[Value, ...]
 def _entailment_grid(
     panels: Sequence[_Judged], scores: Sequence[Scores], text: Sequence[str], level: float
 ) -> Grid:
-    bertscores = {(s.model, s.task): s for s in scores if s.measure == BERTSCORE}
+    bertscores = {(s.model, s.task): s for s in scores if s.measure.startswith(BERTSCORE)}
     rows: list[tuple[Value, ...]] = []
     for panel in panels:
         f1 = bertscores.get((panel.model, panel.task))

@@ -60,7 +60,9 @@ def parts_of(settings: UserSettings) -> Iterator[Part]:
         title, sampling = asked[name]
         yield _summaries(preset, settings, name, title, limit, sampling)
     if settings.judge:
-        yield from _judges(next(iter(preset.limits)), scores=settings.judge_scores)
+        named = {RATING, ENTAILMENT} & set(settings.parts) or {RATING, ENTAILMENT}
+        judging = _judges(next(iter(preset.limits)), scores=settings.judge_scores)
+        yield from (part for part in judging if part.name in named)
 
 
 def _summaries(
@@ -101,20 +103,19 @@ def _recipes(settings: UserSettings) -> Iterator[Any]:
 
 
 def _judges(source: str, *, scores: bool) -> Iterator[Part]:
-    """Ratings by likelihood where the judge gives it, else written; entailment by likelihood."""
+    """Ratings and entailment, by likelihood where the judge gives it, else written."""
     yield Part(
         name=RATING,
         title="How good the summaries are",
         experiment={"scorer": LIKELIHOOD_RATING if scores else "summary_rating"},
         judges=source,
     )
-    if scores:
-        yield Part(
-            name=ENTAILMENT,
-            title="Whether the summaries follow from the expected ones",
-            experiment={"scorer": "entailment_likelihood"},
-            judges=source,
-        )
+    yield Part(
+        name=ENTAILMENT,
+        title="Whether the summaries follow from the expected ones",
+        experiment={"scorer": "entailment_likelihood" if scores else "entailment"},
+        judges=source,
+    )
 
 
 def notes_of(preset: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from pathlib import PurePath
 
 import numpy as np
 from numpy.typing import NDArray
@@ -375,7 +376,9 @@ def _compared(arms: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _names(panel: Scores) -> tuple[str, str, str]:
-    return panel.model, panel.task, MEASURES.get(panel.measure, panel.measure)
+    measure, _, encoder = panel.measure.partition(":")
+    named = f" ({PurePath(encoder).name})" if encoder else ""
+    return panel.model, panel.task, MEASURES.get(measure, measure) + named
 
 
 # Rewrites: do they say the same, and what did the rewriter not manage?
