@@ -18,6 +18,7 @@ from falter.perturbations.vocabulary import (
     never_written,
     plain_words,
     without_symbols,
+    word_set,
 )
 from falter.records.chats import target_texts
 from falter.records.rng import Rng
@@ -130,7 +131,7 @@ def _accented(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     """Words with accents that are neither a negation, a quantifier nor a slur without them."""
     if text.isascii():
         return []
-    unwanted = kept_words(language) | never_written()
+    unwanted = kept_words(language) | never_written() | word_set("bare_words")
     words = ((a, b, _bare(text[a:b], language)) for a, b in plain_words(text, blocked, language))
     return [(a, b) for a, b, bare in words if bare != text[a:b] and bare.lower() not in unwanted]
 

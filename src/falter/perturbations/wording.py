@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-from falter.perturbations.additions import prose_at
+from falter.perturbations.additions import HEADING, prose_at
 from falter.perturbations.augmentation import about_the_text
 from falter.perturbations.base import (
     prompt_perturbation,
@@ -150,7 +150,11 @@ _RULES_OF_A_TASK = ("system", "instruction", "output_format", "cue")
 
 
 def _can_tone(prompt: Prompt, **params: str) -> bool:
-    return prose_at(prompt) is not None
+    at = prose_at(prompt)
+    if at is None:
+        return False
+    text = prompt.sections[at].text.rstrip()
+    return HEADING.match(text) is None or _SENTENCE_ENDS.search(text) is not None
 
 
 def _works_on_a_text(prompt: Prompt) -> bool:
@@ -177,7 +181,7 @@ def _between(prompt: Prompt, rng: Rng, phrases: Mapping[str, Sequence[str]]) -> 
     section = prompt.sections[at]
     start, end = len(section.text) - len(section.text.lstrip()), len(section.text.rstrip())
     changes: list[Replacement] = []
-    if before:
+    if before and not HEADING.match(section.text):
         changes.append((start, start, f"{before} "))
     if after and _SENTENCE_ENDS.search(section.text, start, end):
         changes.append((end, end, f" {after}"))
