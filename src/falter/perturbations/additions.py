@@ -279,9 +279,7 @@ def ends_in_space(prompt: Prompt) -> bool:
 
 # The one section that a person wrote: what is said around it or in it reads as theirs
 
-HEADING = late_regex(
-    r"\s*(?:\||[^\n.?!]*(?: \| |\t|\S {2,}\S|\w;\w)[^\n.?!]*\n|[A-Z][\w-]{1,15}: [^\n]*\n)"
-)
+HEADING = _named("heading")
 """The first line of a table or of a mail, before which nothing may stand on the line."""
 
 

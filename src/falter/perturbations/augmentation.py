@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from itertools import islice, pairwise
 
-from falter.perturbations.additions import (
-    HEADING,
-    ends_in_space,
-    framed,
-    prose_at,
-    with_sentence,
-)
+from falter.perturbations.additions import HEADING, ends_in_space, framed, prose_at, with_sentence
 from falter.perturbations.base import has_body, prompt_perturbation, protected_spans, with_section
 from falter.perturbations.vocabulary import lines, user_lines
 from falter.records.chats import target_texts
