@@ -62,7 +62,7 @@ EVERYDAY = "Everyday"
 ABOUT_EXAMPLES = "demonstrations"  # the group of those that change nothing without examples
 SHOTS = 2
 _CODE = re.compile(r"[{}\n`=]|\w\(")
-_LABEL = re.compile(r"^\W*[^\W\d_][\w ]{0,20}:", re.MULTILINE)
+_LABEL = re.compile(r"^[^:\n]{1,60}:(?=\s|$)", re.MULTILINE)
 _WITH_UNIT = re.compile(r"\d.*[^\W\d_]|[$€£¥%‰°]")
 
 
@@ -204,7 +204,8 @@ def losses(before: Prompt, after: Prompt) -> Iterator[Harm]:
 def forms(prompt: Prompt) -> Counter[str]:
     """The columns of each line of a table, and the labels before a colon."""
     texts = [s.text for s in prompt.sections if s.kind in ("input", "document")]
-    rows = (re.sub(r"[^|;]", "", line) for text in texts for line in text.splitlines())
+    marks = (re.findall(r"[|]|(?<=\w);(?=\w)", line) for t in texts for line in t.splitlines())
+    rows = map("".join, marks)
     return Counter([*filter(None, rows), *(":" for text in texts for _ in _LABEL.finditer(text))])
 
 

@@ -200,14 +200,12 @@ def _labelled(prompt: Prompt) -> tuple[int, list[re.Match[str]]]:
     for at, section in enumerate(prompt.sections):
         lines = list(_LABELLED.finditer(section.text))
         labels = [line[2].lower() for line in lines]
-        alone = not any(
-            _OF_OTHERS.search(line[3]) or set(labels) & set(line[3].lower().split())
-            for line in lines
-        )
+        meanings = "\n".join(line[3] for line in lines).lower()
+        mixed = _OF_OTHERS.search(meanings) or set(labels) & set(_WORD.findall(meanings))
         told = prompt.target is None or str(prompt.target).lower() in labels
         rules = section.kind in ("system", "instruction") and not prompt.other
         loose = rules and _is_open(prompt, at, 0, len(section.text))
-        if len(set(labels)) == len(labels) > 1 and alone and told and loose:
+        if len(set(labels)) == len(labels) > 1 and not mixed and told and loose:
             return at, lines
     return 0, []
 

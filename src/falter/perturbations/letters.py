@@ -344,12 +344,12 @@ def _shuffled(word: str, rng: Rng) -> str | None:
 
 # Text copied from a page or a mail, with some of its markup
 
-_PASTED = re.compile(r"(?<=\w) (?=\w)|(?<=\S)\n(?=[^\S\n]*\S)|&|[^\W\d_]{4,}")
-_MARKED_UP = re.compile(r"<[/!A-Za-z]|&#?\w{1,8};")
+_PASTED = re.compile(r"(?<=\w) (?=\w)|(?<=\S)\n(?=[^\S\n]*\S)|&|\b[^\W\d_]{4,}\b(?!['’])")
+_MARKED_UP = re.compile(r"<[/!A-Za-z]|&#?\w{1,8};|\w;\w")
 
 
 def _pasted_sites(text: str, blocked: Sequence[Span]) -> list[Span]:
-    """Spaces, line ends, ampersands and words; none in a text that has markup already."""
+    """Spaces, line ends, ampersands and words; none with markup there, or cells between `;`."""
     closed = merged((*blocked, *mentioned_words(text)))
     found = () if _MARKED_UP.search(text) else (m.span() for m in _PASTED.finditer(text))
     return [(a, b) for a, b in found if not overlaps(closed, a - (text[a] == "\n"), b + 1)]
@@ -361,8 +361,7 @@ def html_paste(text: str, site: Span, rng: Rng) -> Replacement:
 
     Without the tags, and with entities read, the text is what it was.
     """
-    start, end = site
-    old = text[start:end]
+    old = text[slice(*site)]
     ways = {" ": ("&nbsp;",), "\n": ("<br>\n", "<br />\n"), "&": ("&amp;",)}
     new = rng.choice(ways.get(old, (f"<span>{old}</span>", f"<font>{old}</font>")))
-    return start, end, new
+    return *site, new
