@@ -5,12 +5,15 @@
 DATA is a folder with `mc_task.json` (TruthfulQA), `mmlu/*_test.csv`, `gsm8k_test.jsonl.gz` and
 `HumanEval.jsonl.gz`; the sets that are not there are left out, and named. Each perturbation that
 needs no model runs once on the first items of every set, as a prompt with instruction, options
-and answer cue; those that are about solved examples get two of them.
+and answer cue; those that are about solved examples get two of them. *Everyday* are the sixty
+texts of `data/everyday_texts.jsonl`: mails, code, tables, JSON, chats, tools, and German, Spanish,
+French, Italian and Dutch mails, which those change that know the language or need not.
 
 Columns: prompts changed of each set; then changed prompts that lost a number, a unit of one, a
 negation, a quantifier, who does what in a passive, a letter that is a symbol, a name, or in which
-a word became another word; and prompts that an earlier recipe of the table makes too. What a row
-holds besides 0 is explained in docs/meaning.md.
+a word became another word; that lost code or JSON, the right answer where it stands in the text,
+the form of a table or the colon behind a label, or a turn; and prompts that an earlier recipe of
+the table makes too. What a row holds besides 0 is explained in docs/meaning.md.
 
 All recipes run on one prompt before the next is read, so that each text is read once. After
 `--seconds` of processor time no further prompt is begun, and the first line says how many were
@@ -30,15 +33,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from falter.perturbations import apply_recipe, perturbations
+from falter.perturbations import apply_recipe, parse_step, perturbations
 from falter.perturbations.configuration import SettingPerturbation
 from falter.perturbations.recipes import resolve_step
+from falter.records.chats import target_texts
 from falter.records.ids import digest
 from falter.records.interfaces import Perturbation
-from falter.records.types import Demonstration, Item, Prompt, Recipe
+from falter.records.render import messages
+from falter.records.types import Demonstration, Item, Prompt, Recipe, Section
 from falter.tasks import tasks
+from falter.tasks.chats import Chat, chat_items
+from falter.tasks.rows import DataSpec
 from falter.text.meaning import MeaningFlag, meaning_flags
 
 SETS = (
@@ -47,9 +54,15 @@ SETS = (
     ("GSM8K", "gsm8k", "gsm8k_test.jsonl.gz", "open"),
     ("HumanEval", "humaneval", "HumanEval.jsonl.gz", "open"),
 )
-HARMS = ("number", "unit", "negation", "quantifier", "relation", "symbol", "name", "word")
+HARMS = (
+    "number", "unit", "negation", "quantifier", "relation", "symbol", "name", "word", "code",
+    "answer", "layout", "turn",
+)  # fmt: skip
+EVERYDAY = "Everyday"
 ABOUT_EXAMPLES = "demonstrations"  # the group of those that change nothing without examples
 SHOTS = 2
+_CODE = re.compile(r"[{}\n`=]|\w\(")
+_LABEL = re.compile(r"^[^:\n]{1,60}:(?=\s|$)", re.MULTILINE)
 _WITH_UNIT = re.compile(r"\d.*[^\W\d_]|[$€£¥%‰°]")
 
 
@@ -60,6 +73,7 @@ class Case(NamedTuple):
     key: str
     bare: Prompt
     shown: Prompt
+    language: str = "en"
 
 
 class Harm(NamedTuple):
@@ -78,6 +92,14 @@ class Row:
     changed: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
 
+    def spoken(self, language: str) -> Recipe | None:
+        """The recipe in a language; None where the perturbation does not know it."""
+        known, name = self.perturbation.languages, self.perturbation.name
+        if known is None or language == "en":
+            return self.recipe if known is None or "en" in known else None
+        steps = (parse_step(f"{name}:language={language}"),) if language in known else ()
+        return Recipe(label=name, steps=steps) if steps else None
+
     def cells(self, titles: Iterable[str]) -> list[str]:
         """The row of the table."""
         done = [str(self.changed[title]) for title in titles]
@@ -95,7 +117,31 @@ def read(folder: Path, limit: int) -> list[list[Case]]:
             continue
         share = -(-limit // len(files))
         sets.append([case for one in files for case in cases_of(title, name, one, style, share)])
-    return sets
+    return [*sets, list(everyday())]
+
+
+def everyday() -> Iterator[Case]:
+    """The texts of our own; two of the mails are the examples of those that are no chats."""
+    lines = Path(__file__).with_name("data").joinpath("everyday_texts.jsonl").read_text("utf-8")
+    rows = [json.loads(line) for line in lines.splitlines()]
+    mails = [Demonstration(sections=asked(r).sections, answer=r["target"]) for r in rows[:3]]
+    for n, row in enumerate(rows):
+        prompt = asked(row)
+        others = tuple(d for d in mails if d.sections != prompt.sections)[:SHOTS]
+        shown = replace(prompt, demonstrations=() if "messages" in row else others)
+        yield Case(EVERYDAY, f"{row['kind']} {n}", prompt, shown, row["language"])
+
+
+def asked(row: dict[str, Any]) -> Prompt:
+    """The prompt of a row: a conversation, or an instruction, a text and a cue."""
+    if "messages" in row:
+        spec = DataSpec(path=EVERYDAY, target="target")
+        items, _ = chat_items([row], spec, "messages", EVERYDAY, same=False)
+        return Chat().build(items[0])
+    instruction = Section(name="ask", kind="instruction", text=f"{row['instruction']}\n\n")
+    text = Section(name="text", kind="input", text=row["text"])
+    cue = Section(name="cue", kind="cue", text="\n\nAnswer:")
+    return Prompt(sections=(instruction, text, cue), target=row["target"])
 
 
 def cases_of(title: str, name: str, path: Path, style: str, limit: int) -> list[Case]:
@@ -130,19 +176,44 @@ def own(prompt: Prompt) -> str:
     """The prompt's own words, examples first, without what was added around them."""
     parts = [*(d.sections for d in prompt.demonstrations), prompt.sections]
     return "\n".join(
-        "".join("\n" if s.kind in ("added", "reply") else s.text for s in sections)
+        "".join("\n" if s.kind in ("added", "reply") else "\n" * s.opens + s.text for s in sections)
         for sections in parts
     )
 
 
-def harms(before: Prompt, after: Prompt) -> list[Harm]:
+def harms(before: Prompt, after: Prompt, language: str) -> list[Harm]:
     """The harm that was done, examples that moved apart: their order means nothing."""
-    return [harm for flag in meaning_flags(own(before), own(after)) for harm in harm_of(flag)]
+    flags = meaning_flags(own(before), own(after), language)
+    return [*(harm for flag in flags for harm in harm_of(flag)), *losses(before, after)]
+
+
+def losses(before: Prompt, after: Prompt) -> Iterator[Harm]:
+    """The answers, forms and turns that are lost, which no look at words shows."""
+    told = target_texts(before.target) or [before.target]
+    old, new = own(before), own(after)
+    for answer in {str(text).lower() for text in told if text and isinstance(text, str)}:
+        whole = re.compile(rf"(?<!\w){re.escape(answer)}(?!\w)", re.IGNORECASE)
+        if len(whole.findall(old)) > len(whole.findall(new)):
+            yield Harm("answer", answer)
+    if gone := forms(before) - forms(after):
+        yield Harm("layout", repr(min(gone)))
+    if Counter(role for role, _ in messages(before)) - Counter(role for role, _ in messages(after)):
+        yield Harm("turn", "")
+
+
+def forms(prompt: Prompt) -> Counter[str]:
+    """The columns of each line of a table, and the labels before a colon."""
+    texts = [s.text for s in prompt.sections if s.kind in ("input", "document")]
+    marks = (re.findall(r"[|]|(?<=\w);(?=\w)", line) for t in texts for line in t.splitlines())
+    rows = map("".join, marks)
+    return Counter([*filter(None, rows), *(":" for text in texts for _ in _LABEL.finditer(text))])
 
 
 def harm_of(flag: MeaningFlag) -> Iterator[Harm]:
     if flag.check != "span":
         yield Harm(flag.check, flag.lost)
+    elif _CODE.search(flag.lost):
+        yield Harm("code", flag.lost)
     elif _WITH_UNIT.search(flag.lost):
         yield Harm("unit", flag.lost)
 
@@ -151,11 +222,14 @@ def treat(row: Row, case: Case, seen: dict[str, str]) -> tuple[Prompt, list[Harm
     """Runs one recipe on one case and counts; the changed prompt and what is found in it."""
     about_examples = row.perturbation.group == ABOUT_EXAMPLES
     before = case.shown if about_examples else case.bare
-    after, status, _ = apply_recipe(case.key, before, row.recipe, 0, 0)
+    recipe = row.spoken(case.language)
+    if recipe is None:
+        return None
+    after, status, _ = apply_recipe(case.key, before, recipe, 0, 0)
     if status != "changed":
         return None
     row.changed[case.title] += 1
-    found = harms(before, after)
+    found = harms(before, after, case.language)
     row.counts.update({harm.kind for harm in found})
     identity = digest("prompt", replace(after, target=None).identity())
     earlier = seen.setdefault(identity, row.recipe.label)
@@ -206,7 +280,7 @@ def main(arguments: Sequence[str]) -> None:
     spent = time.process_time() - start
     if options.cells is not None:
         options.cells.write_text("".join(cells), encoding="utf-8")
-    titles = [title for title, *_ in SETS if done[title]]
+    titles = [title for title in (*(title for title, *_ in SETS), EVERYDAY) if done[title]]
     print("; ".join(f"{title}: {done[title]} prompts" for title in titles) + f"; {spent:.0f} s\n")
     print("| perturbation | " + " | ".join((*titles, *HARMS, "equal")) + " |")
     print("|---" + "|--:" * (len(titles) + len(HARMS) + 1) + "|")

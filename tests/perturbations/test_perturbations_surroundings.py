@@ -199,7 +199,7 @@ def test_values_of_one_kind_get_one_form(text: str, forms: list[str]) -> None:
         ("¿Cuántos años habló papá de la canción?", "drop_diacritics:language=es",
          "¿Cuantos años hablo papa de la cancion?"),
         ("Où est le pêcheur, et le réseau des invités ?", "drop_diacritics:language=fr",
-         "Ou est le pecheur, et le reseau des invites ?"),
+         "Où est le pecheur, et le reseau des invites ?"),
     ],
 )  # fmt: skip
 def test_words_as_chats_and_plain_keyboards_write_them(text: str, step: str, want: str) -> None:

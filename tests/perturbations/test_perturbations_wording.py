@@ -180,3 +180,20 @@ def test_dialects(text: str, want: str | None) -> None:
     made = perturb(text, "dialect")
     assert made == (text if want is None else want)
     assert {flag.check for flag in meaning_flags(text, made)} <= {"word"}
+
+
+@pytest.mark.parametrize("step", ["tone_rules", "code_switch", "distractor_context"])
+@pytest.mark.parametrize("first", ["Subject: A parcel", "city | rent", "Name       Week", "a;b;c"])
+def test_nothing_stands_before_the_head_of_a_table_or_a_mail(step: str, first: str) -> None:
+    text = f"{first}\nIt came on Monday. I sent it back on Tuesday."
+    made = {perturb(text, step, seed=seed) for seed in range(20)}
+    assert len(made) > 1 and all(one.startswith(f"{first}\n") for one in made)
+
+
+def test_sums_are_not_made_of_names_days_and_houses() -> None:
+    for text in (
+        "Where is order 50117?", "Send it to 14 Quay Street.", "1  total = 0\n2  total += 1\nWhy?",
+        "Bitte bis zum 31. März.", "Le train part à 22 h 10.", "Om 10 uur op 7 mei.",
+    ):  # fmt: skip
+        assert perturb(text, "symmetric_addition") == text
+    assert perturb("We are 42 people.", "symmetric_addition") == "We are ((1-1)+42) people."

@@ -20,8 +20,8 @@ from falter.testing.samples import CHATS, SAMPLES
 
 LATER = {
     "chat_speak", "code_switch", "contrast", "document_noise", "drop_diacritics", "earlier_turns",
-    "email_noise", "emoji", "formats", "negated", "other_number", "tool_extra", "tool_names",
-    "without_tool",
+    "email_noise", "emoji", "formats", "html_paste", "negated", "other_entity", "other_number",
+    "shifted_labels", "swap_names", "tool_extra", "tool_names", "without_tool",
 }  # fmt: skip
 """Perturbations that came after these ids were taken."""
 MODEL = Model(client="openai", name="some-model", base_url="http://localhost:1/v1")

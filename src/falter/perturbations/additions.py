@@ -279,6 +279,9 @@ def ends_in_space(prompt: Prompt) -> bool:
 
 # The one section that a person wrote: what is said around it or in it reads as theirs
 
+HEADING = _named("heading")
+"""The first line of a table or of a mail, before which nothing may stand on the line."""
+
 
 def prose_at(prompt: Prompt) -> int | None:
     """The input section, if there is one that begins with words and has not been edited there."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from itertools import islice, pairwise
 
-from falter.perturbations.additions import ends_in_space, framed, prose_at, with_sentence
+from falter.perturbations.additions import HEADING, ends_in_space, framed, prose_at, with_sentence
 from falter.perturbations.base import has_body, prompt_perturbation, protected_spans, with_section
 from falter.perturbations.vocabulary import lines, user_lines
 from falter.records.chats import target_texts
@@ -146,7 +146,8 @@ def _places(prompt: Prompt, at: int, place: str) -> list[tuple[str, int]]:
     text = section.text
     found: list[tuple[str, int]] = []
     points = len(_POINT.findall(text)) > 1
-    if place in ("any", "before") and not _OPENS_WITH_PRONOUN.match(text):
+    opens = _OPENS_WITH_PRONOUN.match(text) or HEADING.match(text)
+    if place in ("any", "before") and not opens:
         found.append(("before", len(text) - len(text.lstrip())))
     if place in ("any", "after") and text.rstrip()[-1] in ("?" if points else ".?!"):
         found.append(("after", len(text.rstrip())))

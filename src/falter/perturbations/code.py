@@ -243,11 +243,7 @@ def _camel_changes(
     return changes, fixed_names
 
 
-def _has_names(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...]) -> bool:
-    return bool(_camel_plan(prompt, protect, scope)[1])
-
-
-@prompt_perturbation("camel_case", eligible=_has_names)
+@prompt_perturbation("camel_case", eligible=lambda p, **at: bool(_camel_plan(p, **at)[1]))
 def camel_case(
     prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[str, ...]
 ) -> Prompt:
@@ -320,11 +316,7 @@ def _named(prompt: Prompt, scope: Sequence[str]) -> str | None:
     return names[-1] if names else None
 
 
-def _has_function(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...]) -> bool:
-    return _class_plan(prompt, protect, scope) is not None
-
-
-@prompt_perturbation("to_class", eligible=_has_function)
+@prompt_perturbation("to_class", eligible=lambda p, **at: _class_plan(p, **at) is not None)
 def to_class(prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[str, ...]) -> Prompt:
     """Makes the function a method of a class; other functions stay outside.
 
@@ -396,11 +388,7 @@ def _hint_changes(
     return changes
 
 
-def _has_hints(prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...]) -> bool:
-    return bool(_hint_changes(prompt, protect, scope))
-
-
-@prompt_perturbation("remove_type_hints", eligible=_has_hints)
+@prompt_perturbation("remove_type_hints", eligible=lambda p, **at: bool(_hint_changes(p, **at)))
 def remove_type_hints(
     prompt: Prompt, rng: Rng, protect: tuple[str, ...], scope: tuple[str, ...]
 ) -> Prompt:

@@ -14,7 +14,7 @@ from typing import Any
 
 from falter.perturbations.base import locked_spans, prompt_perturbation, with_section
 from falter.perturbations.tool_lists import tools_at
-from falter.perturbations.vocabulary import table
+from falter.perturbations.vocabulary import proper_names, table
 from falter.records.chats import chat_sections, is_chat, json_line, target_calls, texts_in
 from falter.records.lazy_regex import named_regex
 from falter.records.render import plain
@@ -97,23 +97,23 @@ def _numbers(prompt: Prompt) -> Iterator[tuple[int, Span, str]]:
             yield at, match.span(), match[0]
 
 
-def _has_number(prompt: Prompt) -> bool:
-    return any(True for _ in _numbers(prompt))
-
-
-@prompt_perturbation("other_number", eligible=_has_number)
+@prompt_perturbation("other_number", eligible=lambda prompt: any(map(bool, _numbers(prompt))))
 def other_number(prompt: Prompt, rng: Rng) -> Prompt:
     """Puts another number of as many digits for one that the answer has to take over."""
-    at, (start, end), old = rng.choice(tuple(_numbers(prompt)))
+    at, span, old = rng.choice(tuple(_numbers(prompt)))
     new = _other_number(old, rng, plain(prompt) + str(prompt.target))
-    if new is None:
-        return prompt
-    section = replace_spans(prompt.sections[at], [(start, end, new)])
-    calls = target_calls(prompt.target)
-    changed = replace(with_section(prompt, at, section), contrast=None)
-    if calls is None:
-        return replace(changed, other=True)
-    return replace(changed, target=json_line(_taken_over(calls, old, new)))
+    return prompt if new is None else _exchanged(prompt, at, span, new)
+
+
+def _exchanged(prompt: Prompt, at: int, span: Span, new: str) -> Prompt:
+    """The prompt with something else said, and its target as far as it is known then."""
+    section, calls = prompt.sections[at], target_calls(prompt.target)
+    old, said = section.text[slice(*span)], replace_spans(section, [(*span, new)])
+    changed = replace(with_section(prompt, at, said), contrast=None)
+    if calls is not None:
+        taken = [{**_taken_over(call, old, new), "name": call["name"]} for call in calls]
+        return replace(changed, target=json_line(taken))
+    return replace(changed, other=True) if old.isdigit() else replace(changed, target=new)
 
 
 def _other_number(old: str, rng: Rng, said: str) -> str | None:
@@ -127,15 +127,97 @@ def _other_number(old: str, rng: Rng, said: str) -> str | None:
 
 
 def _taken_over(value: Any, old: str, new: str) -> Any:
-    """The target's calls with the new number in the place of the old one."""
+    """The target's calls with the new number or word in the place of the old one."""
     if isinstance(value, dict):
-        return {k: v if k == "name" else _taken_over(v, old, new) for k, v in value.items()}
+        return {k: _taken_over(v, old, new) for k, v in value.items()}
     if isinstance(value, list):
         return [_taken_over(inner, old, new) for inner in value]
     if isinstance(value, str):
-        return re.sub(rf"(?<!\d){old}(?!\d)", new, value)
-    same = isinstance(value, (int, float)) and not isinstance(value, bool) and value == int(old)
-    return type(value)(new) if same else value
+        edge = r"\d" if old.isdigit() else r"\w"
+        return re.sub(rf"(?<!{edge}){re.escape(old)}(?!{edge})", new, value)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and old.isdigit()
+    return type(value)(new) if is_number and value == int(old) else value
+
+
+# Another name, town or value of a list
+
+_WORD = re.compile(r"[^\W\d_]+")
+_NOUN = named_regex("perturbations", "before_listed")
+
+
+def _choices(prompt: Prompt) -> Iterator[tuple[str, list[str]]]:
+    """Words that the right answer takes over, each with others of their kind.
+
+    These are values that a schema lists, first names and towns.
+    """
+    calls = target_calls(prompt.target)
+    told = [prompt.target] if calls is None else texts_in([c.get("arguments") for c in calls])
+    wanted, tools = set(told), "\n".join(prompt.sections[n].text for n in tools_at(prompt))
+    listed = (json.loads(values) for values in re.findall(r'"enum": (\[[^\[\]{}]*\])', tools))
+    for kind in (*listed, *map(sorted, proper_names())):
+        words = [str(value) for value in kind if _WORD.fullmatch(str(value))]
+        yield from ((word, words) for word in words if word in wanted)
+
+
+def _entities(prompt: Prompt) -> list[tuple[int, Span, list[str]]]:
+    """Words that the user said once last and nobody else, that the right answer takes over."""
+    at, found = _last(prompt), list[tuple[int, Span, list[str]]]()
+    if at is None or not isinstance(prompt.target, str) or prompt.other:
+        return []
+    said = plain(prompt.with_sections(tuple(s for s in prompt.sections if s.kind != "tool")))
+    words = [word.lower() for word in _WORD.findall(said)]
+    for old, kind in _choices(prompt):
+        places = list(re.finditer(rf"(?<!\w){old}(?!\w)", prompt.sections[at].text))
+        # *a* and *an* stay right
+        fits = [new for new in kind if (new[0] in "aeiou") == (old[0] in "aeiou")]
+        others = [new for new in fits if new.lower() not in words]
+        alone = len(places) == words.count(old.lower()) == 1
+        before = prompt.sections[at].text[: places[0].start()] if alone else ""
+        named = alone and (old[0].isupper() or _NOUN.search(before))
+        if others and named and _is_open(prompt, at, *places[0].span()):
+            found.append((at, places[0].span(), others))
+    return found
+
+
+@prompt_perturbation("other_entity", eligible=lambda prompt: bool(_entities(prompt)))
+def other_entity(prompt: Prompt, rng: Rng) -> Prompt:
+    """Puts another name, town or listed value for one that the answer has to take over."""
+    at, span, others = rng.choice(_entities(prompt))
+    return _exchanged(prompt, at, span, rng.choice(others))
+
+
+# Labels that mean something else
+
+_LABELLED = re.compile(r"^([ \t]*[-*]?[ \t]*(\w[\w -]{0,30}?)[ \t]*: )(\S[^\n]*)$", re.MULTILINE)
+_OF_OTHERS = named_regex("perturbations", "of_others")
+
+
+def _labelled(prompt: Prompt) -> tuple[int, list[re.Match[str]]]:
+    """The section that says what each label means, and its lines.
+
+    None where a meaning speaks of other labels, or where the right answer is none of them.
+    """
+    for at, section in enumerate(prompt.sections):
+        lines = list(_LABELLED.finditer(section.text))
+        labels = [line[2].lower() for line in lines]
+        meanings = "\n".join(line[3] for line in lines).lower()
+        mixed = _OF_OTHERS.search(meanings) or set(labels) & set(_WORD.findall(meanings))
+        told = prompt.target is None or str(prompt.target).lower() in labels
+        rules = section.kind in ("system", "instruction") and not prompt.other
+        loose = rules and _is_open(prompt, at, 0, len(section.text))
+        if len(set(labels)) == len(labels) > 1 and not mixed and told and loose:
+            return at, lines
+    return 0, []
+
+
+@prompt_perturbation("shifted_labels", eligible=lambda prompt: bool(_labelled(prompt)[1]))
+def shifted_labels(prompt: Prompt, rng: Rng) -> Prompt:
+    """Gives each label the meaning of the next, where a prompt lists what labels mean."""
+    at, lines = _labelled(prompt)
+    meanings = [line[3] for line in lines]
+    shifted = zip(lines, (*meanings[1:], meanings[0]), strict=True)
+    section = replace_spans(prompt.sections[at], [(*m.span(3), new) for m, new in shifted])
+    return replace(with_section(prompt, at, section), other=True, contrast=None)
 
 
 # Not
@@ -168,11 +250,7 @@ def _requests(prompt: Prompt) -> list[tuple[int, Span, str]]:
     return [] if several else found
 
 
-def _has_request(prompt: Prompt) -> bool:
-    return bool(_requests(prompt))
-
-
-@prompt_perturbation("negated", eligible=_has_request)
+@prompt_perturbation("negated", eligible=lambda prompt: bool(_requests(prompt)))
 def negated(prompt: Prompt, rng: Rng) -> Prompt:
     """Asks not to do what was asked for: *Please do not cancel order A-1042.*"""
     at, (start, end), new = _requests(prompt)[0]
@@ -203,11 +281,7 @@ def _needed(prompt: Prompt) -> int | None:
     return place
 
 
-def _has_needed(prompt: Prompt) -> bool:
-    return _needed(prompt) is not None
-
-
-@prompt_perturbation("without_tool", eligible=_has_needed)
+@prompt_perturbation("without_tool", eligible=lambda prompt: _needed(prompt) is not None)
 def without_tool(prompt: Prompt, rng: Rng) -> Prompt:
     """Takes away the tool that the right answer calls."""
     at = _needed(prompt)

@@ -18,11 +18,12 @@ from falter.perturbations.vocabulary import (
     never_written,
     plain_words,
     without_symbols,
+    word_set,
 )
 from falter.records.chats import target_texts
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section, Span
-from falter.text.names import copied_words
+from falter.text.names import copied_words, mentioned_words
 from falter.text.spans import Replacement, merged, overlaps, uncovered
 from falter.text.words import kept_words, natural_words, sentences
 
@@ -130,7 +131,7 @@ def _accented(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
     """Words with accents that are neither a negation, a quantifier nor a slur without them."""
     if text.isascii():
         return []
-    unwanted = kept_words(language) | never_written()
+    unwanted = kept_words(language) | never_written() | word_set("bare_words")
     words = ((a, b, _bare(text[a:b], language)) for a, b in plain_words(text, blocked, language))
     return [(a, b) for a, b, bare in words if bare != text[a:b] and bare.lower() not in unwanted]
 
@@ -339,3 +340,28 @@ def _shuffled(word: str, rng: Rng) -> str | None:
     """The word with the case of each letter drawn at random; never the same word."""
     shuffled = "".join(letter.upper() if rng.below(2) else letter.lower() for letter in word)
     return shuffled if shuffled != word else word.swapcase()
+
+
+# Text copied from a page or a mail, with some of its markup
+
+_PASTED = re.compile(r"(?<=\w) (?=\w)|(?<=\S)\n(?=[^\S\n]*\S)|&|\b[^\W\d_]{4,}\b(?!['’])")
+_MARKED_UP = re.compile(r"<[/!A-Za-z]|&#?\w{1,8};|\w;\w")
+
+
+def _pasted_sites(text: str, blocked: Sequence[Span]) -> list[Span]:
+    """Spaces, line ends, ampersands and words; none with markup there, or cells between `;`."""
+    closed = merged((*blocked, *mentioned_words(text)))
+    found = () if _MARKED_UP.search(text) else (m.span() for m in _PASTED.finditer(text))
+    return [(a, b) for a, b in found if not overlaps(closed, a - (text[a] == "\n"), b + 1)]
+
+
+@site_perturbation("html_paste", sites=_pasted_sites)
+def html_paste(text: str, site: Span, rng: Rng) -> Replacement:
+    """Leaves markup in a text as copying from a page or a mail does: `&nbsp;`, `<br>`, `<span>`.
+
+    Without the tags, and with entities read, the text is what it was.
+    """
+    old = text[slice(*site)]
+    ways = {" ": ("&nbsp;",), "\n": ("<br>\n", "<br />\n"), "&": ("&amp;",)}
+    new = rng.choice(ways.get(old, (f"<span>{old}</span>", f"<font>{old}</font>")))
+    return *site, new

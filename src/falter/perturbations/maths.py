@@ -58,7 +58,7 @@ _SCALE = re.compile(r" ?(?:hundred|thousand|[mbtr]+illion|dozen|percent|times|%)
 _RATIO_BEFORE, _RATIO_AFTER = re.compile(r"\d\s?:\s?\Z"), re.compile(r"\s?:\s?\d")
 _CAPITAL = re.compile(r"[A-Z][a-z'’-]*[a-z]\Z")
 _END = re.compile(r"\s*[.?]?\s*\Z")
-_FIRST = re.compile(r"[.):]\s")
+_FIRST = re.compile(r"[.):]\s|  ")
 
 _OPEN_ENDS = frozenset("*/×÷·^=<>≤≥≠≈±√|&+−–-")
 _LABELS = word_set("labels")
@@ -146,7 +146,7 @@ def _word_before(text: str, start: int) -> str | None:
 
 
 def _labels_line(text: str, start: int, end: int) -> bool:
-    """Whether a line begins with this number as its label: `3. ` or `3) `."""
+    """Whether a line begins with this number as its label: `3. `, `3) `, `3  `."""
     if _FIRST.match(text, end) is None:
         return False
     before = text[max(0, start - 80) : start].rstrip(" \t(")

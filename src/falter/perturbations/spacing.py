@@ -120,7 +120,7 @@ _SPACE_GAP = re.compile(r" (?<=\S )(?=\S)")  # one space between two things
 _WIDE_GAP = re.compile(r"(?<=[、。，．！？；：」』）])(?=[^\s、。，．！？；：」』）])")
 _BEFORE_MISSING = re.compile(r"(?:[^\W_]{2}[.,;:!?…]|[^\W_]\))\Z")  # a mark, not a label's
 _BREAKABLE_LEFT = "\"'”’»)]、。，．！？；：」』）.,;:!?…"
-_NO_BREAK = re.compile(r"[ \t]*(?:[#>|]|[-*+][ ]|\d+[.)])|[^\n]*[|]")  # headings, lists, tables
+_NO_BREAK = _named("no_break")
 _TEXT_LINE = re.compile(r"[^\n]*\n?")
 
 

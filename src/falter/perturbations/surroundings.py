@@ -70,11 +70,11 @@ def _mail(prompt: Prompt, part: str) -> tuple[int, dict[str, list[str]]]:
     return at, {name: found for name, found in pieces.items() if found}
 
 
-def _can_mail(prompt: Prompt, part: str, language: str) -> bool:
-    return bool(_mail(prompt, part)[1])
-
-
-@prompt_perturbation("email_noise", eligible=_can_mail, unless=about_the_text)
+@prompt_perturbation(
+    "email_noise",
+    eligible=lambda prompt, part, language: bool(_mail(prompt, part)[1]),
+    unless=about_the_text,
+)
 def email_noise(prompt: Prompt, rng: Rng, part: str, language: str) -> Prompt:
     """Puts a part of a mail around the request: a subject, a signature, an older mail below it."""
     at, pieces = _mail(prompt, part)

@@ -144,11 +144,7 @@ def _locked(prompt: Prompt, at: int) -> bool:
     return bool(section.edits or section.protected)
 
 
-def _can_rename(prompt: Prompt, what: str, way: str) -> bool:
-    return bool(tools_at(prompt)) and bool(_new_names(prompt, what, way))
-
-
-@prompt_perturbation("tool_names", eligible=_can_rename)
+@prompt_perturbation("tool_names", eligible=lambda p, **how: bool(_new_names(p, **how)))
 def tool_names(prompt: Prompt, rng: Rng, what: str, way: str) -> Prompt:
     """Gives tools and what they take other names, in earlier calls and the system turn too.
 

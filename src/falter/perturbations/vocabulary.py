@@ -51,6 +51,12 @@ def _word_sets() -> Mapping[str, Sequence[str]]:
 
 
 @cache
+def proper_names() -> tuple[frozenset[str], ...]:
+    """First names of women, those of men, and towns: of one set, one can stand for another."""
+    return tuple(frozenset(" ".join(words).split()) for words in table("names.json").values())
+
+
+@cache
 def stop_words(language: str) -> frozenset[str]:
     """Function words that may be dropped, in lower case."""
     return frozenset(lines(f"stop_words_{language}.txt"))

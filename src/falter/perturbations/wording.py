@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-from falter.perturbations.additions import prose_at
+from falter.perturbations.additions import HEADING, prose_at
 from falter.perturbations.augmentation import about_the_text
 from falter.perturbations.base import (
     prompt_perturbation,
     protected_spans,
     site_perturbation,
+    with_changes,
     with_section,
 )
 from falter.perturbations.letters import lowered_words
 from falter.perturbations.spacing import loose_marks
-from falter.perturbations.vocabulary import table
+from falter.perturbations.vocabulary import proper_names, table
 from falter.records.lazy_regex import named_regex
 from falter.records.rng import Rng
 from falter.records.types import Prompt, Section, Span
 from falter.text.meaning import letter_symbols, passive_auxiliaries
 from falter.text.names import mentioned_words, names
+from falter.text.protection import blocked as closed_spans
 from falter.text.spans import Replacement, merged, overlaps, replace_spans
-from falter.text.words import sentences
+from falter.text.words import sentences, word_set
 
 _named = partial(named_regex, "perturbations")
 
@@ -150,7 +153,9 @@ _RULES_OF_A_TASK = ("system", "instruction", "output_format", "cue")
 
 
 def _can_tone(prompt: Prompt, **params: str) -> bool:
-    return prose_at(prompt) is not None
+    at = prose_at(prompt)
+    text = "" if at is None else prompt.sections[at].text.rstrip()
+    return at is not None and not (HEADING.match(text) and not _SENTENCE_ENDS.search(text))
 
 
 def _works_on_a_text(prompt: Prompt) -> bool:
@@ -177,7 +182,7 @@ def _between(prompt: Prompt, rng: Rng, phrases: Mapping[str, Sequence[str]]) -> 
     section = prompt.sections[at]
     start, end = len(section.text) - len(section.text.lstrip()), len(section.text.rstrip())
     changes: list[Replacement] = []
-    if before:
+    if before and not HEADING.match(section.text):
         changes.append((start, start, f"{before} "))
     if after and _SENTENCE_ENDS.search(section.text, start, end):
         changes.append((end, end, f" {after}"))
@@ -231,6 +236,57 @@ def _ends_in_prose(prompt: Prompt, language: str) -> bool:
 def emoji(prompt: Prompt, rng: Rng, language: str) -> Prompt:
     """Puts an emoji behind the last sentence of the input."""
     return _between(prompt, rng, _EMOJI)
+
+
+# Other first names
+
+_FIRST_NAME = re.compile(r"(?<![\w@.#/’'-])[A-Z][a-z]+(?![\w@-]| [A-Z])")
+_BEFORE = re.compile(r"([A-Z]\w*)[ ]\Z")
+_OPENERS = word_set("sentence_openers") | {"dear", "hello", "hey", "hi", "thanks"}
+
+
+def _persons(prompt: Prompt) -> dict[str, list[str]]:
+    """The first names that may be swapped, each with those that may take its place.
+
+    A name stays where it stands in the answer, beside a surname, in code or in another spelling.
+    """
+    text = "\n".join(s.text for s in prompt.sections).lower()
+    words = Counter(re.findall(r"[^\W\d_]+", text))
+    told = "\n".join((str(prompt.target), *prompt.choices)).lower()
+    found: Counter[str] = Counter()
+    for section in prompt.sections:
+        closed = (*closed_spans(section), *mentioned_words(section.text))
+        for match in _FIRST_NAME.finditer(section.text):
+            start, end = match.span()
+            before = _BEFORE.search(section.text, max(0, start - 20), start)
+            alone = before is None or before[1].lower() in _OPENERS
+            found[match[0]] += alone and not overlaps(closed, start, end)
+    own = {name: n for name, n in found.items() if n == words[name.lower()]}
+    return {
+        name: sorted(new for new in kind if new.lower() not in words)
+        for kind in proper_names()[:2]
+        for name in own
+        if name in kind and name.lower() not in told
+    }
+
+
+@prompt_perturbation(
+    "swap_names", eligible=lambda prompt, language: bool(_persons(prompt)), unless=about_the_text
+)
+def swap_names(prompt: Prompt, rng: Rng, language: str) -> Prompt:
+    """Gives people other first names, each the same one in the whole prompt.
+
+    Women get names of women and men those of men. Full names and names in the answer stay.
+    """
+    pairs: dict[str, str] = {}
+    for name, others in _persons(prompt).items():
+        pairs[name] = rng.choice([other for other in others if other not in pairs.values()])
+    pattern = re.compile(rf"\b(?:{'|'.join(pairs)})\b")
+    changes = {
+        at: [(*match.span(), pairs[match[0]]) for match in pattern.finditer(section.text)]
+        for at, section in enumerate(prompt.sections)
+    }
+    return with_changes(prompt, changes)
 
 
 # Speech
