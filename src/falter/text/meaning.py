@@ -231,10 +231,13 @@ def meaning_flags(before: str, after: str, language: str = "en") -> tuple[Meanin
 
 
 def _flags(before: str, after: str, language: str) -> tuple[MeaningFlag, ...]:
+    old = _text_features(before, language)
+    if before.strip() == after.strip():
+        return ()
+    new = _text_features(after, language)
     spans = Counter(before[start:end].strip() for start, end in protect(before))
     lost_spans = [text for text, count in spans.items() if after.count(text) < count]
     losses: list[tuple[MeaningCheck, list[str]]] = [("span", lost_spans)]
-    old, new = _text_features(before, language), _text_features(after, language)
     losses += [
         ("number", [*_more(old.numbers, new.numbers), *_plus(_more(new.numbers, old.numbers))]),
         ("negation", _negations(old.denials, new.denials)),
@@ -259,11 +262,14 @@ class _Counted(NamedTuple):
 
 def _read(text: str, language: str) -> _Counted:
     numbers, denials, amounts = Counter[str](), Counter[str](), Counter[str]()
-    for token, count in Counter(_TOKEN.findall(text)).items():
-        for kind, word in _counted_words(token, language):
+    pieces = text.split(" ")
+    for piece, count in Counter(pieces).items():
+        counted = _counted_words if len(piece) < _LONGEST_KEPT else _counted_words.__wrapped__
+        for kind, word in counted(piece, language):
             {"number": numbers, "negation": denials, "quantifier": amounts}[kind][word] += count
     wholes = _WHOLE.findall(text.lower())
-    return _Counted(numbers + _figures(text, language), denials, amounts, wholes, Counter(wholes))
+    figures = _figures(" ".join(piece for piece in pieces if not piece.isalpha()), language)
+    return _Counted(numbers + figures, denials, amounts, wholes, Counter(wholes))
 
 
 # Every recipe is held against the same few texts: each is read once.
@@ -291,11 +297,14 @@ def _plus(added: Iterator[str]) -> list[str]:
     return [f"+{text}" for text in added]
 
 
+_LONGEST_KEPT = 40  # characters: some scripts write a sentence without a space
+
+
 @lru_cache(maxsize=16_384)
-def _counted_words(token: str, language: str) -> Sequence[tuple[MeaningCheck, str]]:
-    """The words in a token that are counted, with the checks that count them."""
+def _counted_words(piece: str, language: str) -> Sequence[tuple[MeaningCheck, str]]:
+    """The words between two spaces that are counted, with the checks that count them."""
     kinds: tuple[MeaningCheck, ...] = ("number", "negation", "quantifier")
-    words = _parts(token, language)
+    words = [word for token in _TOKEN.findall(piece) for word in _parts(token, language)]
     return [(kind, word) for word in words for kind in kinds if word in _folded(kind, language)]
 
 
@@ -376,11 +385,16 @@ def _other_words(before: _Counted, after: _Counted) -> Iterator[str]:
     pairs: Iterable[tuple[str, str]] = ()
     if len(old) == len(new):
         pairs = zip(old, new, strict=True)
-    # Aligning takes longer than all other checks together.
-    elif max(len(old), len(new)) < _MOST_ALIGNED and any(
-        _is_other_word(first, second) for first in gone for second in added
-    ):
-        pairs = _aligned(old, new)
+    # Aligning takes longer than all other checks together. What it pairs has the same neighbours.
+    elif max(len(old), len(new)) < _MOST_ALIGNED:
+        places = _neighbours(old, gone)
+        if any(
+            _is_other_word(first, second)
+            for between, words in _neighbours(new, added).items()
+            for first in places.get(between, ())
+            for second in words
+        ):
+            pairs = _aligned(old, new)
     for first, second in pairs:
         if first in gone and second in added and _is_other_word(first, second):
             yield f"{first} → {second}"
@@ -390,6 +404,15 @@ def _surplus(larger: Counter[str], smaller: Counter[str]) -> set[str]:
     """The common words of which one text holds more than the other."""
     apart = larger.items() - smaller.items()
     return {word for word, count in apart if count > smaller[word] and word in common_words()}
+
+
+def _neighbours(words: Sequence[str], chosen: set[str]) -> dict[tuple[str, str], set[str]]:
+    """The chosen words that stand between two others, by these two."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for before, word, after in zip(("", *words), words, (*words[1:], ""), strict=False):
+        if word in chosen:
+            found.setdefault((before, after), set()).add(word)
+    return found
 
 
 def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:

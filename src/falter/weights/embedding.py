@@ -4,7 +4,7 @@ folder."""
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -30,55 +30,55 @@ class Encoder:
 
     def __init__(self, session: Any, tokenizer: Any, name: str = name) -> None:
         self._session, self._tokenizer, self.name = session, tokenizer, name
-        self._cache: dict[str, Floats] = {}
+        self._cache: dict[tuple[int, ...], Floats] = {}
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """One vector of length 1 a text, the mean over its tokens; zeros for an empty text."""
+        """One vector of length 1 a text, the mean over its tokens; zeros for an empty text.
+
+        Vectors are kept by their tokens: texts that differ in spaces alone have the same.
+        """
         out = np.zeros((len(texts), 384))
-        for row, _, hidden in self._hidden(texts):
-            mean = hidden.mean(axis=0)
-            out[row] = mean / np.linalg.norm(mean)
+        for row, text in enumerate(texts):
+            if text.strip():
+                encoded = self._tokenizer.encode(text)
+                tokens = tuple(encoded.ids)
+                if tokens not in self._cache:
+                    if len(self._cache) == REMEMBERED:
+                        self._cache.clear()
+                    mean = self._states(encoded).mean(axis=0)
+                    self._cache[tokens] = mean / np.linalg.norm(mean)
+                out[row] = self._cache[tokens]
         return out
 
     def tokens(self, texts: Sequence[str]) -> list[tuple[tuple[str, ...], Floats]]:
         """Each text's tokens with their vectors of length 1, without the special ones."""
         out: list[tuple[tuple[str, ...], Floats]] = [((), np.zeros((0, 384)))] * len(texts)
-        for row, encoded, hidden in self._hidden(texts):
-            inside = [n for n, special in enumerate(encoded.special_tokens_mask) if not special]
-            inner = hidden[inside]
-            unit = inner / np.linalg.norm(inner, axis=1, keepdims=True)
-            out[row] = tuple(encoded.tokens[n] for n in inside), unit
+        for row, text in enumerate(texts):
+            if text.strip():
+                encoded = self._tokenizer.encode(text)
+                inside = [n for n, special in enumerate(encoded.special_tokens_mask) if not special]
+                inner = self._states(encoded)[inside]
+                unit = inner / np.linalg.norm(inner, axis=1, keepdims=True)
+                out[row] = tuple(encoded.tokens[n] for n in inside), unit
         return out
 
     def cosine(self, first: Sequence[str], second: Sequence[str]) -> list[float | None]:
         """The cosine of each pair; None if either text is empty."""
-        a, b = self._cached_vectors(first), self._cached_vectors(second)
+        a, b = self.encode(first), self.encode(second)
         values = np.einsum("ij,ij->i", a, b)
         return [float(values[n]) if a[n].any() and b[n].any() else None for n in range(len(values))]
 
-    def _cached_vectors(self, texts: Sequence[str]) -> Floats:
-        """Vectors through a cache, since one baseline is compared with many variants."""
-        fresh = [text for text in dict.fromkeys(texts) if text not in self._cache]
-        if len(self._cache) + len(fresh) > REMEMBERED:
-            self._cache.clear()
-            fresh = list(dict.fromkeys(texts))
-        self._cache.update(zip(fresh, self.encode(fresh), strict=True))
-        return np.array([self._cache[text] for text in texts]).reshape(-1, 384)
-
-    def _hidden(self, texts: Sequence[str]) -> Iterator[tuple[int, Any, Floats]]:
-        """For each text that is not empty its place, its encoding and the hidden states.
+    def _states(self, encoded: Any) -> Floats:
+        """The hidden states of a text's tokens.
 
         One text at a time: eight together took longer and 150 MB more.
         """
-        for row, text in enumerate(texts):
-            if text.strip():
-                encoded = self._tokenizer.encode(text)
-                ids = np.array([encoded.ids], np.int64)
-                inputs = {"input_ids": ids, "attention_mask": ids * 0 + 1,
-                          "token_type_ids": ids * 0}  # fmt: skip
-                taken = {each.name: inputs[each.name] for each in self._session.get_inputs()}
-                hidden, *_ = self._session.run(None, taken)
-                yield row, encoded, hidden[0].astype(np.float64)
+        ids = np.array([encoded.ids], np.int64)
+        inputs = {"input_ids": ids, "attention_mask": ids * 0 + 1, "token_type_ids": ids * 0}
+        taken = {each.name: inputs[each.name] for each in self._session.get_inputs()}
+        hidden, *_ = self._session.run(None, taken)
+        states: Floats = hidden[0].astype(np.float64)
+        return states
 
 
 @cache
