@@ -92,7 +92,7 @@ class Signer:
 
 
 def _planned_part(table: Table) -> tuple[str, ...]:
-    """What a budget left of the plan."""
+    """Return the part of the plan that a budget left, in words."""
     layout = table.layout
     return () if layout is None else (f"asked {layout['requests']} of {layout['of']} cells",)
 
@@ -351,7 +351,7 @@ class _Panel:
         return {"missing": found.reasons, "bounds": bounds}
 
     def _flips(self) -> FlipRate | None:
-        """How many outcomes change with the prompt, and how many when it is asked again."""
+        """Return the share of outcomes that change with the prompt, and when it is asked again."""
         table = self.table
         if not table.has_baseline or not self.columns:
             return None

@@ -73,7 +73,7 @@ class ReadTwice:
 
     @property
     def title(self) -> str:
-        """What the panel is about: `smollm2 on tickets`."""
+        """The subject of the panel: `smollm2 on tickets`."""
         return f"{self.panel.model.label} on {self.panel.task}"
 
     @property
@@ -238,7 +238,7 @@ def _panel(panel: ReadTwice, level: float) -> Iterator[Figure]:
 
 
 def _sentences(panel: ReadTwice) -> tuple[str, ...]:
-    """How many answers are judged differently, and what the numbers cannot say."""
+    """Return the number of answers that are judged differently, and the limits of the numbers."""
     first, second = panel.scorers
     lost = f" {second} cannot read {n.whole(panel.lost)} that {first} reads." if panel.lost else ""
     if not panel.different:
@@ -266,7 +266,7 @@ def _readings(panel: ReadTwice) -> Grid:
 
 
 def _drops(panel: ReadTwice, level: float) -> Forest:
-    """What the second reading adds to every drop, beside both drops."""
+    """Return the change that the second reading makes to every drop, beside both drops."""
     first, second = panel.scorers
     rows = [
         ForestRow(

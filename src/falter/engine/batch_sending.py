@@ -23,7 +23,7 @@ FIRST_PAUSE, LONGEST_PAUSE, GROWTH = 0.5, 60.0, 1.5
 LISTING_GRACE_SECONDS = 60.0
 """Seconds after which a batch that a provider does not list has not arrived."""
 LISTED_BEFORE = 3600.0
-"""How far a provider's clock may be behind."""
+"""The seconds that a provider's clock may be behind."""
 PATIENCE = 3600.0
 """Seconds that a provider may be out of reach while a batch is waited for."""
 ROUNDS = 3
@@ -409,13 +409,13 @@ class _BatchWork:
             self._failed.add(response.key)
 
     def _count_of_others(self) -> None:
-        """What other processes had answered meanwhile."""
+        """Count the answers that other processes stored meanwhile."""
         missing = self._store.missing(list(self._lacking))
         for key in self._lacking.keys() - missing:
             self.progress.stored += self._lacking.pop(key)
 
     def _give_up(self) -> None:
-        """What several batches left without an answer has failed, as far as this run goes."""
+        """Fail the requests that several batches left without an answer, for this run."""
         failures = [
             _failure(key, f"no answer in {ROUNDS} batches: {why}")
             for key, why in self._again.items()

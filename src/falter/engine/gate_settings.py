@@ -44,7 +44,7 @@ class Looks(Value):
 # fmt: off
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a gate may spend, stored answers included, so that a rerun decides alike."""
+    """The limits of a gate's costs, stored answers included, so that a rerun decides alike."""
 
     calls: int | None = setting("requests, at most", low=1, off="4000")
     usd: float | None = setting("what the requests may cost, by the models' prices", low=0.01,
@@ -56,7 +56,7 @@ BUDGET = Block(Budget)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateSpec:
-    """What must hold. Points are points; a drop of 0.05 is 5 of them."""
+    """The requirements of a gate. Points are points; a drop of 0.05 is 5 of them."""
 
     max_drop: float | Mapping[str, float] | None = setting("the points below which each "
         "recipe's drop must be shown to lie", shape=Margins(), off="5")

@@ -42,7 +42,7 @@ def _words() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generated:
-    """How many issues there were, how many items are whole, and what is wrong with the others."""
+    """The number of issues and of whole items, and the faults of the others."""
 
     author: str
     issues: int

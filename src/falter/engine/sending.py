@@ -211,7 +211,7 @@ async def run_queues(
 
 
 def _width(queue: ModelQueue) -> int:
-    """How many workers a queue has; the user's concurrency is that within an engine."""
+    """Return the number of a queue's workers; the user's concurrency is that within an engine."""
     most = queue.client.capabilities.lanes
     if isinstance(queue.client, ChunkClient):
         return most or 1
@@ -365,7 +365,7 @@ class _Feed:
             )
 
     def _stream(self) -> Iterator[list[Request]]:
-        """What is to be sent; nothing while all the rest is in the hands of another process."""
+        """Yield the requests to send; nothing while another process holds all the others."""
         queue, progress = self.queue, self.progress
         for stretch in batched(queue.requests, self._ahead):
             progress.planned += len(stretch)
@@ -392,7 +392,7 @@ class _Feed:
         return ours
 
     def _recheck_leased(self) -> Iterator[Request]:
-        """What another process held before: answered by now, still held, or ours to send."""
+        """Re-check requests that another process had leased: answered, still leased, or ours."""
         held, self._held = self._held, {}
         for stretch in batched((r for same in held.values() for r in same), self._ahead):
             yield from self._unanswered(stretch)
@@ -424,7 +424,7 @@ class _Feed:
 
 
 def _text(request: Request) -> tuple[str, ...]:
-    """What a model reads, for sorting: prompts that begin alike stand together."""
+    """Return the text that a model reads, for sorting: prompts that begin alike stand together."""
     if request.messages:
         return tuple(content for _, content in request.messages)
     return (request.context,)

@@ -23,7 +23,7 @@ StepSpec = tuple[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value stands: its name in messages, and the folder that paths are relative to."""
+    """The place of a value: its name in messages, and the folder that paths are relative to."""
 
     name: str = ""
     folder: Path = Path()
@@ -39,7 +39,7 @@ class Place:
 
 
 class Shape(Generic[T]):
-    """What a value may be. Its option takes values of the type `takes`, several if `many`.
+    """The form of a value. Its option takes values of the type `takes`, several if `many`.
 
     `block` is the `Block` of the settings below it, if there are any.
     """

@@ -72,7 +72,7 @@ class Setting:
 
     @property
     def otherwise(self) -> str:
-        """What holds if it is not set, in words."""
+        """The value that applies if it is not set, in words."""
         if self.default in (MISSING, None) or isinstance(self.default, (bool, tuple)):
             return self.without
         number = isinstance(self.default, float)
@@ -215,7 +215,7 @@ class Option:
 
 
 def _over(block: Mapping[str, Any], name: str, value: Any) -> Any:
-    """What was typed in place of the file's value; of a mapping, only what was named."""
+    """Return the typed value in place of the file's; of a mapping, replace only what was named."""
     before = block.get(name)
     return {**before, **value} if isinstance(before, Mapping) and isinstance(value, dict) else value
 

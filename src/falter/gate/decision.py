@@ -139,7 +139,7 @@ class Schedule:
         return len(self.shares)
 
     def items(self, look: int, most: int) -> int:
-        """How many of `most` items there are at a look, counted from 1."""
+        """Return the number of items, of `most`, at a look, counted from 1."""
         return most if look == self.looks else max(2, math.ceil(self.shares[look - 1] * most))
 
 

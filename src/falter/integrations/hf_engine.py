@@ -41,7 +41,7 @@ class Engine(ABC):
 
     shares: bool
     prompt_before_text = True
-    """Whether an answer goes on from its prompt's tokens, or stands by itself."""
+    """True if an answer goes on from its prompt's tokens, False if it stands by itself."""
 
     def __init__(self, model: Any, tokenizer: Any, *, room: int) -> None:
         import torch
@@ -188,7 +188,7 @@ class CausalEngine(Engine):
         return by_number
 
     def _fits(self, row: Row) -> bool:
-        """Whether no layer would look at less than the whole row."""
+        """Return True if no layer would look at less than the whole row."""
         return self._window is None or len(row.prefix) + len(row.tokens) <= self._window
 
     def _tree(self, row: Row) -> Scores:
@@ -209,7 +209,7 @@ class CausalEngine(Engine):
         return self.read_off(logits, [(order[place], token) for place, token, _ in row.wanted])
 
     def _mask(self, parents: Sequence[int], known: int) -> Any:
-        """What each place of a row may look at: the prefix, its ancestors and itself."""
+        """Return the places that each place of a row may look at: prefix, ancestors and itself."""
         torch = self.torch
         size = len(parents)
         seen = torch.zeros(size, known + size, dtype=torch.bool)
@@ -224,7 +224,7 @@ class CausalEngine(Engine):
         return mask[None, None].to(self.model.device)
 
     def _prefix(self, tokens: tuple[int, ...]) -> tuple[int, tuple[Part, ...] | None]:
-        """What is kept of a prefix, after reading and keeping the rest where that is worth it."""
+        """Return the cached part of a prefix, once the rest is computed where that is worth it."""
         known, parts = self._prefixes.find(tokens)
         if len(tokens) - known < MIN_CACHED_PREFIX:
             return known, parts
@@ -365,7 +365,7 @@ def _window(config: Any) -> int | None:
 
 
 def _limit(config: Any, tokenizer: Any) -> int | None:
-    """How many tokens the model reads: what its configuration says, else its tokenizer."""
+    """Return the model's limit of tokens: its configuration's, else its tokenizer's."""
     for name in ("n_positions", "max_position_embeddings", "n_ctx"):
         limit = getattr(config, name, None)
         if isinstance(limit, int) and limit > 0:
@@ -387,7 +387,7 @@ class Scored:
 
     @property
     def read(self) -> int:
-        """How many tokens a model has to read: all but the last."""
+        """The number of tokens that a model has to read: all but the last."""
         return len(self.tokens) - 1
 
 
@@ -469,7 +469,7 @@ class PrefixCache(Generic[T]):
         self._held: OrderedDict[tuple[int, ...], CachedPrefix[T]] = OrderedDict()
 
     def find(self, tokens: tuple[int, ...]) -> tuple[int, T | None]:
-        """How many of these tokens some held prefix begins with, and its state (or 0 and None)."""
+        """Return the longest cached prefix of the tokens: its length and state (or 0 and None)."""
         longest, best = 0, None
         for held in self._held.values():
             length = common_prefix_length(held.tokens, tokens)

@@ -267,7 +267,7 @@ class Seq2SeqEngine(Engine):
         return [self.read_off(logits[n], [*enumerate(t)]) for n, t in enumerate(asked.tails)]
 
     def read(self, prompts: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-        """What the encoder makes of prompts, padded at the end, and which places are theirs."""
+        """Return the encoder's output for prompts, padded at the end, and their mask."""
         torch, device = self.torch, self.model.device
         longest = max(map(len, prompts))
         ids = torch.zeros(len(prompts), longest, dtype=torch.long)

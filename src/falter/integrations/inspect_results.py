@@ -111,7 +111,7 @@ Sample = Mapping[str, Any]
 
 
 def _is_log(value: Any) -> bool:
-    """Whether a JSON value is an Inspect log."""
+    """Return True if a JSON value is an Inspect log."""
     header = value.get("eval") if isinstance(value, dict) else None
     return isinstance(header, dict) and "task" in header
 

@@ -1,4 +1,4 @@
-"""Whether a model gives the same output however it is asked."""
+"""Consistency of a model's outputs over the ways of asking."""
 
 from __future__ import annotations
 

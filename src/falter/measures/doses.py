@@ -1,4 +1,4 @@
-"""How a score changes with the dose of a perturbation."""
+"""Scores as a function of the dose of a perturbation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether content and quality changed: the two deltas of the enterprise protocol."""
+"""Changes of content and of quality: the two deltas of the enterprise protocol."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def quality_delta(
 
 
 def _decided(pairs: RatedPairs, tolerance: float) -> tuple[Bools, Floats, Floats]:
-    """Which pairs were asked, and 1/0/NaN for changed content and changed quality of every one."""
+    """Return the pairs that were asked, and 1/0/NaN for changed content and changed quality."""
     ratings, asked = _ratings(pairs.similarity, pairs.missing)
     quality, _, _ = _quality_changes(pairs.original, pairs.perturbed, len(ratings), tolerance)
     return asked, np.where(np.isnan(ratings), np.nan, ratings < SAME_MEANING_RATING), quality

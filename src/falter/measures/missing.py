@@ -1,4 +1,4 @@
-"""What is missing: how much, whether it depends on the answer, and how far it could move a drop."""
+"""Missing scores: their share, their dependence on the answer, their largest effect on a drop."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Missingness:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it is suspicious, in words; empty if it is not."""
+        """The reasons that it is suspicious, in words; empty if it is not."""
         found = []
         if self.share.value is not None and self.share.value > MOST_MISSING:
             found.append(f"{100 * self.share.value:.1f} % of the pairs are missing")
@@ -117,7 +117,7 @@ def missingness(
     clusters: Clusters = None,
     level: float = 0.95,
 ) -> Missingness:
-    """How many planned pairs lack a score, and whether that depends on the baseline's outcome.
+    """The share of planned pairs without a score, tested for dependence on the baseline's outcome.
 
     Arguments as in `missing_bounds`. The test asks, over the items with a baseline, whether a
     perturbed score goes missing more often where the baseline was right: Fisher's exact test of the
@@ -192,7 +192,7 @@ def _test(b: Floats, m: Floats, codes: NDArray[np.intp] | None) -> tuple[float |
 
 
 def _fisher_exact(table: Sequence[Sequence[int]]) -> float:
-    """How likely tables with these margins are that are no likelier than this one.
+    """Return the probability of all tables with these margins that are no likelier than this one.
 
         P(x) = C(r, x) C(s, k − x)/C(r + s, k)
 

@@ -1,4 +1,4 @@
-"""Whether robustness is more than competence: a line through (performance, robustness) points."""
+"""Robustness beyond competence: a line through (performance, robustness) points."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def position_shift(
     replications: int = 2000,
     seed: int = 0,
 ) -> PositionShift:
-    """How far the source positions moved from one set of summaries to another of the same articles.
+    """The shift of source positions from one set of summaries to another of the same articles.
 
     `before[a]` and `after[a]` have for every summary sentence of article a the number j of the
     article sentence it maps to, from 0, or None where it maps to none; `lengths[a]` is the number n

@@ -90,7 +90,7 @@ class Table:
 
     @property
     def whole(self) -> bool:
-        """Whether no cell is missing."""
+        """True if no cell is missing."""
         return not bool(np.isnan(self.cells).any())
 
     @property
@@ -109,7 +109,7 @@ class Table:
 
     @property
     def status(self) -> EstimateStatus:
-        """Why no component can be computed, or ok."""
+        """The reason that no component can be computed, or ok."""
         items, width = self.cells.shape[:2]
         if items and width < 2:
             return "not_identified"
@@ -174,7 +174,7 @@ class Table:
 
     @property
     def estimand(self) -> str:
-        """What the numbers are about, the conditions that are left out named."""
+        """The population that the numbers are about, the conditions that are left out named."""
         if not self.empty:
             return ESTIMAND
         numbers = ", ".join(str(j) for j in self.empty)

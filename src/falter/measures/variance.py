@@ -1,4 +1,4 @@
-"""Where the variance of outcomes comes from: the items, the conditions, or both at once."""
+"""Components of the variance of outcomes: the items, the conditions, and both at once."""
 
 from __future__ import annotations
 
@@ -390,7 +390,7 @@ def _few_vary(table: Table) -> str | None:
 
 
 def _runs_are_no_repeats(table: Table, split: _Split) -> bool:
-    """Whether the prompt's variance is below zero beyond chance once that of the runs is off."""
+    """Return True if the prompt's variance is below zero beyond chance without that of the runs."""
     if split.run is None or len(split.prompt) < 4 or np.isnan(split.prompt).any():
         return False
     high = jackknife(float(split.prompt[0]), split.prompt[1:], level=table.level).high

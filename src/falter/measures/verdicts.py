@@ -24,7 +24,7 @@ ORDER: tuple[Verdict, ...] = ("degraded", "improved", "equivalent", "undecided")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeVerdict:
-    """What is said of one recipe.
+    """The verdict on one recipe, with its evidence.
 
     `drop` has this recipe's own interval; `together` the simultaneous one, with the p-value that is
     adjusted for the family: it leaves out 0 just where the verdict is degraded or improved.
@@ -56,7 +56,7 @@ class FamilyVerdicts:
 
     @property
     def counts(self) -> Mapping[Verdict, int]:
-        """How many recipes have each verdict, in the order of the verdicts."""
+        """The number of recipes with each verdict, in the order of the verdicts."""
         found = Counter(recipe.verdict for recipe in self.recipes)
         return {verdict: found[verdict] for verdict in ORDER}
 
@@ -142,7 +142,7 @@ def _verdict(member: MaxTMember, p_equivalent: float | None, level: float) -> Ve
 
 
 def _why(member: MaxTMember) -> str:
-    """Why there is no interval; empty where there is one."""
+    """Return the reason that there is no interval; empty if there is one."""
     if member.together.low is not None:
         return ""
     if member.mean.value is None:
@@ -171,7 +171,7 @@ def _worst(
     level: float,
     seed: int,
 ) -> tuple[int | None, Estimate, Estimate]:
-    """Where the largest drop is, the shrunken estimate of it, and the observed one."""
+    """Return the place of the largest drop, the shrunken estimate of it, and the observed one."""
     known = [j for j, recipe in enumerate(recipes) if recipe.together.value is not None]
     estimand = "the drop of the recipe with the largest one, items like these"
     if not known:

@@ -231,7 +231,7 @@ def _read_outputs(output: Coded, outcome: NDArray[np.uint8]) -> Coded | None:
 
 
 def _notes(names: Sequence[str], roles: Roles, wide: bool) -> list[str]:
-    """Which column was read as what, and which were not used."""
+    """Return notes on the column read for each role and the columns that were not used."""
     origins = [
         f"{role} from {', '.join(columns)}"
         for role, columns in roles.items()

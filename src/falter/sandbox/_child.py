@@ -130,7 +130,7 @@ def run_job(header: dict[str, Any], source: int, sink: int) -> bool:
 
 
 def _followed(states: int, deadline: float) -> tuple[bytes, bool]:
-    """What a judge says until it ends or is out of time; one that speaks is let finish."""
+    """Return a judge's words until it ends or is out of time; one that speaks is let finish."""
     said = b""
     while True:
         if not select.select([states], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -175,7 +175,7 @@ def _guarded(work: Callable[[], None]) -> NoReturn:
 
 
 def _how(candidate: int) -> str:
-    """How the candidate's process ended; one that only hung up is as good as gone."""
+    """Describe how the candidate's process ended; a process that only hung up counts as ended."""
     gone, status = _reaped(candidate, 1.0)
     if not gone:
         return "the process hung up"
@@ -201,7 +201,7 @@ def _end(child: int, *, patience: float = 0.0) -> bool:
 
 
 def _reaped(child: int, patience: float) -> tuple[bool, int]:
-    """Whether a process has ended, and how; waits for it a little."""
+    """Return True if a process has ended, and its status; wait for it a little."""
     deadline = time.monotonic() + patience
     while True:
         try:

@@ -190,7 +190,7 @@ def _check_of(job: dict[str, Any], proxy: Proxy) -> Any:
 
 
 def _verdict_on(error: BaseException, proxy: Proxy) -> dict[str, Any]:
-    """What an error that ended the tests says of the candidate."""
+    """Return the verdict on the candidate that an error which ended the tests implies."""
     error = proxy.end or error
     if isinstance(error, Lost):
         return {"status": "lost"}

@@ -53,7 +53,7 @@ def exact_agreement(
     replications: int = 2000,
     seed: int = 0,
 ) -> Agreement:
-    """How often raters say the same: share of items on which all agree, or of pairs that do.
+    """Exact agreement of raters: the share of items on which all agree, or of pairs that do.
 
     `ratings` is items x raters with NaN or None for a missing one. `items`: all ratings of an item
     are equal, with Wilson's interval; falls as raters are added. `pairs`: equal pairs of ratings

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """How the variance of an estimate falls with n items asked of the N there are:
+    """The variance of an estimate as a function of the n items asked of the N there are:
 
         super-population: sampled/n + fixed/N        finite: sampled/n − items/N
 
@@ -43,7 +43,7 @@ class Goal(Protocol):
 
     @property
     def spread(self) -> Spread:
-        """How the variance of its estimate falls."""
+        """The variance of its estimate as a function of the items asked."""
 
     def error(self, level: float) -> float:
         """The standard error that is needed."""

@@ -107,7 +107,7 @@ class _Counts:
         return open_effect(self.events(), size)
 
     def excludes_zero(self, level: float, share: float) -> bool:
-        """Whether `interval` does, without finding its ends."""
+        """Return True if `interval` excludes zero, without finding its ends."""
         fell, rose, pairs = self.fell * share, self.rose * share, self.pairs * share
         z = normal_quantile(level)
         if not (fell - rose) ** 2 > z * z * (fell + rose):
@@ -248,7 +248,7 @@ def _of_one_condition(values: Floats, level: float) -> ItemMean:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inference:
-    """What intervals and tests of a mean at any level are made of.
+    """The parts from which intervals and tests of a mean are made at any level.
 
     `pairs` where scores are 0/1; else `error`, that of Student's t, 0 where nothing varies. `least`
     is the design effect that is reckoned with, None without clusters.
@@ -263,7 +263,7 @@ class Inference:
     apart: Between | None = None
 
     def share(self, level: float) -> float:
-        """How much one of the clustered items counts: (z/t)²/deff, at most 1, deff at least 1.
+        """The weight of one of the clustered items: (z/t)²/deff, at most 1, deff at least 1.
 
         Source: Korn and Graubard (1998).
         """

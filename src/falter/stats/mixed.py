@@ -130,7 +130,7 @@ def difference_in_drops(
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> ItemMean:
-    """How much less is lost with a treatment (chain of thought, say) than without, within items.
+    """The drop less with a treatment (chain of thought, say) than without, within items.
 
         (plain baseline − plain perturbed) − (treated baseline − treated perturbed)
 

@@ -296,7 +296,7 @@ def cochran_q(
 
 
 def _as_large(table: Floats, least: float, replications: int, seed: int) -> int:
-    """How many permutations of the conditions within items have a Q of `least`."""
+    """Return the number of permutations of the conditions within items with a Q of `least`."""
     rng = np.random.Generator(np.random.PCG64(seed))
     as_large, step = 0, max(1, BLOCK // max(1, table.size))
     for start in range(0, replications, step):

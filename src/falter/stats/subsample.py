@@ -178,7 +178,7 @@ class MaskedRows:
 
     @property
     def status(self) -> EstimateStatus:
-        """Why nothing can be estimated, or ok."""
+        """The reason that nothing can be estimated, or ok."""
         if self.conditions < 2 or (self.items == 0 and self.excluded):
             return "not_identified"
         return "insufficient_data" if self.items < 2 else "ok"
@@ -373,7 +373,7 @@ def _t(value: float, variance: float, rows: MaskedRows) -> Interval:
 
 
 def _log_odds_bias(rows: MaskedRows, mean: float, within: float, whole: float) -> float:
-    """How far the log odds of within/whole are too high: log within - log(whole - within).
+    """Return the bias of the log odds of within/whole: log within - log(whole - within).
 
     The log of an unbiased estimate is too small by half its squared relative error.
     """

@@ -69,7 +69,7 @@ class Batches:
         ]
 
     def any_open(self) -> bool:
-        """Whether there is a batch whose answers may still come."""
+        """Return True if there is a batch whose answers may still come."""
         with self._store.reading():
             return self._db.execute(f"SELECT 1 FROM batches WHERE {_OPEN}").fetchone() is not None
 

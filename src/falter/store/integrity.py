@@ -1,4 +1,4 @@
-"""Which rows of a store are sound: each against its own hash, and against what it names.
+"""Soundness of a store's rows: each against its own hash, and against what it names.
 
 Nothing that is read here is trusted, whatever its type or bytes: a row is sound or has a problem.
 """
@@ -265,7 +265,7 @@ class Soundness:
         return blob(request(variant, model, way, repeat).key)
 
     def _way(self, number: int, panel: int, *, infer: bool) -> Way | None:
-        """How a panel was asked: as its run says, or else as some of its keys tell."""
+        """Return the way a panel was asked: as its run says, or else as some of its keys tell."""
         run = self.runs[number]
         if run.ways:
             return run.ways[panel]

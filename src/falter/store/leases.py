@@ -46,7 +46,7 @@ class Claims:
         return {key for key in keys if self._is_taken(key)}
 
     def others(self) -> bool:
-        """Whether another store has a lease on any request: a run is going on."""
+        """Return True if another store has a lease on any request: a run is going on."""
         if fcntl is None or not hasattr(fcntl, "F_OFD_GETLK") or not self._opened():
             return False
         return self._is_held(struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))

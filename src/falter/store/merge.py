@@ -24,7 +24,7 @@ _MAX_PRINTED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeReport:
-    """How many rows of each table were new, and how many answers were there with another text.
+    """The number of new rows in each table, and of answers that were there with another text.
 
     `twice` are requests that two stores had asked: the answer that was there first is kept.
     """
@@ -199,7 +199,7 @@ class _Union:
 
 
 class _Needed:
-    """What some runs of a store consist of, by the first columns of the rows."""
+    """The rows that some runs of a store consist of, by their first columns."""
 
     def __init__(self, sound: Soundness, runs: Collection[str]) -> None:
         self._runs = {blob(run) for run in runs}
@@ -220,7 +220,7 @@ class _Needed:
         self._sound = sound
 
     def has(self, table: str, row: Row) -> bool:
-        """Whether one of the runs needs the row. Rewrites and reviews go with every run."""
+        """Return True if one of the runs needs the row. Rewrites and reviews go with every run."""
         if table == "items":
             return row[0] in self._items
         if table == "runs":

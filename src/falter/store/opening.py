@@ -25,7 +25,7 @@ FAULTS = (sqlite3.Error, UnicodeDecodeError)
 
 
 class Place:
-    """Which file a path names: it must stay the same for as long as the store is open."""
+    """The file that a path names: it must stay the same for as long as the store is open."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -97,7 +97,7 @@ def _keep_a_journal(db: sqlite3.Connection) -> None:
 
 
 def shared(db: sqlite3.Connection) -> bool:
-    """Whether several processes may use the file at once."""
+    """Return True if several processes may use the file at once."""
     return bool(db.execute("PRAGMA locking_mode").fetchone()[0] != "exclusive")
 
 

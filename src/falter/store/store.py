@@ -84,7 +84,7 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSize:
-    """How long a prompt was, and how many tokens the server counted in it."""
+    """The length of a prompt, and the tokens that the server counted in it."""
 
     key: str
     characters: int
@@ -448,7 +448,7 @@ class Store:
         return planned, answered
 
     def item_counts(self, run: Run) -> dict[int, int]:
-        """How many items each panel has."""
+        """Return the number of items of each panel."""
         query = "SELECT panel, count(DISTINCT item) FROM cells WHERE run = ? GROUP BY panel"
         with self.reading():
             return dict(self.db.execute(query, (self.number(run.id),)).fetchall())

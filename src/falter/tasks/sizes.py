@@ -47,7 +47,7 @@ class Described:
     read: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def times(self, task: str) -> float:
-        """How many times the items of a task there really are, and 1 for a task that is here."""
+        """Return the ratio of a task's real items to those here, and 1 for a task that is here."""
         if task in self.read:
             read, count = self.read[task]
             return count / read
@@ -103,7 +103,7 @@ def sizes() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Filler:
-    """What stands in braces: a number, and sentences of about so many characters after it."""
+    """The text in braces: a number, and sentences of about so many characters after it."""
 
     words: str
     n: int

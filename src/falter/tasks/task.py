@@ -47,7 +47,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """How an item becomes a prompt.
+    """The form in which an item becomes a prompt.
 
     Written as one text with `{field}` placeholders, or as named parts (`system`, `instruction`,
     `input`, `documents`, `choices`, `output_format`, `cue`), one line apart. `{{field}}` is the

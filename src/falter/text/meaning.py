@@ -1,4 +1,4 @@
-"""What a changed text must keep: protected spans, numbers, negations, quantifiers, and more."""
+"""Checks that a changed text keeps protected spans, numbers, negations, quantifiers, and more."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _find_passives(text: str, language: str) -> list[tuple[re.Match[str], re.Mat
 
 
 def _is_short(low: str, auxiliaries: frozenset[str], language: str) -> bool:
-    """Whether it holds an auxiliary: *it's*, *wasn't*."""
+    """Return True if the word holds an auxiliary: *it's*, *wasn't*."""
     ending = language == "en" and low.endswith(_SHORT_FORMS)
     return ending or low.removesuffix("n't") in auxiliaries
 
@@ -248,7 +248,7 @@ def _flags(before: str, after: str, language: str) -> tuple[MeaningFlag, ...]:
 
 
 class _Counted(NamedTuple):
-    """What a text holds that is counted: its numbers, negations, quantifiers, and all its words."""
+    """The counted features of a text: its numbers, negations, quantifiers, and all its words."""
 
     numbers: Counter[str]
     denials: Counter[str]
@@ -283,7 +283,7 @@ def _negations(before: Counter[str], after: Counter[str]) -> list[str]:
 
 
 def _more(larger: Counter[str], smaller: Counter[str]) -> Iterator[str]:
-    """What the larger has more of than the smaller."""
+    """Return everything of which `larger` has more than `smaller`, as often as it has more."""
     return (larger - smaller).elements()
 
 

@@ -154,7 +154,7 @@ def _spans_of(family: Family, text: str) -> Iterable[Span]:
 
 
 def matches_from_cues(cue: re.Pattern[str], pattern: re.Pattern[str], text: str) -> Iterator[Span]:
-    """Where the pattern matches from a cue on, none inside another."""
+    """Yield the spans that the pattern matches from a cue on, none inside another."""
     end = 0
     for start in cue.finditer(text):
         if start.start() >= end:

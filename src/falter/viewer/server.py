@@ -43,7 +43,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Viewer:
-    """What answers the page's requests."""
+    """The server that answers the page's requests."""
 
     _source: Source
 
@@ -76,7 +76,7 @@ class Viewer:
 
     @property
     def address(self) -> str:
-        """Where the page is, with the token in its fragment."""
+        """The page's address, with the token in its fragment."""
         return f"http://{LOOPBACK}:{self.port}/#token={self.token}"
 
     async def follow(self) -> None:

@@ -1,4 +1,4 @@
-"""What takes more than one panel or recipe: verdicts, tests, consistency, pools, rankings."""
+"""Figures of more than one panel or recipe: verdicts, tests, consistency, pools, rankings."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def _panel_row(panel: PanelResult, tested: Mapping[tuple[str, str], Estimate]) -
 
 
 def _unreadable(across: Across, level: float) -> Iterator[Figure]:
-    """Whether recipes make answers unreadable, the clearest named first."""
+    """Yield the recipes' tests for unreadable answers, the clearest named first."""
     if not across.failures:
         return
     alpha = round(1.0 - level, 10)

@@ -201,7 +201,7 @@ def _forest_row(label: str, kind: Literal["group", "total"], drop: Estimate | No
 
 
 def _read(panel: PanelResult) -> Iterator[Figure]:
-    """What was not scored, and what was not changed."""
+    """Yield the counts of cells that were not scored, or not changed."""
     counts = panel.counts
     by_name = {
         "unparsed": counts.unparsed,
@@ -221,7 +221,7 @@ def _read(panel: PanelResult) -> Iterator[Figure]:
 
 
 def _failed(panel: PanelResult) -> Iterator[Figure]:
-    """Why requests failed, the most frequent reason first."""
+    """Yield the reasons for failed requests, the most frequent first."""
     if not panel.failures:
         return
     ranked = sorted(panel.failures.items(), key=lambda pair: (-pair[1], pair[0]))
