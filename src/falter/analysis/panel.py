@@ -202,7 +202,7 @@ class _Panel:
             threshold=self.threshold,
             p_any=self._p_any(recipes, averages["micro"]),
             stated=otherwise(family, self._stated(), fewer=True),
-            read=otherwise(family, self._read(), fewer=self.settings.strict),
+            read=otherwise(family, self._verdicts_by_other_rule(), fewer=self.settings.strict),
             quantile=self._quantile(recipes),
             keeping=keeping_of(table, self.level, self.settings.lines),
         )
@@ -234,7 +234,7 @@ class _Panel:
         outcome = np.where(inferred, np.uint8(MISSING), self.table.outcome)
         return family_of(replace(self.table, value=value, outcome=outcome), self.settings)
 
-    def _read(self) -> FamilyVerdicts | None:
+    def _verdicts_by_other_rule(self) -> FamilyVerdicts | None:
         """The verdicts with unreadable answers by the other rule; None where these are few.
 
         A refusal is no answer that could be read: it counts by the run's rule in both.

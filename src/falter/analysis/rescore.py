@@ -129,7 +129,7 @@ class _TwoReadings:
         judged = judgement(first), judgement(second)
         self.turned[judged] += 1
         self.by_recipe[cell.variant.recipe.label] += 1
-        read = _read(first), _read(second)
+        read = _answer_text(first), _answer_text(second)
         reply = (cell.response.text or "").strip()
         self.replies[reply, _expected(cell), judged, read] += 1
 
@@ -160,7 +160,7 @@ class _TwoReadings:
         )
 
 
-def _read(score: Score) -> str:
+def _answer_text(score: Score) -> str:
     """Return the answer that a scorer read, with its tier if it was inferred."""
     read = score.extracted or ""
     return f"{read} (inferred)" if score.tier == "inferred" else read

@@ -322,7 +322,7 @@ class _BatchWork:
             if status.failure:
                 self._refused(batch, status)
             else:
-                await self._read(batch, status)
+                await self._store_results(batch, status)
 
     def _refused(self, batch: StoredBatch, status: BatchStatus) -> None:
         """A batch that was taken, looked through, and not begun: nothing of it was paid."""
@@ -342,7 +342,7 @@ class _BatchWork:
         keys = self._lacking.keys() & self._book.keys(batch)
         self._again |= dict.fromkeys(keys, why)
 
-    async def _read(self, batch: StoredBatch, status: BatchStatus) -> None:
+    async def _store_results(self, batch: StoredBatch, status: BatchStatus) -> None:
         """Store what a batch brought, in whatever order; each request counts once."""
         assert batch.name is not None
         left = dict.fromkeys(self._book.keys(batch), status.said)

@@ -99,10 +99,10 @@ def _parsed(name: str, text: str) -> PriceList:
     except yaml.YAMLError as error:
         raise UsageError(f"{name} is not YAML: {error}", hint="check the indentation") from error
     here = Place(name)
-    settings = _LIST.read(data, here)
+    settings = _LIST.parse(data, here)
     currency = settings["currency"]
     entries = {
-        model: _ENTRY.read(entry, here.at("models").at(model))
+        model: _ENTRY.parse(entry, here.at("models").at(model))
         for model, entry in settings["models"].items()
     }
     prices = {m: Price(**entry, currency=currency) for m, entry in entries.items()}

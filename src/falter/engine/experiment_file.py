@@ -40,7 +40,7 @@ def read_settings(path: Path | str) -> Mapping[str, Any]:
         raise UsageError(
             f"The experiment file {path} is empty", hint="write one with 'falter init'"
         )
-    return Options().read(data, Place())
+    return Options().parse(data, Place())
 
 
 def read_yaml(path: Path) -> Any:

@@ -18,12 +18,12 @@ class Margins(Shape[float | Mapping[str, float]]):
 
     expected = "points, or a mapping of recipes to points; 'average' is the mean over all"
 
-    def read(self, value: Any, place: Place) -> float | Mapping[str, float]:
+    def parse(self, value: Any, place: Place) -> float | Mapping[str, float]:
         if isinstance(value, Mapping) and value:
-            return {str(name): POINTS.read(v, place.at(str(name))) for name, v in value.items()}
+            return {str(name): POINTS.parse(v, place.at(str(name))) for name, v in value.items()}
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise place.refuse(value, self.expected)
-        return float(POINTS.read(value, place))
+        return float(POINTS.parse(value, place))
 
 
 class Looks(Value):
@@ -32,13 +32,13 @@ class Looks(Value):
     def __init__(self) -> None:
         super().__init__(int, 1, 6)
 
-    def read(self, value: Any, place: Place) -> Any:
+    def parse(self, value: Any, place: Place) -> Any:
         if value == "anytime":
             raise UsageError(
                 f"{place.name} is 'anytime', and a gate looks at planned numbers of items only",
                 hint="plan 1 to 6 looks, as in 'gate: {looks: 4}'",
             )
-        return super().read(value, place)
+        return super().parse(value, place)
 
 
 # fmt: off

@@ -263,7 +263,7 @@ def verify_manifest(
     Its own hash is recomputed, and the variant's identity for lines with a prompt. With an
     experiment, its variants are made again and compared one by one.
     """
-    lines = _read(path)
+    lines = _manifest_lines(path)
     problems = list(_damage(lines))
     rows = [json.loads(line) for line in lines[1:-1]]
     problems += [
@@ -276,7 +276,7 @@ def verify_manifest(
     return problems
 
 
-def _read(path: Path) -> list[str]:
+def _manifest_lines(path: Path) -> list[str]:
     try:
         lines = path.read_text("utf-8").splitlines()
         header = json.loads(lines[0])

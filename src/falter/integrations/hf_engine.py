@@ -258,13 +258,13 @@ class CausalEngine(Engine):
     def _plain(self, batch: Sequence[Scored]) -> list[Scores]:
         """Every sequence by itself, padded at the end, nothing shared."""
         torch, device = self.torch, self.model.device
-        longest = max(sequence.read for sequence in batch)
+        longest = max(sequence.size for sequence in batch)
         first = min(sequence.start for sequence in batch) - 1
         ids = torch.zeros(len(batch), longest, dtype=torch.long)
         mask = torch.zeros(len(batch), longest, dtype=torch.long)
         for n, sequence in enumerate(batch):
-            ids[n, : sequence.read] = torch.tensor(sequence.tokens[:-1])
-            mask[n, : sequence.read] = 1
+            ids[n, : sequence.size] = torch.tensor(sequence.tokens[:-1])
+            mask[n, : sequence.size] = 1
         logits = self.forward(
             ids.to(device), keep=longest - first, attention_mask=mask.to(device), use_cache=False
         )
@@ -293,7 +293,7 @@ class CausalEngine(Engine):
         """Compare a full row on a kept prefix with the same sequences read by themselves."""
         length = self.room if self._window is None else min(self.room, self._window)
         sequences = _trial(self._config.vocab_size, length)
-        if len(sequences) < 2 or (self.limit is not None and self.limit < sequences[0].read):
+        if len(sequences) < 2 or (self.limit is not None and self.limit < sequences[0].size):
             return False
         shared, group = next(groups(sequences, self.room))
         picked = [group[0], group[len(group) // 2], group[-1]]
@@ -328,8 +328,8 @@ def _with_prefix(row: Row, known: int) -> Row:
 def _length_batches(sequences: Iterable[Scored], room: int) -> Iterable[list[Scored]]:
     """Sequences of about one length in batches of at most `room` tokens, padding counted."""
     batch: list[Scored] = []
-    for sequence in sorted(sequences, key=lambda sequence: -sequence.read):
-        if batch and (len(batch) + 1) * batch[0].read > room:
+    for sequence in sorted(sequences, key=lambda sequence: -sequence.size):
+        if batch and (len(batch) + 1) * batch[0].size > room:
             yield batch
             batch = []
         batch.append(sequence)
@@ -386,7 +386,7 @@ class Scored:
     number: int
 
     @property
-    def read(self) -> int:
+    def size(self) -> int:
         """The number of tokens that a model has to read: all but the last."""
         return len(self.tokens) - 1
 
@@ -421,7 +421,7 @@ def groups(sequences: Sequence[Scored], room: int) -> Iterator[tuple[int, list[S
         if group:
             agreed = common_prefix_length(group[-1].tokens, sequence.tokens)
             left = min(shared, agreed, sequence.start - 1)
-            new = sequence.read - min(agreed, sequence.read, group[-1].read)
+            new = sequence.size - min(agreed, sequence.size, group[-1].size)
             grown = size + (shared - left) + new
             if grown <= room and shared - left <= room // 2:
                 group.append(sequence)
@@ -429,7 +429,7 @@ def groups(sequences: Sequence[Scored], room: int) -> Iterator[tuple[int, list[S
                 continue
             yield shared, group
         group, shared = [sequence], sequence.start - 1
-        size = sequence.read - shared
+        size = sequence.size - shared
     if group:
         yield shared, group
 
@@ -440,15 +440,15 @@ def pack(group: Sequence[Scored], prefix: int) -> Row:
     path: list[int] = []
     last: tuple[int, ...] = row.prefix
     for sequence in group:
-        del path[max(0, min(common_prefix_length(last, sequence.tokens), sequence.read) - prefix) :]
-        for at in range(prefix + len(path), sequence.read):
+        del path[max(0, min(common_prefix_length(last, sequence.tokens), sequence.size) - prefix) :]
+        for at in range(prefix + len(path), sequence.size):
             row.parents.append(path[-1] if path else -1)
             path.append(len(row.tokens))
             row.tokens.append(sequence.tokens[at])
             row.positions.append(at)
         for at in range(sequence.start, len(sequence.tokens)):
             row.wanted.append((path[at - 1 - prefix], sequence.tokens[at], sequence.number))
-        last = sequence.tokens[: sequence.read]
+        last = sequence.tokens[: sequence.size]
     return row
 
 

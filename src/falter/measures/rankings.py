@@ -66,6 +66,7 @@ class Cases:
         """
         flat = self.table.reshape(len(self.table), -1)
         present = ~np.isnan(flat)
+        # Without gaps one count serves all cells, which halves the columns that are resampled.
         if present.all():
             return np.column_stack([np.ones(len(flat)), flat])
         return np.hstack([np.where(present, flat, 0.0), present])
@@ -94,6 +95,7 @@ def average_ranks(scores: Floats) -> Floats:
 
     Scores that differ by less than 1e-12 are tied: a mean of the same numbers in another order.
     """
+    # Else two means of the same numbers, added in another order, would change the ranking.
     rounded = np.round(scores, 12)
     ranks = np.empty_like(rounded)
     for place in range(rounded.shape[-1]):
@@ -294,6 +296,7 @@ def ranking_changed(
         differs = _differ(np.moveaxis(base, -1, -2), np.moveaxis(other, -1, -2))
         swaps.append(differs[:, ~is_repeat])
         # The baseline alone, on items drawn again.
+        # Its own column only, so that the null knows nothing of any perturbation.
         alone = replace(task, table=task.table[:, :, :1])
         again = np.moveaxis(alone.resampled(replications, (seed, place)), -1, -2)
         redrawn.append(_differ(again, np.broadcast_to(alone.accuracies().T, again.shape)))
@@ -309,6 +312,7 @@ def ranking_changed(
 
 def _differ(base: Floats, other: Floats) -> Floats:
     """(..., cases, models) to 1 where the ranks differ, NaN where a model has no accuracy."""
+    # A ranking that lacks a model cannot be told from one that puts it last.
     lacking = np.isnan(base).any(axis=-1) | np.isnan(other).any(axis=-1)
     differs = (average_ranks(base) != average_ranks(other)).any(axis=-1).astype(float)
     return np.asarray(np.where(lacking, np.nan, differs))
@@ -320,6 +324,7 @@ def _share_of_cases(measure: str, cases: Floats, basis: Basis, too_few: bool) ->
     if too_few or not len(known):
         why = "fewer than two models" if too_few else "no case"
         return basis.undefined(measure, "insufficient_data", why)
+    # About these items nothing is sampled; the nulls show what chance alone does.
     exact = replace(no_interval(basis.level), method="none: exact for these items")
     return basis.estimate(measure, float(known.mean()), exact)
 
@@ -388,6 +393,7 @@ def ranking_survival(
         _survival(a, b, accuracy, len(table), level)
         for a, b in combinations(range(table.shape[1]), 2)
     )
+    # Ranks need each item under the same conditions, or a model with easier gaps would gain.
     complete = np.where(present.all(axis=2), np.where(present, table, 0.0).mean(axis=2), np.nan)
     ranks = rank_sets(
         complete, clusters=clusters, level=level, replications=replications, seed=seed

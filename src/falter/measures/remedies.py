@@ -89,6 +89,7 @@ def confirmed_remedy(
     everyone = np.ones(len(items), dtype=bool)
     on_first = {name: effect(name, first) for name in scores}
     fit = [name for name in scores if _is_fit(on_first[name], margin)]
+    # Chosen by the first half alone: testing it there again would reward luck.
     picked = max(fit, key=lambda name: on_first[name].gain.value or 0.0, default=None)
     on_second = None if picked is None else effect(picked, ~first, together)
     return ConfirmedRemedy(
@@ -104,6 +105,7 @@ def confirmed_remedy(
 
 def _first_half(names: Sequence[Hashable], seed: int) -> NDArray[np.bool_]:
     """The items whose name, or whose cluster's name, is in the first half of the hashed order."""
+    # A hash and no draw: an item stays in its half when others are added before it.
     ranked = sorted(set(names), key=lambda name: digest("half", seed, str(name)))
     chosen = set(ranked[: (len(ranked) + 1) // 2])
     return np.array([name in chosen for name in names], dtype=bool)

@@ -54,7 +54,7 @@ class Table:
     empty: tuple[int, ...] = ()
 
     @classmethod
-    def read(cls, outcomes: ArrayLike, level: float) -> Table:
+    def from_outcomes(cls, outcomes: ArrayLike, level: float) -> Table:
         """Items x conditions, or items x conditions x runs; rows with a NaN are left out."""
         array = outcome_array(outcomes)
         whole = np.asarray(~np.isnan(array).any(axis=(1, 2)))
@@ -89,7 +89,7 @@ class Table:
         return known_mean(self.cells, axis=2)
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """True if no cell is missing."""
         return not bool(np.isnan(self.cells).any())
 

@@ -101,6 +101,7 @@ def recipe_verdicts(
     if not 0.0 < margin < np.inf:
         raise InvalidValue("margin", margin, "a difference above 0", hint="2 points are 0.02")
     drops = before - after
+    # Part of the error rate is reserved for the average of the panel, so recipes have the rest.
     own = recipe_level(level)
     family = max_t(drops, clusters=clusters, level=own, replications=replications, seed=seed)
     p_equivalent = holm([equivalence_p(m.mean, margin=margin) for m in family.members])
@@ -136,6 +137,7 @@ def _verdict(member: MaxTMember, p_equivalent: float | None, level: float) -> Ve
         return "degraded"
     if high is not None and high < 0.0:
         return "improved"
+    # Only now: a drop that is shown to exist is never called equivalent, however small.
     if p_equivalent is not None and p_equivalent < 1.0 - level:
         return "equivalent"
     return "undecided"
@@ -197,6 +199,7 @@ def _worst(
         observed,
         measure="worst_drop",
         value=value,
+        # Shrinking may move the value below the interval of the recipe that was picked.
         low=None if picked.low is None else min(picked.low, value),
         method=f"{picked.method}; value: positive-part James-Stein over {len(known)}"
         if len(known) > 3

@@ -172,6 +172,7 @@ def _fit(
     except ImportError as error:
         raise MissingExtra("A mixed-effects model", "stats", "statsmodels") from error
 
+    # MixedLM groups rows in one way, so crossed effects are variance components of one large group.
     one_hot = [[np.eye(int(codes.max()) + 1)[codes]] for codes in groups.values()]
     names = [[[str(level) for level in range(part[0].shape[1])]] for part in one_hot]
     with warnings.catch_warnings(record=True) as caught:

@@ -39,7 +39,7 @@ class Batches:
         self._store.claim([mark])
         with self._store.transaction():
             missing = self._store.missing(keys)
-            taken = self.held(missing) | self._store.claims.taken(missing)
+            taken = self.held(missing) | self._store.claims.leased_elsewhere(missing)
             ours = [key for key in dict.fromkeys(keys) if key in missing and key not in taken]
             if ours:
                 number = self._db.execute(

@@ -92,7 +92,7 @@ class Soundness:
     def rows(self, table: str) -> Iterator[tuple[Row, str | None]]:
         """Every row that can be read, and what is wrong with it."""
         check: Callable[[Row], None] = getattr(self, f"_check_{table}")
-        for row in self._read(table):
+        for row in self._salvaged_rows(table):
             try:
                 check(row)
             except Unsound as problem:
@@ -102,7 +102,7 @@ class Soundness:
             else:
                 yield row, None
 
-    def _read(self, table: str) -> Iterator[Row]:
+    def _salvaged_rows(self, table: str) -> Iterator[Row]:
         """From the start, and if that breaks off, from the end, as far as either goes."""
         columns = COLUMNS[table]
         many = _KEYS.get(table, 1)

@@ -39,13 +39,13 @@ class Claims:
             return set(keys)
         return {key for key in keys if self._lock(key, fcntl.F_WRLCK)}
 
-    def taken(self, keys: Iterable[str]) -> set[str]:
+    def leased_elsewhere(self, keys: Iterable[str]) -> set[str]:
         """The keys that another store has a lease on. Leases nothing itself."""
         if fcntl is None or not hasattr(fcntl, "F_OFD_GETLK") or not self._opened():
             return set()
         return {key for key in keys if self._is_taken(key)}
 
-    def others(self) -> bool:
+    def has_other_leases(self) -> bool:
         """Return True if another store has a lease on any request: a run is going on."""
         if fcntl is None or not hasattr(fcntl, "F_OFD_GETLK") or not self._opened():
             return False

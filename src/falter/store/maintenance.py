@@ -322,7 +322,7 @@ def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneRepor
     and reviews stay.
     """
     with Store(path) as store:
-        if store.claims.others():
+        if store.claims.has_other_leases():
             raise UsageError(
                 "Another process is asking for answers in this store",
                 hint="wait until its run has ended: what it is about to use would be removed",

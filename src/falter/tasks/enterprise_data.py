@@ -111,15 +111,15 @@ def read_source(place: str) -> Source:
     A folder has one file an item, translations in folders below named by language. Whatever is
     wrong with the items is said at once.
     """
-    return _bundled(place) if place in _bundled_domains() else _read(place)
+    return _bundled(place) if place in _bundled_domains() else _read_source(place)
 
 
 @cache
 def _bundled(domain: str) -> Source:
-    return _read(domain)
+    return _read_source(domain)
 
 
-def _read(place: str) -> Source:
+def _read_source(place: str) -> Source:
     if place in _bundled_domains():
         found = list(_folder(_data().joinpath(place, "items")))
     else:

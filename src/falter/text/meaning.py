@@ -236,9 +236,9 @@ def _flags(before: str, after: str, language: str) -> tuple[MeaningFlag, ...]:
     losses: list[tuple[MeaningCheck, list[str]]] = [("span", lost_spans)]
     old, new = _text_features(before, language), _text_features(after, language)
     losses += [
-        ("number", [*_more(old.numbers, new.numbers), *_plus(_more(new.numbers, old.numbers))]),
+        ("number", [*_extra(old.numbers, new.numbers), *_plus(_extra(new.numbers, old.numbers))]),
         ("negation", _negations(old.denials, new.denials)),
-        ("quantifier", list(_more(old.amounts, new.amounts))),
+        ("quantifier", list(_extra(old.amounts, new.amounts))),
         ("relation", lost_relations(before, after, language)),
         ("symbol", lost_symbols(before, after) if language == "en" else []),
         ("word", list(_other_words(old, new)) if language == "en" else []),
@@ -257,7 +257,7 @@ class _Counted(NamedTuple):
     counts: Counter[str]
 
 
-def _read(text: str, language: str) -> _Counted:
+def _count_features(text: str, language: str) -> _Counted:
     numbers, denials, amounts = Counter[str](), Counter[str](), Counter[str]()
     for token, count in Counter(_TOKEN.findall(text)).items():
         for kind, word in _counted_words(token, language):
@@ -267,7 +267,7 @@ def _read(text: str, language: str) -> _Counted:
 
 
 # Every recipe is held against the same few texts: each is read once.
-_text_features = cached_by_text(_read)
+_text_features = cached_by_text(_count_features)
 
 
 # A report asks twice about the same two texts, of each model and for each form. Memory stays
@@ -278,11 +278,11 @@ _known_flags = lru_cache(maxsize=4_096)(_flags)
 def _negations(before: Counter[str], after: Counter[str]) -> list[str]:
     """Negations lost or added, if their number differs: *no* may become *not any*."""
     if before.total() > after.total():
-        return list(_more(before, after))
-    return _plus(_more(after, before)) if before.total() < after.total() else []
+        return list(_extra(before, after))
+    return _plus(_extra(after, before)) if before.total() < after.total() else []
 
 
-def _more(larger: Counter[str], smaller: Counter[str]) -> Iterator[str]:
+def _extra(larger: Counter[str], smaller: Counter[str]) -> Iterator[str]:
     """Return everything of which `larger` has more than `smaller`, as often as it has more."""
     return (larger - smaller).elements()
 

@@ -65,7 +65,7 @@ class Viewer:
         app.router.add_get("/api/panels", self._panels)
         app.router.add_get(f"/api/cells/{{panel:{NUMBER}}}", self._cells)
         app.router.add_get(f"/api/item/{{panel:{NUMBER}}}/{{row:{NUMBER}}}", self._item)
-        app.router.add_get(f"/api/found/{{panel:{NUMBER}}}", self._found)
+        app.router.add_get(f"/api/found/{{panel:{NUMBER}}}", self._search)
         app.router.add_get(f"/api/findings/{{study:{NUMBER}}}", self._findings)
         app.router.add_get("/report/{name}", self._report)
         app.router.add_get("/api/events", self._events)
@@ -143,7 +143,7 @@ class Viewer:
             raise web.HTTPNotFound
         return _json(self._source.item(panel, row))
 
-    async def _found(self, request: web.Request) -> web.Response:
+    async def _search(self, request: web.Request) -> web.Response:
         text = request.query.get("text", "")[:LONGEST_SOUGHT]
         return _bytes(await _aside(self._source.found, self._panel(request), text))
 

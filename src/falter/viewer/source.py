@@ -243,7 +243,7 @@ class StoredSource:
         self.title = ", ".join(
             f"{study.protocol or 'run'} {short(study.id)}" for study in self._studies
         )
-        self._read()
+        self._reload()
 
     def close(self) -> None:
         """Close the store."""
@@ -336,7 +336,7 @@ class StoredSource:
         if self._planning:
             if time.monotonic() - self._read_at < RELOAD_EVERY:
                 return []
-            self._read()
+            self._reload()
             return None
         self._version = version
         newest = newest_replies(self._store)
@@ -362,7 +362,7 @@ class StoredSource:
             arrived.codes.append(int(fresh[column]))
         place.codes[row] = fresh
 
-    def _read(self) -> None:
+    def _reload(self) -> None:
         """Everything anew, as the store is now."""
         self._read_at = time.monotonic()
         self._version = changes(self._store)

@@ -67,7 +67,7 @@ def _left_out(pooled: str, pool: PooledBrittleness) -> list[str]:
 Analyses = Sequence[tuple[str, Across]]
 
 
-class _Asked(NamedTuple):
+class _Titled(NamedTuple):
     """A record of an analysis, with how this was asked."""
 
     how: str
@@ -122,7 +122,7 @@ def _grids(
     **values: Any,
 ) -> Iterator[Grid]:
     """A row for each record that an analysis has; how it was asked follows the labels."""
-    records = [_Asked(how, item) for how, a in analyses for item in pick(a) if item is not None]
+    records = [_Titled(how, item) for how, a in analyses for item in pick(a) if item is not None]
     several = len(analyses) > 1
     for grid in declared.grids(figure, records, cells=cells, several=several, **values):
         yield replace(grid, labels=grid.labels + several)

@@ -506,7 +506,7 @@ def keeping_sentence(title: str, panel: PanelResult) -> str:
     again = keeping.again.value if keeping.again is not None else None
     moved = 0.0 if again is None else 1.0 - again
     first = sentence("keeping.restless", share=n.percent(moved)) if moved > RESTLESS else ""
-    kept = _kept(title, keeping, again)
+    kept = _keeping_sentence(title, keeping, again)
     if keeping.word == "not asked":
         kept = kept[:1].upper() + kept[1:]
     return (
@@ -526,7 +526,7 @@ def keeping_sentence(title: str, panel: PanelResult) -> str:
     )
 
 
-def _kept(title: str, keeping: KeepsAndReads, again: float | None) -> str:
+def _keeping_sentence(title: str, keeping: KeepsAndReads, again: float | None) -> str:
     harmless = [c for c in keeping.conditions if not c.control]
     if not harmless or keeping.keeps.value is None:
         return sentence("keeping.no_change", panel=title)

@@ -138,7 +138,7 @@ def _unescaped(text: str) -> str:
         return text
 
 
-class Found(NamedTuple):
+class FoundObject(NamedTuple):
     """An object of a text, where it begins and ends, and whether it was closed."""
 
     value: dict[str, Any]
@@ -152,8 +152,8 @@ def objects(text: str) -> list[dict[str, Any]]:
     return [found.value for found in _located(text)]
 
 
-def _located(text: str) -> list[Found]:
-    found = list[Found]()
+def _located(text: str) -> list[FoundObject]:
+    found = list[FoundObject]()
     at = attempts = 0
     while attempts < MAX_ATTEMPTS and (at := text.find("{", at)) >= 0:
         attempts += 1
@@ -165,7 +165,7 @@ def _located(text: str) -> list[Found]:
             while text[at : at + 1] == "{":  # one attempt for a whole run of brackets
                 at += 1
             continue
-        found.append(Found(value, at, reader.at, reader.whole))
+        found.append(FoundObject(value, at, reader.at, reader.whole))
         at = reader.at
     return found
 
@@ -230,13 +230,13 @@ def set_off(
         if known:
             return Reading(reason=SEVERAL)
     values = objects(reply.raw) if "{" in reply.raw else []
-    readings = [taken(value, take, keys, asked) for value in values]
+    readings = [answer_of_object(value, take, keys, asked) for value in values]
     if len({one.answer for one in readings} - {None}) > 1:
         return Reading(reason=SEVERAL)
     return readings[-1] if readings else None
 
 
-def taken(
+def answer_of_object(
     value: dict[str, Any],
     take: Callable[[Any], T | None],
     keys: str,
