@@ -102,6 +102,8 @@ class _BatchWork:
             self._again = {k: why for k, why in self._again.items() if k in self._lacking}
             if not self._again:
                 return
+            # A provider that takes less at a time costs none of the rounds: its batches were not
+            # tried.
             rounds += not self._crowded
         if not self._stop.is_set():
             self._give_up()
@@ -203,6 +205,7 @@ class _BatchWork:
                     if self._scouted or not await self._scout(request):
                         given.add(request.key)
                         yield request
+            # A long plan must not keep the other queues from their batches.
             await asyncio.sleep(0)
 
     def _missing_of(self, stretch: Sequence[Request], is_first: bool) -> set[str]:
@@ -228,6 +231,8 @@ class _BatchWork:
         shared = self._store if isinstance(self._store, SharedStore) else None
         if shared is not None and not shared.claim([request.key]):
             return False
+        # Leased first, looked up then: the other way round another process could batch it in
+        # between.
         if not self._book.is_free(request.key):
             if shared is not None:
                 shared.release([request.key])
@@ -248,6 +253,8 @@ class _BatchWork:
 
     async def _submit(self, keys: Sequence[str], lines: Sequence[bytes]) -> None:
         """One batch: written down, handed in, its name written down."""
+        # Written down before it is sent: after a crash the next run looks for it, and pays nothing
+        # twice.
         batch = self._book.record(self.model, keys, self.desk.asked)
         ours = set() if batch is None else set(self._book.keys(batch))
         self._again |= dict.fromkeys(set(keys) - ours, "another process had it")
@@ -364,6 +371,7 @@ class _BatchWork:
                     waiting = []
         self._land(batch, waiting)
         del self._open[batch.mark]
+        # Not one line is ours: it was taken for ours by its number of requests alone.
         if unknown and not known:
             await self._is_foreign(batch)
             return
@@ -371,6 +379,7 @@ class _BatchWork:
             self._say(f"batch {batch.name} has {unknown:,} lines too many, which are left out")
         left = {key: reason for key, reason in left.items() if key in self._lacking}
         self._again |= left
+        # One that was cancelled after its last answer lacks nothing.
         self._cancelled |= status.cancelled and bool(left)
         self._book.mark(batch, "read", name=batch.name, said=status.said)
         self._say(f"batch {batch.name} is read: {answered:,} of {batch.requests:,} answered")

@@ -152,6 +152,7 @@ class CausalEngine(Engine):
         else:
             head = [self.start]
             tails = self.encode([space + c for c in continuations], special=False)
+            # Some tokenizers put the start token in front though none was asked for.
             tails = [tail[1:] if tail[:1] == head else tail for tail in tails]
         for number, tail in enumerate(tails):
             if not tail:
@@ -197,6 +198,7 @@ class CausalEngine(Engine):
         known, parts = self._prefix(row.prefix)
         row = _with_prefix(row, known)
         mask = self._mask(row.parents, known)
+        # Several sequences may be read off behind one place, whose logits are needed once.
         rows = sorted({place for place, _, _ in row.wanted})
         logits = self.forward(
             torch.tensor([row.tokens], device=device),
@@ -214,6 +216,7 @@ class CausalEngine(Engine):
         size = len(parents)
         seen = torch.zeros(size, known + size, dtype=torch.bool)
         seen[:, :known] = True
+        # Parents stand before their children, so that a parent's row is complete by then.
         for place, parent in enumerate(parents):
             if parent >= 0:
                 seen[place] |= seen[parent]
@@ -229,6 +232,7 @@ class CausalEngine(Engine):
         if len(tokens) - known < MIN_CACHED_PREFIX:
             return known, parts
         while known < len(tokens):
+            # In pieces, since a prefix may be longer than a row.
             upto = min(len(tokens), known + self.room)
             past = self._past(parts, known, empty=True)
             self.forward(
@@ -302,6 +306,7 @@ class CausalEngine(Engine):
         try:
             for (_, _, number), (score, _) in zip(row.wanted, self._tree(row), strict=True):
                 in_tree[number].append(score)
+        # An architecture may refuse such a mask or cache: then nothing is shared.
         except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, KeyError):
             return False
         plain = [score for scores in self._plain(picked) for score, _ in scores]
@@ -328,6 +333,7 @@ def _with_prefix(row: Row, known: int) -> Row:
 def _length_batches(sequences: Iterable[Scored], room: int) -> Iterable[list[Scored]]:
     """Sequences of about one length in batches of at most `room` tokens, padding counted."""
     batch: list[Scored] = []
+    # The longest first: it sets the width to which its batch is padded.
     for sequence in sorted(sequences, key=lambda sequence: -sequence.size):
         if batch and (len(batch) + 1) * batch[0].size > room:
             yield batch

@@ -123,6 +123,7 @@ class RayHost:
 
         actor = (
             ray.remote(Hosted)
+            # No restarts by Ray: falter replaces an engine itself, and counts how many are lost.
             .options(num_cpus=1, num_gpus=self._gpus, max_restarts=0, scheduling_strategy="SPREAD")
             .remote(self._name, self._settings)
         )
@@ -218,6 +219,7 @@ _KINDS: Mapping[str, type[FalterError]] = {
 def _trouble(error: FalterError) -> Trouble:
     kinds = {EngineLost: "lost", AuthenticationError: "credentials", UsageError: "usage"}
     kind = next((name for base, name in kinds.items() if isinstance(error, base)), "run")
+    # As data, since Ray wraps exceptions in kinds of its own.
     return kind, error.message, error.hint
 
 

@@ -133,7 +133,7 @@ def missingness(
     gone = np.isnan(cells)
     lacking = np.where(plan, gone | np.isnan(first), np.nan)
     count = plan.sum(axis=1)
-    # By item, since its pairs hang together; the value below counts pairs.
+    # By item, as the pairs of an item are correlated; the value below counts every pair.
     shares = np.where(count > 0, np.nansum(lacking, axis=1) / np.maximum(count, 1), np.nan)
     share = replace(
         accuracy(shares, clusters=clusters, level=level),
@@ -186,7 +186,8 @@ def _test(b: Floats, m: Floats, codes: NDArray[np.intp] | None) -> tuple[float |
         score = np.bincount(np.unique(codes, return_inverse=True)[1], weights=score)
         if few := too_few_clusters(len(score)):
             return None, f"none: {few}"
-    # Under the null the scores of units add up to 0: their own squares estimate the variance.
+    # Under the null the sum is 0 on average, and the squared scores of the units estimate its
+    # variance.
     squares = float(np.square(score).sum())
     if not squares > 0.0:
         return None, "none: nothing to compare"

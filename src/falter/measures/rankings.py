@@ -95,7 +95,6 @@ def average_ranks(scores: Floats) -> Floats:
 
     Scores that differ by less than 1e-12 are tied: a mean of the same numbers in another order.
     """
-    # Else two means of the same numbers, added in another order, would change the ranking.
     rounded = np.round(scores, 12)
     ranks = np.empty_like(rounded)
     for place in range(rounded.shape[-1]):
@@ -312,7 +311,7 @@ def ranking_changed(
 
 def _differ(base: Floats, other: Floats) -> Floats:
     """(..., cases, models) to 1 where the ranks differ, NaN where a model has no accuracy."""
-    # A ranking that lacks a model cannot be told from one that puts it last.
+    # NaN is above nothing, so that a model without a score would pass for the last one.
     lacking = np.isnan(base).any(axis=-1) | np.isnan(other).any(axis=-1)
     differs = (average_ranks(base) != average_ranks(other)).any(axis=-1).astype(float)
     return np.asarray(np.where(lacking, np.nan, differs))
@@ -393,7 +392,7 @@ def ranking_survival(
         _survival(a, b, accuracy, len(table), level)
         for a, b in combinations(range(table.shape[1]), 2)
     )
-    # Ranks need each item under the same conditions, or a model with easier gaps would gain.
+    # Whole items only: a model would gain by missing the conditions that are hard.
     complete = np.where(present.all(axis=2), np.where(present, table, 0.0).mean(axis=2), np.nan)
     ranks = rank_sets(
         complete, clusters=clusters, level=level, replications=replications, seed=seed

@@ -105,7 +105,7 @@ def confirmed_remedy(
 
 def _first_half(names: Sequence[Hashable], seed: int) -> NDArray[np.bool_]:
     """The items whose name, or whose cluster's name, is in the first half of the hashed order."""
-    # A hash and no draw: an item stays in its half when others are added before it.
+    # Sorted by hash, so that the halves do not depend on the order of the items.
     ranked = sorted(set(names), key=lambda name: digest("half", seed, str(name)))
     chosen = set(ranked[: (len(ranked) + 1) // 2])
     return np.array([name in chosen for name in names], dtype=bool)

@@ -101,7 +101,6 @@ def recipe_verdicts(
     if not 0.0 < margin < np.inf:
         raise InvalidValue("margin", margin, "a difference above 0", hint="2 points are 0.02")
     drops = before - after
-    # Part of the error rate is reserved for the average of the panel, so recipes have the rest.
     own = recipe_level(level)
     family = max_t(drops, clusters=clusters, level=own, replications=replications, seed=seed)
     p_equivalent = holm([equivalence_p(m.mean, margin=margin) for m in family.members])

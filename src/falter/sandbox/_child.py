@@ -63,6 +63,7 @@ def _answer(entry: Any, call: dict[str, Any]) -> dict[str, Any]:
         result = pack(entry(*args, **options), strict=False)
         reply = {"value": result}
         after = pack(args, strict=False)
+        # Only if the program changed them in place, as a sort does.
         if after != call["args"]:
             reply["args"] = after
         if len(json.dumps(reply)) > LARGEST:
@@ -88,6 +89,7 @@ def _judge(pipes: tuple[int, int, int, int, int], limits: dict[str, Any]) -> Non
     """Wait until the candidate is locked in, ask for the tests, and say the verdict."""
     source, sink, sends, hears, state = pipes
     os.setsid()
+    # A candidate that hangs up makes a write fail, which must not end the judge.
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     locks.lock(keep=pipes, **limits)
     if receive(hears) != {"locked": True}:
@@ -113,6 +115,7 @@ def run_job(header: dict[str, Any], source: int, sink: int) -> bool:
     (calls, sends), (hears, answers), (states, state) = os.pipe(), os.pipe(), os.pipe()
     limits = header["limits"]
     candidate = _forked(lambda: _candidate(source, calls, answers, limits))
+    # With an end left open here, neither side would notice that the other one is gone.
     os.close(calls)
     os.close(answers)
     judging = _forked(lambda: _judge((source, sink, sends, hears, state), limits))
@@ -191,6 +194,7 @@ def _end(child: int, *, patience: float = 0.0) -> bool:
     """Kill whatever is left of a process and reap it; whether a stranger had killed it before."""
     gone, status = _reaped(child, patience)
     with contextlib.suppress(ProcessLookupError, PermissionError):
+        # Its group too, if it has ended: what it started may go on.
         os.killpg(child, signal.SIGKILL)
     if not gone:
         with contextlib.suppress(ProcessLookupError):
@@ -221,6 +225,7 @@ def serve() -> None:
         __import__(name)
     source, sink = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
+    # What a program prints must not get among the server's messages.
     for fd in (0, 1, 2):
         os.dup2(nothing, fd)
     spaces = locks.enter_namespaces()

@@ -34,6 +34,7 @@ class Batches:
 
     def record(self, model: Model, keys: Sequence[str], asked: str) -> StoredBatch | None:
         now = time.time()
+        # With the time in it: the same requests may have to be handed in once more.
         mark = digest("batch", model.id, now, *keys[:1], len(keys))
         # Leased before it can be seen: another process would look for it at the provider.
         self._store.claim([mark])

@@ -41,6 +41,7 @@ def cells_with(
             AND v.id = c.variant
         LEFT JOIN responses r ON r.key = c.key WHERE c.run = ? AND c.panel = ?
     """
+    # As the text stands in the stored JSON: escaped, without its quotes.
     raw = orjson.dumps(text)[1:-1].decode().lower()
 
     with store.reading():

@@ -153,6 +153,7 @@ class _Union:
             known = self._new.db.execute(
                 "SELECT checksum FROM responses WHERE key = ?", (key,)
             ).fetchone()
+            # By checksum: the very same row in both files is a copy and no second request.
             self.twice += known is not None and known[0] != mark
         self._insert("responses", [(r[0], r[1], models[r[2]], *r[3:]) for r in rows])
 
@@ -186,6 +187,7 @@ class _Union:
                     "others",
                 )
             if known is None:
+                # The checksum covers numbers of rows, which are others in this file.
                 fresh.append((*cell, cell_mark(cell)))
         self._insert("cells", fresh)
 

@@ -69,6 +69,7 @@ class _Lenient:
                 raise _Broken
             self.at += 1
             value = self.value(depth + 1)
+            # Two values under one key: which of them counts is not known.
             if key in found and found[key] != value:
                 raise _Broken
             found[key] = value
@@ -103,6 +104,7 @@ class _Lenient:
             slashes = 0
             while at - slashes > start and self.text[at - slashes - 1] == "\\":
                 slashes += 1
+            # An even number of backslashes escape one another and not the quote.
             if slashes % 2 == 0 and _CLOSES.match(self.text, at + 1):
                 self.at = at + 1
                 return _unescaped(self.text[start:at])

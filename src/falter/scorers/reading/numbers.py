@@ -34,6 +34,7 @@ from falter.scorers.reading.reading import Reading
 
 _SHORT = 8  # words of a reply that is its number
 MAX_TEXT = 200  # characters of a box or a value that is a number
+# A rating: 7/10, 4.5 / 5. The scale goes, so that it is no second number.
 _OUT_OF = late_regex(r"(?<![\d/.,])(\d{1,3}(?:[.,]\d)?)\s?/\s?(?:4|5|6|10|20|100)(?![\d/.,]\d|\d)")
 _MARK = named_regex("scorers/reading", "number_mark")
 
@@ -85,8 +86,10 @@ def _result(value: Any, asked: Question) -> Decimal | None:
     if not isinstance(value, str) or len(value) > MAX_TEXT:
         return None
     text = without_latex(value)
+    # A box with "5 ± 1" or "2x + 3" holds no single number.
     if "±" in text or re.search(r"\d\s?[a-z]\s?[+-]", text):
         return None
+    # "3 + 4 = 7" states what is behind its last sign.
     numbers = numbers_in(re.split(r"=|≈|\\approx", text)[-1], commas=asked.commas)
     return numbers[0].value if len(numbers) == 1 else None
 
@@ -101,10 +104,12 @@ def _in_prose(cleaned: Cleaned, asked: Question, question: str, cut: bool) -> Re
     numbers = numbers_in(text, commas=asked.commas)
     if not numbers:
         return Reading(reason="the reply holds no number")
+    # The last ones, where answers stand. If some are left out, only marked ones are trusted.
     numbers = numbers[-MAX_MENTIONS:]
     cleaned.is_whole &= len(numbers) < MAX_MENTIONS
     row = tag_text(text, [(n.start, n.end, i) for i, n in enumerate(numbers)], question)
     refused = refusal_at(row)
+    # Before refusals and hedges: a number that a reply itself marks is its answer.
     marked = _marked(row, numbers, asked)
     if marked is not None:
         return marked
@@ -214,6 +219,7 @@ def _chain_end(row: Row, at: int) -> int:
         if n >= len(row.values) or row.values[n] < 0:
             break
         gap = text[row.spans[at][1] : row.spans[n][0]]
+        # Minus, slash and x count between spaces alone: 2-3 is a range, 1/2 a fraction, 3x a term.
         if not re.search(r"[=≈+×*÷^·]|\s[-−/x]\s", gap) or "\n" in gap or ". " in gap:
             break
         at = n
@@ -250,6 +256,7 @@ def _concluded(row: Row, places: list[Place], asked: Question) -> Reading[Decima
         return Reading(reason="the reply only repeats numbers of the question")
     if HAS_CJK.search(row.text) and _single_value(fresh) is None:
         return Reading(reason="the reply gives several numbers")
+    # From the strongest evidence to the weakest.
     for choose in (_calculated, _last_led, _only_fitting, _only):
         value = choose(row, fresh, asked)
         if value is not None:

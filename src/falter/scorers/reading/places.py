@@ -113,12 +113,14 @@ _DATE = named_regex("scorers/reading", "date")
 _DATE_BEFORE = named_regex("scorers/reading", "date_before")
 _LIMIT = named_regex("scorers/reading", "limit")
 _PAIRED = named_regex("scorers/reading", "paired")
+# "3x = 12", "x + y = 9": the value of an expression, and not yet of the unknown.
 _UNSOLVED = late_regex(r"\d[a-z]\s?=\s?\Z|[=+*·-]\s?[a-z]\s?=\s?\Z")
 _RESULT = named_regex("scorers/reading", "result")
 EQUALS = late_regex(r"[=≈→⇒]\s*[$€£(]*\Z")
 _OPERATOR = named_regex("scorers/reading", "operator")
 _AFTER_OPERATOR = named_regex("scorers/reading", "after_operator")
 _RANGE = named_regex("scorers/reading", "range")
+# The unit and two words behind it: "km per hour", "% of those".
 _FIRST = late_regex(r"\s?([%€$£¥°]|[^\W\d_]+(?:/[^\W\d_]+)?)(?:\s([^\W\d_]+))?(?:\s([^\W\d_]+))?")
 
 
@@ -188,6 +190,7 @@ def _place(row: Row, n: int, number: Number, before: str, after: str, asked: Que
     for sign in (row.text[start], before[-1:]):
         if sign in _SIGNS:
             stems.add(stem(sign))
+    # A question for a date is answered by a year, which has no unit.
     is_year = asked.dated and 1000 <= value < 2200 and end - start == 4
     fits = bool(stems & asked.counted) or is_year
     return Place(
