@@ -138,7 +138,7 @@ def read(root: Path) -> dict[str, Module]:
 
 
 def package_imports(modules: Mapping[str, Module]) -> dict[str, set[str]]:
-    """Which packages below `falter` each of them imports."""
+    """Return the packages below `falter` that each of them imports."""
     arrows: dict[str, set[str]] = defaultdict(set)
     for module in modules.values():
         if module.package and module.package != "__main__":
