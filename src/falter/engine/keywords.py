@@ -103,7 +103,7 @@ class EngineSettings(TypedDict, total=False):
 
 
 class BudgetSettings(TypedDict, total=False):
-    """The limits of a gate's costs."""
+    """What a gate may spend."""
 
     calls: int | None
     usd: float | None
