@@ -33,7 +33,7 @@ class Damage(NamedTuple):
 
 
 def damage(pairs: Sequence[tuple[str, str]]) -> Damage | None:
-    """What changed in the texts that changed; None where none did."""
+    """Return the changes of the texts that changed; None if none did."""
     changed = [(before, after) for before, after in pairs if before != after]
     if not changed:
         return None

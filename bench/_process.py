@@ -1,4 +1,4 @@
-"""What a command took: seconds, processor time, and memory at its highest."""
+"""The costs of a command: seconds, processor time, and memory at its highest."""
 
 from __future__ import annotations
 

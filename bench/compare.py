@@ -1,4 +1,4 @@
-"""How often `falter compare` says "better" where nobody is, and covers a difference that is known.
+"""False "better" of `falter compare` where nobody is, and its coverage of a known difference.
 
     python bench/compare.py [--runs 400]
 

@@ -63,7 +63,7 @@ GONE = 0.08  # the chance that a wrong answer to a changed prompt goes missing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What is asked, and of whom. `effect` is the largest loss, in units of the difficulty."""
+    """The items and their model. `effect` is the largest loss, in units of the difficulty."""
 
     items: int
     accuracy: float
@@ -136,7 +136,7 @@ def ability(world: World) -> float:
 
 @lru_cache(maxsize=64)
 def truth(world: World) -> dict[str, Any]:
-    """What every number is in the long run."""
+    """Return the value of every number in the long run."""
     codes = np.arange(POPULATION) if world.clusters else None
     p = chances(np.random.default_rng(2), world, POPULATION, codes)
     first, rest = p[:, 0], p[:, 1:]

@@ -1,4 +1,4 @@
-"""How well an extractor model reads replies that falter leaves inferred or unread.
+"""Accuracy of an extractor model on replies that falter leaves inferred or unread.
 
     python bench/extractor.py --replies real_letters.jsonl.gz --reader gguf:FILE.gguf [--limit 40]
 

@@ -118,14 +118,14 @@ def differences(result: Result) -> Forest:
 
 
 def gains(result: Result) -> Forest:
-    """What each remedy gains under perturbation."""
+    """Return the gain of each remedy under perturbation."""
     grid = _grid(result, "remedies")
     named = {str(row[2]): row[3] for row in grid.rows}
     return _forest(named, "Gain", "remedy", "gain", grid.title)
 
 
 def costs(result: Result) -> Forest:
-    """What people's noise costs, what the stressors cost, and the difference, paired by item.
+    """Return the costs of people's noise and of the stressors, and the difference, paired by item.
 
     An item's value is the mean over the recipes of a set that apply to it; a prompt that a recipe
     left as it was counts as it is.
@@ -150,7 +150,7 @@ def costs(result: Result) -> Forest:
 
 
 def _cost(before: Sequence[float], after: Sequence[float]) -> Estimate:
-    """How much lower the second scores are: Student's t over items."""
+    """Return the mean drop of the second scores: Student's t over items."""
     difference = paired_difference(before, after)
     return Estimate(
         measure="drop",
@@ -260,7 +260,7 @@ def numbers(figure: Forest | Breakdown) -> dict[str, str]:
 
 
 def minutes_before(folder: Path, run: str) -> float | None:
-    """How long the answers of this run took, when they were asked for."""
+    """Return the minutes that the answers of this run took, when they were asked for."""
     for path in sorted(folder.glob("*.json")):
         known = json.loads(path.read_text("utf-8"))
         if known["run"] == run:

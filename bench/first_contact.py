@@ -51,7 +51,7 @@ Written = tuple[str, str]
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked, in the files of a user: rows, a template, and how a model writes an answer."""
+    """A user's task in files: rows, a template, and a model's way to write an answer."""
 
     name: str
     rows: Sequence[Row]
@@ -63,7 +63,7 @@ class Job:
 
 @dataclass
 class Truth:
-    """Which replies are right, by item and recipe, and the reply to each prompt."""
+    """The right replies, by item and recipe, and the reply to each prompt."""
 
     right: dict[tuple[str, str], bool] = field(default_factory=dict)
     replies: dict[str, Written] = field(default_factory=dict)
@@ -221,7 +221,7 @@ def jobs(items: int) -> list[Job]:
 
 
 def _replied(job: Job, row: Row, recipe: str) -> tuple[bool, Written]:
-    """Whether the reply to an item under a recipe is right, and the reply."""
+    """Return True if the reply to an item under a recipe is right, and the reply."""
     key = row["key"]
     lost = _share("lost", job.name, key, recipe)
     rng = random.Random(f"{job.name} {key} {recipe}")
@@ -249,7 +249,7 @@ def _known(job: Job, prompts: Sequence[Mapping[str, Any]]) -> Truth:
 
 
 async def _falter(*arguments: str) -> str:
-    """What a command prints; its messages are dropped unless it fails."""
+    """Return a command's output; its messages are dropped unless it fails."""
 
     def call() -> tuple[int, str, str]:
         out, messages = io.StringIO(), io.StringIO()

@@ -81,7 +81,7 @@ def drawn(
 
 
 def reports(seed: int = 0) -> Iterator[tuple[str, Analysis]]:
-    """What was put in, and the analysis."""
+    """Yield what was put in, and the analysis."""
     rng = np.random.default_rng(seed)
 
     def of(*tables: Table) -> Analysis:

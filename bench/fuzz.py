@@ -80,7 +80,7 @@ TEXT_SCORERS = tuple(
 
 @dataclass(slots=True)
 class Tally:
-    """What one kind of input came to."""
+    """The outcomes of one kind of input."""
 
     calls: int = 0
     refused: int = 0
@@ -149,7 +149,7 @@ def results(folder: Path, rng: random.Random) -> None:
 
 
 def _log(folder: Path, kind: str, rng: random.Random) -> tuple[Path, str]:
-    """Where such a log lies, and what a sound one says."""
+    """Return the path of such a log, and the contents of a sound one."""
     if kind == "lm-eval":
         original = rng.choice(sorted(LOGS.glob("lm_eval/**/samples_*.jsonl")))
         return folder / original.name, original.read_text("utf-8")

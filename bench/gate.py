@@ -1,4 +1,4 @@
-"""How often a gate is wrong, and how often it decides: its operating characteristics.
+"""Operating characteristics of a gate: errors, and decisions.
 
     python bench/gate.py                  both parts, about two minutes
     python bench/gate.py --part rule      the rule alone, on drawn outcomes
@@ -36,7 +36,7 @@ FLIPS = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """How many gates came to which verdict, after how many items on average."""
+    """The number of gates with each verdict, and their items on average."""
 
     what: str
     gates: int

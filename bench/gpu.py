@@ -144,7 +144,7 @@ def differences(ours: Sequence[Line], theirs: Sequence[Line]) -> Iterator[tuple[
 
 
 def compare(args: argparse.Namespace) -> None:
-    """How far two files agree; exit code 1 if a score differs by more than `--within`."""
+    """Print the agreement of two files; exit code 1 if a score differs by more than `--within`."""
     (one, ours), (two, theirs) = read(args.one), read(args.two)
     found = list(differences(ours, theirs))
     largest = [each for each, _, _ in found]

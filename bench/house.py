@@ -3,6 +3,8 @@
 python bench/house.py                    the checkout
 python bench/house.py --before REV       beside an earlier revision
 python bench/house.py --draw             the packages by layer, for docs/architecture.md
+python bench/house.py --sample 200 --before REV [--seed 0]
+                                         names, docstrings and sentences to judge, drawn from both
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import argparse
 import ast
 import io
+import random
 import re
 import subprocess
 import tarfile
@@ -135,7 +138,7 @@ def read(root: Path) -> dict[str, Module]:
 
 
 def package_imports(modules: Mapping[str, Module]) -> dict[str, set[str]]:
-    """Which packages below `falter` each of them imports."""
+    """Return the packages below `falter` that each of them imports."""
     arrows: dict[str, set[str]] = defaultdict(set)
     for module in modules.values():
         if module.package and module.package != "__main__":
@@ -213,6 +216,28 @@ def empty_names(modules: Mapping[str, Module]) -> float:
     return 100 * sum(bool(w) and set(w) <= EMPTY_WORDS for w in words) / len(words)
 
 
+def sample(root: Path, count: int, seed: int) -> list[str]:
+    """Return names, first lines of docstrings and sentences of documents, a third of each."""
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for m in read(root).values():
+        kinds["name"] += [f"{m.name}  {n}" for n in m.defined if not n.startswith("__")]
+        for node in m.nodes:
+            if isinstance(node, (ast.Module, ast.ClassDef, *Functions)):
+                lines = (ast.get_docstring(node) or "").splitlines()
+                name = getattr(node, "name", "module")
+                kinds["docstring"] += [f"{m.name}  {name}: {line}" for line in lines[:1]]
+    for path in sorted((root / "docs").rglob("*.md")):
+        text = re.sub(r"(?ms)^ *```.*?^ *```|^(?:#|\||    ).*?$", "", path.read_text("utf-8"))
+        for block in re.split(r"\n\s*\n|\n(?=\s*[-*] )", text):
+            for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z`*\[])", " ".join(block.split())):
+                if len(sentence.split()) > 3:
+                    kinds["sentence"].append(f"{path.relative_to(root)}  {sentence}")
+    rng, rows = random.Random(seed), list[str]()
+    for n, (kind, known) in enumerate(sorted(kinds.items())):
+        rows += [f"{kind:<10} {row}" for row in rng.sample(known, (count + n) // len(kinds))]
+    return rows
+
+
 def figures(root: Path) -> Iterator[tuple[str, str]]:
     """The rows of the table: a name and a number as text."""
     modules = read(root)
@@ -260,9 +285,12 @@ def figures(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def unpacked(revision: str, folder: Path) -> Path:
-    """The sources and tests of a revision, as files."""
+    """The sources, tests and documents of a revision, as files."""
     done = subprocess.run(
-        ["git", "archive", revision, "src", "tests"], cwd=ROOT, capture_output=True, check=True
+        ["git", "archive", revision, "src", "tests", "docs"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
     )
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
         archive.extractall(folder, filter="data")
@@ -273,7 +301,17 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     options.add_argument("--before", metavar="REV", help="a revision to print beside the checkout")
     options.add_argument("--draw", action="store_true", help="only the packages by layer")
+    options.add_argument("--sample", metavar="N", type=int, help="draw N texts and names to judge")
+    options.add_argument("--seed", type=int, default=0, help="of the sample  [default: 0]")
     chosen = options.parse_args()
+    if chosen.sample:
+        if chosen.before:
+            with tempfile.TemporaryDirectory() as folder:
+                earlier = unpacked(chosen.before, Path(folder))
+                print(f"{chosen.before}:", *sample(earlier, chosen.sample, chosen.seed), sep="\n")
+            print()
+        print("now:", *sample(ROOT, chosen.sample, chosen.seed), sep="\n")
+        return
     if chosen.draw:
         print(drawing(read(ROOT)))
         return

@@ -185,7 +185,7 @@ def key_of(word: str, step: LetterEdit) -> str:
 def place_factors(
     found: Sequence[Pair], rates: dict[str, float], made: dict[str, Counter[str]]
 ) -> dict[str, list[float]]:
-    """How much likelier an edit is at a place than its letters alone say."""
+    """Return the factors by which an edit is likelier at a place than its letters alone say."""
     expected: dict[str, dict[str, float]] = {kind: defaultdict(float) for kind in made}
     by_context: dict[str, float] = defaultdict(float)
     for key, rate in rates.items():

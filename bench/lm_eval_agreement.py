@@ -91,7 +91,7 @@ def best(scores: Sequence[tuple[float, bool]]) -> int:
 
 
 def gap(scores: Sequence[tuple[float, bool]]) -> float:
-    """How far the likeliest option lies before the next."""
+    """Return the distance of the likeliest option from the next."""
     ordered = sorted((score for score, _ in scores), reverse=True)
     return ordered[0] - ordered[1]
 

@@ -94,7 +94,7 @@ def study_steps(tables: dict[str, dict[str, Floats]]) -> Steps:
 
 
 def large_steps(cells: Floats) -> Steps:
-    """What is asked of one large matrix."""
+    """Return the computations on one large matrix."""
     codes = cells.astype(np.int32)
     return [
         ("variance components, plug-in", lambda: variance_components(cells)),

@@ -36,7 +36,7 @@ RECIPES = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """What is simulated: costs and effects in standard deviations of the items' difficulty."""
+    """A simulated study: costs and effects in standard deviations of the items' difficulty."""
 
     name: str
     items: int

@@ -77,7 +77,7 @@ class Case(NamedTuple):
 
 
 class Harm(NamedTuple):
-    """What one prompt lost, or, behind a plus sign, what came into it."""
+    """A loss of one prompt, or, behind a plus sign, an addition to it."""
 
     kind: str
     lost: str
@@ -85,7 +85,7 @@ class Harm(NamedTuple):
 
 @dataclass
 class Row:
-    """What one perturbation did so far."""
+    """The effects of one perturbation so far."""
 
     perturbation: Perturbation
     recipe: Recipe

@@ -112,7 +112,7 @@ def work_for(perturbation: Perturbation, texts: Sequence[str]) -> Callable[[], i
 
 
 def per_second(work: Callable[[], int], runs: int = RUNS) -> float:
-    """What `work` returns, a second of this process: the best of some runs."""
+    """Return the rate of `work` per second of this process: the best of some runs."""
     best = 0.0
     for _ in range(runs):
         start = time.process_time()
@@ -129,7 +129,7 @@ class Measured(NamedTuple):
 
 
 def peer(texts: Sequence[str], makers: Sequence[Callable[[], Any]]) -> Measured | str:
-    """What another project does to the texts, or why it cannot be asked."""
+    """Return another project's effect on the texts, or the reason that it cannot be asked."""
     try:
         augmenters = [make() for make in makers]
         texts_of(augmenters, texts[0])
@@ -151,7 +151,7 @@ def peer(texts: Sequence[str], makers: Sequence[Callable[[], Any]]) -> Measured 
 
 
 def ours(name: str, texts: Sequence[str]) -> Damage | None:
-    """What a perturbation changes and loses in the texts that a peer gets."""
+    """Return the changes and losses of a perturbation in the texts that a peer gets."""
     params = STRONGER.get(name, {})
     return damage([(text, perturb(text, resolve_step(name, params))) for text in texts])
 

@@ -76,7 +76,7 @@ def outcomes(design: Design, rng: np.random.Generator) -> tuple[Floats, NDArray[
 def measured(
     table: Floats, runs: int, clusters: NDArray[np.intp] | None, seed: int, *, pair: bool = True
 ) -> dict[str, Estimate]:
-    """What is measured of one table, by name; the comparison is of its two halves of conditions."""
+    """Return the estimates of one table, by name; its two halves of conditions are compared."""
     labels = None if clusters is None else clusters.tolist()
     first = table[:, :, 0]
     plugin = variance_components(first, "plugin", clusters=labels)
@@ -111,7 +111,7 @@ def truths(design: Design, seed: int) -> dict[str, float]:
 
 
 def hits(design: Design, truth: dict[str, float], seed: int) -> dict[str, bool]:
-    """Which intervals of one sample hold the truth."""
+    """Return the intervals of one sample that hold the truth."""
     table, clusters = outcomes(design, np.random.default_rng((seed, design.clusters)))
     labels = None if design.size == 1 else clusters
     found = measured(table, design.runs, labels, seed)

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What the four papers print, recomputed from what else they print; and where they disagree.
+"""Numbers of the four papers, recomputed from their other numbers; and the disagreements.
 
 python bench/published.py
 """
@@ -348,7 +348,7 @@ def test_random_baselines_need_unrounded_performance():
 
 
 def alike(p, r):
-    """How often 24 answers are all right, and all wrong: beta-binomial, two of them correlate r."""
+    """Chances that 24 answers are all right, and all wrong: beta-binomial, two correlate r."""
     answers = betabinom(24, p * (1 - r) / r, (1 - p) * (1 - r) / r)
     return answers.pmf(24), answers.pmf(0)
 

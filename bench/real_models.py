@@ -52,12 +52,12 @@ class RealModel:
 
     @property
     def path(self) -> Path:
-        """Where the file lies, or will lie."""
+        """The path of the file, now or later."""
         return cache_dir() / "models" / self.file
 
     @property
     def is_here(self) -> bool:
-        """Whether it lies there whole: only the size is compared, since fetching checked it."""
+        """True if it lies there whole: only the size is compared, since fetching checked it."""
         return self.path.is_file() and self.path.stat().st_size == self.size
 
 

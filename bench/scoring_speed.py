@@ -39,7 +39,7 @@ TRIAL = 8
 
 @dataclass(slots=True)
 class Side:
-    """What one side has taken so far."""
+    """The costs of one side so far."""
 
     wall: float = 0.0
     processor: float = 0.0
@@ -114,7 +114,7 @@ def best_size(model: Any, asked: Sequence[Request]) -> int:
 
 
 def ratios(ours: Side, theirs: Side) -> str:
-    """How often one side's time and tokens fit into the other's."""
+    """Return the ratios of one side's time and tokens to the other's."""
     wall, processor = theirs.wall / ours.wall, theirs.processor / ours.processor
     return (
         f"{wall:.1f} times as fast ({processor:.1f} by processor time); "

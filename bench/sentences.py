@@ -1,4 +1,4 @@
-"""Where sentences end: falter's own splitter beside libraries made for it.
+"""Ends of sentences: falter's own splitter beside libraries made for it.
 
 python bench/sentences.py [--scitldr FILE.jsonl] [--show 5]
 
@@ -76,7 +76,7 @@ def compared(split: Split, corpus: Corpus) -> tuple[Result, list[str]]:
 
 
 def _ends(pieces: Sequence[str]) -> set[int]:
-    """Where sentences end, in characters that are no white space; the last one is no decision."""
+    """Return the ends of sentences, in characters but white space; the last one is no decision."""
     ends, at = set(), 0
     for piece in pieces:
         at += sum(not character.isspace() for character in piece)

@@ -180,7 +180,7 @@ class Soak:
         )  # fmt: skip
 
     def _count(self, step: Step) -> None:
-        """What the server counted since the step before, held against what is stored now."""
+        """Compare the server's counts since the step before with what is stored now."""
         rows, counts = bodies(self.url), stats(self.url)
         now = {
             "came": int(rows["came"].sum()),
@@ -232,7 +232,7 @@ def resident_mb(pid: int) -> float:
 
 
 def came_again(stored: Hashes, came: Any, hashes: Hashes, now: Any) -> int:
-    """How many stored requests came to the server since they were stored.
+    """Return the number of stored requests that came to the server since they were stored.
 
     `came` are the arrivals of the `stored` ones then, `now` those of all `hashes`, in order.
     """

@@ -203,7 +203,7 @@ def truths(y: Floats) -> dict[str, float]:
 
 
 def estimates(table: Floats, population: int) -> dict[str, SampleEstimate]:
-    """What a report says about exactly these items, of a table with hidden cells."""
+    """Return a report's numbers about exactly these items, of a table with hidden cells."""
     found = {
         "brittleness": masked_brittleness(table, baseline=0, population=population),
         "average drop": masked_drop(table, 0, population=population),

@@ -1,4 +1,4 @@
-"""How fast the engine is, beside the bare HTTP client and the harnesses people use.
+"""Speed of the engine, beside the bare HTTP client and the harnesses people use.
 
     python bench/throughput.py [--minutes 6] [--rounds 3]
 
@@ -254,7 +254,7 @@ def _print(**found: Any) -> None:
 
 
 class Clock:
-    """How long the part at hand may go on."""
+    """The time that the present part may take."""
 
     until = 0.0
 
@@ -296,13 +296,13 @@ def spread(ratios: list[float]) -> str:
 
 
 def by(found: list[dict[str, Any]], others: list[dict[str, Any]], what: str) -> list[float]:
-    """How many times as many requests a second, of the clock or of the processor, by rounds."""
+    """Return the ratios of requests a second, of the clock or of the processor, by rounds."""
     pairs = zip(found, others, strict=True)
     return [f["requests"] / f[what] * o[what] / o["requests"] for f, o in pairs]
 
 
 def fitting(latency: int, connections: int, rounds: int) -> int:
-    """How many requests a round may have, if all rounds together may take what is left."""
+    """Return the requests of a round, if all rounds together may take the time that is left."""
     probe = 4000
     with mock_server(latency_ms=latency) as url, tempfile.TemporaryDirectory() as name:
         write_data(Path(name), probe)

@@ -66,7 +66,7 @@ SMALL_DISK = 600_000  # bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What one way of disturbing a run came to."""
+    """The outcomes of one way of disturbing a run."""
 
     what: str
     exit_codes: str
@@ -275,7 +275,7 @@ async def full_disk(bench: Bench) -> Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damages:
-    """What one way of damaging stores came to."""
+    """The outcomes of one way of damaging stores."""
 
     what: str
     stores: int
@@ -554,7 +554,7 @@ async def read_only_folder(bench: Bench) -> Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How often a class of inputs was tried, and how often it ended as it must not."""
+    """The trials of a class of inputs, and those that ended as they must not."""
 
     what: str
     tried: int

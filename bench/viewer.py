@@ -1,4 +1,4 @@
-"""What the viewer takes to show a million cells: first paint, a filter, memory.
+"""Costs of showing a million cells in the viewer: first paint, a filter, memory.
 
     python bench/viewer.py [--items 10000] [--conditions 100] [--rounds 5]
 
@@ -47,7 +47,7 @@ TARGETS = {"first": 1500, "filter": 50, "memory": 200}
 
 
 async def awaited(page: BrowserPage, expression: str) -> Any:
-    """What a promise in the page comes to."""
+    """Return the result of a promise in the page."""
     answer = await page.send(
         "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
     )
@@ -109,7 +109,7 @@ def renderers() -> list[int]:
 
 
 def private_memory(process: int) -> float:
-    """What a process has of its own, without the libraries that it shares."""
+    """Return a process's own memory, without the libraries that it shares."""
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     except OSError:

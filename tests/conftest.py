@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Fixtures and settings of all tests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ else:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What thousands of collected tests hold stays to the end: the garbage collector skips it.
+    """Freeze what thousands of collected tests hold: the garbage collector skips it.
 
     A run of falter freezes and unfreezes: the collector would walk all of this after each.
     The processes that tests/engine/test_engine.py starts really freeze.

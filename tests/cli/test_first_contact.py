@@ -1,4 +1,4 @@
-"""What a new user types in the first hour, and what comes of it."""
+"""Commands of a new user's first hour, and their results."""
 
 from __future__ import annotations
 

@@ -76,14 +76,14 @@ def ask(server: BatchServer, store: Path, dialect: str, *, batch: bool = True) -
 
 
 def answers(store: Path) -> dict[str, str | None]:
-    """What every request of the newest run was answered."""
+    """Return the answer to every request of the newest run."""
     with Store(store) as opened:
         cells = opened.cells(opened.find_run().run)
         return {cell.key: None if cell.response is None else cell.response.text for cell in cells}
 
 
 def wanted(server: BatchServer, folder: Path, dialect: str) -> dict[str, str | None]:
-    """What a run without batches is answered."""
+    """Return the answers of a run without batches."""
     assert not ask(server, folder / "direct.db", dialect, batch=False)
     server.paid.clear()
     server.direct = 0

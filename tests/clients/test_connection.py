@@ -27,7 +27,7 @@ LENGTH = b"Content-Length: %d\r\n\r\n" % len(BODY)
 
 @dataclass(frozen=True)
 class Said:
-    """What a server answers: pieces of bytes, and whether it closes afterwards."""
+    """A server's answer: pieces of bytes, and whether it closes afterwards."""
 
     name: str
     pieces: Sequence[bytes]
@@ -171,7 +171,7 @@ async def ask(
 
 
 def got_from(said: Said, times: int = 2) -> Got:
-    """What came of a server that is asked some times on one connection, and what it was asked."""
+    """Return the results of some requests on one connection, and the requests received."""
     asked: list[bytes] = []
     return asyncio.run(ask(serving(said, asked), asked, times))
 

@@ -1,4 +1,4 @@
-"""How fast requests leave."""
+"""The rate at which requests leave."""
 
 from __future__ import annotations
 

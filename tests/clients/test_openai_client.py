@@ -1167,7 +1167,7 @@ def score(
 
 
 def expected(context: str, continuation: str) -> tuple[float, int]:
-    """What the server's tokens of the continuation add up to, a straddling one included."""
+    """Return the sum over the server's tokens of the continuation, a straddling one included."""
     tokens, total, count = tokens_of(context + continuation), 0.0, 0
     for n, token in enumerate(tokens):
         before = "".join(tokens[:n])

@@ -105,7 +105,7 @@ def imported_modules() -> tuple[ModuleType, ...]:
 
 
 def fresh(script: str) -> str:
-    """What a script prints in an interpreter that has imported nothing yet."""
+    """Return the output of a script in an interpreter that has imported nothing yet."""
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=300
     )

@@ -14,7 +14,7 @@ UNLIKELY = 918_273_645_546_372_819
 
 
 def examples() -> list[int]:
-    """What a property test is shown."""
+    """Return the examples of a property test."""
     shown: list[int] = []
 
     @given(st.integers())

@@ -23,7 +23,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 
 def seen(notebook: dict[str, Any]) -> list[tuple[str, str]]:
-    """What a reader sees under each code cell: texts, without markup, pictures and the time."""
+    """Return the texts under each code cell, without markup, pictures and the time."""
     shown = []
     for cell in notebook["cells"]:
         for output in cell.get("outputs", ()):

@@ -36,7 +36,7 @@ def replied(prompt: str) -> str:
 
 
 def told(prompt: str) -> str:
-    """What is quoted as the reply in an extractor's prompt."""
+    """Return the quoted reply of an extractor's prompt."""
     lines = prompt.partition("The reply:\n")[2].partition("\n\nReturn")[0]
     return "\n".join(line.removeprefix("| ") for line in lines.splitlines())
 
@@ -56,7 +56,7 @@ def liar(prompt: str) -> dict[str, Any]:
 def served(
     reader: Callable[[str], dict[str, Any]], work: Callable[[LocalServer], Any]
 ) -> tuple[LocalServer, Any]:
-    """What `work` returns while a server answers as both models."""
+    """Return the result of `work` while a server answers as both models."""
 
     def answer(asked: Asked) -> tuple[int, Any]:
         if asked.method == "GET":

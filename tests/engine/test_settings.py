@@ -101,7 +101,7 @@ def test_an_example_is_what_its_setting_takes(name: str, tmp_path: Path) -> None
     entry = SETTINGS[name]
     (tmp_path / "prompt.txt").write_text("{q}")
     value = yaml.safe_load(f"{entry.name}: {entry.on or entry.off}")[entry.name]
-    entry.shape.read(value, Place(entry.name, tmp_path))
+    entry.shape.parse(value, Place(entry.name, tmp_path))
     block = _block(Block(dict, **{entry.name: entry}))
     jsonschema.Draft202012Validator(block).validate({entry.name: value})
 
@@ -159,10 +159,10 @@ def test_a_setting_more_is_one_declaration() -> None:
     assert option.over(None, 4) == 4
     with pytest.raises(InvalidValue, match=r"^--patience is 0; expected a whole number from 1 to"):
         option.over(None, 0)
-    assert block.read({**PLAIN, "patience": 3}, Place()).patience == 3
-    assert block.read(PLAIN, Place()).patience == 2
+    assert block.parse({**PLAIN, "patience": 3}, Place()).patience == 3
+    assert block.parse(PLAIN, Place()).patience == 2
     with pytest.raises(UnknownName, match="did you mean 'patience'"):
-        block.read({**PLAIN, "patiense": 3}, Place())
+        block.parse({**PLAIN, "patiense": 3}, Place())
     assert _block(block)["properties"]["patience"] == {
         "type": "integer", "minimum": 1, "maximum": 9, "description": "hours to wait",
     }  # fmt: skip
@@ -196,11 +196,11 @@ def test_a_number_fits_within_its_bounds() -> None:
         entry = SETTINGS[name]
         said = jsonschema.Draft202012Validator(_block(Block(dict, **{entry.name: entry})))
         if fits:
-            assert entry.shape.read(value, Place(name)) == value, name
+            assert entry.shape.parse(value, Place(name)) == value, name
         else:
             wanted = rf"^{re.escape(name)} is .*; expected a (whole )?number "
             with pytest.raises(InvalidValue, match=wanted):
-                entry.shape.read(value, Place(name))
+                entry.shape.parse(value, Place(name))
         if value == value and value != float("inf"):
             assert said.is_valid({entry.name: value}) is fits, (name, value)
 
@@ -498,4 +498,4 @@ def test_sampling_is_read_as_the_record_that_travels() -> None:
     assert read_experiment({**PLAIN, "sampling": {"seed": 4}}).sampling == Sampling(
         seed=4, max_tokens=0
     )
-    assert asdict(SAMPLING.read({"stop": "x"}, Place()))["stop"] == ("x",)
+    assert asdict(SAMPLING.parse({"stop": "x"}, Place()))["stop"] == ("x",)

@@ -72,7 +72,7 @@ def gate(*arguments: str) -> int:
 
 
 def cases(path: Path) -> dict[str, str]:
-    """What became of every case of a JUnit file: passed, failure, skipped or error."""
+    """Return the outcome of every case of a JUnit file: passed, failure, skipped or error."""
     root = ElementTree.parse(path).getroot()
     assert root.tag == "testsuites"
     found = {}

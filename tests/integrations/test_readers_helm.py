@@ -26,7 +26,7 @@ def stat(name: str, mean: Any, **more: Any) -> dict[str, Any]:
 def entry(
     item: str, value: Any, perturbation: Any = None, trial: int = 0, *more: dict[str, Any]
 ) -> dict[str, Any]:
-    """What HELM says of one answer; the key is absent where nothing was changed."""
+    """Return HELM's record of one answer; the key is absent where nothing was changed."""
     changed = {} if perturbation is None else {"perturbation": perturbation}
     stats = [stat("num_prompt_tokens", 212), stat("exact_match", value), *more]
     return {"instance_id": item, **changed, "train_trial_index": trial, "stats": stats}

@@ -33,7 +33,7 @@ def table(cells: Cells, *axes: str) -> dict[tuple[str, ...], float]:
 
 
 def reported(model: str) -> dict[str, Any]:
-    """What lm-eval itself made of the same samples."""
+    """Return lm-eval's own result for the same samples."""
     (path,) = (LM_EVAL / model).rglob("results_*.json")
     found: dict[str, Any] = json.loads(path.read_text("utf-8"))["results"]
     return found

@@ -17,7 +17,7 @@ PAGES = [DOCS / "measures.md", DOCS / "statistics.md"]
 
 
 def sections(page: Path) -> dict[str, str]:
-    """What stands below each heading of the third level, up to the next one."""
+    """Return the text below each heading of the third level, up to the next one."""
     text = page.read_text("utf-8")
     return dict(re.findall(r"^### ([^\n]+)\n(.*?)(?=^##{1,2} |\Z)", text, re.DOTALL | re.MULTILINE))
 

@@ -36,7 +36,7 @@ def fitting() -> ModuleType:
 
 
 def distances(made: dict[str, Any]) -> dict[str, float]:
-    """How far each table of shares is from the people's: half the sum of the differences."""
+    """Return each table's distance from the people's shares: half the sum of the differences."""
     return {
         name: sum(abs(share - made[name].get(key, 0.0)) for key, share in shares.items()) / 2
         for name, shares in HELD_OUT["summary"].items()

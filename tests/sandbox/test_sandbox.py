@@ -314,7 +314,7 @@ made.close()
 
 
 def without(call: int, allowed: str) -> str:
-    """What a sandbox says on a kernel that does not know a system call."""
+    """Return a sandbox's words on a kernel that does not know a system call."""
     locks = str(Path(_sandbox.__file__).with_name("_locks.py"))
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT.format(locks=locks, call=call)],

@@ -32,7 +32,7 @@ def chat(text: str) -> Reply:
 
 
 def asked(answer: Any, tmp_path: Path, **settings: Any) -> tuple[Any, list[Asked]]:
-    """What a run against a scripted server comes to, and what it was sent."""
+    """Return the result of a run against a scripted server, and the requests received."""
 
     async def threaded() -> tuple[Any, list[Asked]]:
         async with LocalServer(answer) as server:

@@ -43,7 +43,7 @@ class FirstWord(TextScorer):
 
 
 class Kept(TextScorer):
-    """Whether a reply is the baseline's; remembers what it was given."""
+    """Compare a reply with the baseline's; remember what was given."""
 
     name = "kept"
     summary = "the reply is the one to the clean prompt"

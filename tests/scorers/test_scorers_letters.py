@@ -49,7 +49,7 @@ def experiment(folder: Path, template: str = LISTED, **settings: object) -> Expe
 
 
 def requests(folder: Path, **settings: object) -> dict[str, Request]:
-    """What is sent for the question about the Seine, by recipe."""
+    """Return the requests for the question about the Seine, by recipe."""
     (panel,) = resolve(experiment(folder, **settings)).panels
     sent = plan(panel.items, panel.conditions, panel.target)
     return {

@@ -34,7 +34,7 @@ def truths(table):
 
 
 def rows_of(cells, baseline=None, population=None):
-    return MaskedRows.read(cells, baseline, population, least=2, level=0.95)
+    return MaskedRows.from_outcomes(cells, baseline, population, least=2, level=0.95)
 
 
 def asked(table, rows, sets, baseline=None):

@@ -36,7 +36,7 @@ def prompt_of(body: dict[str, Any]) -> str:
 
 
 def answer(body: dict[str, Any], gemini: bool, claude: bool) -> dict[str, Any]:
-    """What a model says, in its provider's words."""
+    """Return a model's answer, in its provider's words."""
     text = letter(prompt_of(body))
     if gemini:
         content = {"role": "model", "parts": [{"text": text}]}

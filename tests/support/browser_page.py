@@ -52,7 +52,7 @@ class BrowserPage:
             self.events.append(message)
 
     async def value(self, expression: str) -> Any:
-        """What an expression is in the page."""
+        """Return the value of an expression in the page."""
         found = await self.send("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")

@@ -1,4 +1,4 @@
-"""What servers really say: a scripted server for each dialect; run it to write the page.
+"""Answers of real servers: a scripted server for each dialect; run it to write the page.
 
 Each was met by users of other tools, in public issues. The table on docs/clients.md is made of it.
 """
@@ -24,7 +24,7 @@ Answer = Callable[[Asked], Reply]
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """What a server says, and what is to come of it.
+    """The answers of a server, and the expected result.
 
     `serve` makes a fresh server. Two requests are sent one after the other, with a system turn,
     temperature 0, `top_p` 1 and a seed. `sent` is how often the server is asked in all, `lacks` and

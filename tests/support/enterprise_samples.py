@@ -17,7 +17,7 @@ Parts = dict[str, str]
 
 
 def answer(request: Request, change: Callable[[Request, Parts], Parts] | None = None) -> str:
-    """What a perfect clerk would write: the gold where there is one."""
+    """Return a perfect clerk's answer: the gold where there is one."""
     variant = request.variant
     schema = variant.prompt.schema
     assert schema is not None

@@ -185,7 +185,7 @@ def _typed(name: str, about: str, settings: tuple[Setting, ...], base: str = "Ty
 
 
 def python_type(shape: Shape[Any]) -> str:
-    """What a value of this shape may be in Python."""
+    """Return the Python type of a value of this shape."""
     match shape:
         case Value(words=words) if words:
             return f"Literal{list(words)}".replace("'", '"')

@@ -64,7 +64,7 @@ class FalterProcess:
         os.kill(self._process.pid, number)
 
     def printed(self) -> str:
-        """What it has printed so far."""
+        """Its output so far."""
         return self._out.read_text("utf-8") if self._out.exists() else ""
 
     async def ended(self) -> tuple[int, str, str]:

@@ -1,4 +1,4 @@
-"""What the tensors of a GGUF file are, read by hand: the second witness of a quantisation."""
+"""Tensors of a GGUF file, read by hand: the second witness of a quantisation."""
 
 from __future__ import annotations
 

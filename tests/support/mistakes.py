@@ -40,7 +40,7 @@ def lines(*rows: object) -> str:
 
 
 def write_files(folder: Path) -> None:
-    """What the commands of the table refer to."""
+    """Write the files that the commands of the table refer to."""
     files = {
         "good.jsonl": lines(*ROWS),
         "good.txt": "{q}\nAnswer:",

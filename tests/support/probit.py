@@ -37,7 +37,7 @@ class ProbitModel:
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedTruth:
-    """What the model implies for these conditions and items like these, one run each.
+    """The truth that the model implies for these conditions and items like these, one run each.
 
     Nothing here is simulated. `covariance` is that of one item's outcomes over the conditions.
     """

@@ -34,7 +34,7 @@ def cases(kind: str, folders: tuple[str, ...] = READ) -> Iterator[dict[str, Any]
 
 @dataclass(slots=True)
 class Counts:
-    """How many replies have an answer, were read, and were read rightly; the last two, stated."""
+    """Counts of replies with an answer, read, and read rightly; the last two, stated."""
 
     answers: int = 0
     read: int = 0

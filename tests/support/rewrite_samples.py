@@ -35,7 +35,7 @@ _REFUSAL = "I'm sorry, but I can't assist with that."
 
 
 def said(text: str) -> str | Response:
-    """What the rewriter makes of a text: mostly a good rewrite, and every way to fail."""
+    """Return the rewriter's reply to a text: mostly a good rewrite, and every way to fail."""
     if "refuses" in text:
         return _REFUSAL
     if "empty" in text:

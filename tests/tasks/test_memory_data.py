@@ -21,7 +21,7 @@ ROWS: list[dict[str, Any]] = [
 
 
 class Polars:
-    """What polars and pyarrow frames are like, which the tests do not install."""
+    """A frame like those of polars and pyarrow, which the tests do not install."""
 
     columns = ("text", "sum", "n")
 

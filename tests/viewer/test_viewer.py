@@ -378,7 +378,7 @@ _STATE = "Object.fromEntries(new URLSearchParams(location.hash.slice(1)))"
 
 
 async def until(page: BrowserPage, expression: str) -> Any:
-    """What an expression is, as soon as it is something."""
+    """Return the value of an expression, as soon as it has one."""
     for _ in range(600):
         value = await page.value(f"(v => v instanceof Element || v)({expression})")
         if value:

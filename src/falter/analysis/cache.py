@@ -1,4 +1,4 @@
-"""What was worked out before, kept in falter's cache folder: a report works nothing out twice.
+"""On-disk cache of computed values in falter's cache folder, shared by all reports.
 
 A value is found by a hash of everything that it depends on, the code among it. So it can never be
 another's, a store from elsewhere brings none along, and the files may be deleted at any time.
@@ -63,12 +63,12 @@ class ValueCache:
 
     @property
     def path(self) -> Path:
-        """Where the values are kept."""
+        """The file that holds the values."""
         return self._given or cache_dir() / self._file
 
     @property
     def is_open_to_us(self) -> bool:
-        """Whether values can be kept there."""
+        """True if values can be kept there."""
         folder = self.path.parent
         return not folder.exists() or (folder.is_dir() and os.access(folder, os.W_OK))
 
@@ -147,7 +147,7 @@ _OUTCOMES = frozenset(get_args(Outcome))
 
 
 def scorer_signature(scorer: Scorer) -> bytes | None:
-    """What tells one scorer from another that might judge differently; None if nothing does.
+    """Return a signature that differs for scorers that might judge differently; None without one.
 
     A scorer of the user's own may depend on anything, and one that prepares keeps what is dear to
     it by itself. Of falter's own it is the name, the settings and a hash of the code.
@@ -182,11 +182,11 @@ class KnownScores:
 
     @property
     def useful(self) -> bool:
-        """Whether any of the scorers can be known."""
+        """True if any of the scorers can be known."""
         return any(self._signatures) and self._known.is_open_to_us
 
     def key(self, cell: StoredCell, baseline: bytes | None) -> bytes | None:
-        """What a cell's score is found by; None where it is always made again.
+        """Return the key of a cell's score; None if the score is always computed.
 
         `baseline` is the content of the clean prompt's cell that the scorer is shown.
         """
@@ -217,7 +217,7 @@ class KnownScores:
 
 
 def _is_short(cell: StoredCell) -> bool:
-    """Whether a reply is read sooner than it is looked up."""
+    """Return True if a reply is read sooner than it is looked up."""
     return cell.response is not None and len(cell.response.text or "") < SHORT
 
 

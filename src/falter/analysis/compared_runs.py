@@ -276,7 +276,7 @@ def _one_scorer(places: Sequence[P]) -> list[P]:
 
 
 def _names(places: Sequence[_Panel]) -> list[str]:
-    """What each side is called: by the reader, else by what tells the sides apart."""
+    """Return the name of each side: the user's, else one that tells the sides apart."""
     several = len({place.source_name for place in places}) > 1
     by_model = len({place.model for place in places}) == len(places)
     names = []
@@ -316,7 +316,7 @@ def _require_one_scorer(places: Sequence[_Place], names: Sequence[str]) -> None:
 
 
 def _warnings(places: Sequence[_Place], names: Sequence[str]) -> Iterator[str]:
-    """What makes a pair less than the same prompt under the same conditions."""
+    """Yield the reasons that a pair is less than the same prompt under the same conditions."""
 
     def each(values: Sequence[Any]) -> str:
         """Every side's value where they differ."""

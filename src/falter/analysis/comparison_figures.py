@@ -222,7 +222,7 @@ def _recipes(result: SidesCompared) -> str:
 
 
 def _verdicts(result: SidesCompared) -> Iterator[str]:
-    """What was not read, the line to remember, each pair of several, and who loses more."""
+    """Yield the lines on unread answers, the main result, each pair, and who loses more."""
     for side in result.sides:
         counts = side.panel.counts
         if counts.unread > MUCH_UNREAD * counts.answers:
@@ -349,7 +349,7 @@ def _robust(pair: ComparedPair, numbers: PairComparison, sides: Mapping[str, Pan
 
 
 def _unpaired(result: SidesCompared) -> Iterator[str]:
-    """What is left out because not every side has it, counted and named."""
+    """Yield the items that are left out because not every side has them, counted and named."""
     pairing, paired = result.pairing, len(result.pairing.items)
     if not pairing.paired:
         yield sentence("comparison.no_shared_item")

@@ -12,7 +12,7 @@ from falter.records.figures import Column, Grid, Value
 
 Cell = Callable[[Any], Value]
 SELF = "self"
-MORE = "*"
+RUN_DEPENDENT = "*"
 """Stands for the columns, or the sentences, that depend on the run."""
 
 
@@ -81,7 +81,7 @@ def _columns(
 ) -> Iterator[tuple[Column, str]]:
     """The columns that are shown, each with what fills it."""
     for entry in declared:
-        if entry == MORE:
+        if entry == RUN_DEPENDENT:
             yield from ((column, "") for column in more)
             continue
         settings = {"name": entry} if isinstance(entry, str) else dict(entry)
@@ -99,7 +99,7 @@ def _sentences(
     declared: Sequence[Any], more: Iterable[str], values: Mapping[str, Any]
 ) -> Iterator[str]:
     for sentence in declared:
-        if sentence == MORE:
+        if sentence == RUN_DEPENDENT:
             yield from more
         elif isinstance(sentence, str):
             yield sentence.format(**values)

@@ -44,7 +44,7 @@ MOST_CHECKED = 20_000  # prompts of a run: a check takes half a millisecond
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What stands beside a table's scores, cell by cell: axes as in `Table.value`.
+    """The evidence beside a table's scores, cell by cell: axes as in `Table.value`.
 
     `reread` is NaN where the second reader cannot read the answer either. `checked` says of which
     recipes the prompts were checked for their meaning; it is empty where there were too many.
@@ -176,7 +176,7 @@ class _Checks:
         self.recipes = steps if prompts <= MOST_CHECKED else frozenset()
 
     def fails(self, column: int, before: Variant, after: Variant) -> bool:
-        """Whether a changed prompt lost or gained a span, number, negation or quantifier."""
+        """Return True if a changed prompt lost or gained a span, number, negation or quantifier."""
         if column not in self.recipes or after.status != "changed":
             return False
         text = hash(tuple(s.text for v in (before, after) for s in v.prompt.sections))
@@ -232,7 +232,7 @@ class _Gathered:
         self.fails.append(same and before is not None and checks.fails(column, before, variant))
 
     def _place(self, cell: StoredCell, column: int) -> int:
-        """Where a cell stands, with the items in the order in which they come."""
+        """Return the place of a cell, with the items in the order in which they come."""
         variant, run = cell.variant, self._run
         row = self._rows.setdefault(variant.item.key, len(self._rows))
         repeat = cell.repeat - variant.recipe.repeat * run.repeats
@@ -240,7 +240,7 @@ class _Gathered:
         return (row * len(self._columns) + column) * run.draws * run.repeats + depth
 
     def reread(self, table: Table) -> Floats:
-        """What the second reader reads, in the table's order; NaN where it reads nothing."""
+        """Return the second extractor's scores in the table's order; NaN without an answer."""
         values = np.full(table.value.shape, np.nan)
         values.flat[self._places_in(table)] = np.frombuffer(self._reread)
         return values

@@ -1,4 +1,4 @@
-"""What was asked, answered and read: the cells of a run, picked by what became of them."""
+"""Prompts, replies and extracted answers: the cells of a run, picked by what became of them."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Judged:
 
 
 def example_of(before: Judged, after: Judged, *, with_demonstrations: bool = False) -> Example:
-    """What was asked and answered at two cells of an item, the clean one first."""
+    """Return the prompts and replies at two cells of an item as an example, the clean one first."""
     original, prompt = before.cell.variant.prompt, after.cell.variant.prompt
     demonstrations = _demonstrations(original, prompt) if with_demonstrations else ()
     target = prompt.target
@@ -149,7 +149,7 @@ def judgement(score: Score) -> str:
 
 
 def _outcome(score: Score | None) -> str:
-    """Why an answer is neither right nor wrong; empty if it is."""
+    """Return the reason that an answer is neither right nor wrong; empty if it is."""
     if score is None or score.value is None:
         return "missing" if score is None else score.outcome
     return "" if score.value in (0.0, 1.0) else f"score {score.value:.3g}"

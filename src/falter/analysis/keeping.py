@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from falter.analysis.table import CHANGED, SAME_PROMPT, SCORED, Table
-from falter.measures.keeps_and_reads import LINES, SAME, KeepsAndReads, keeps_and_reads
+from falter.measures.keeps_and_reads import LINES, TOLERANCE, KeepsAndReads, keeps_and_reads
 from falter.scorers.calls import compares_with_clean
 from falter.stats.mean import known_mean
 
@@ -63,7 +63,7 @@ def _kept_share(table: Table, n: int, *, real: bool = True) -> Floats:
     """
     scores = table.scores()
     before, after = _before(table, scores), scores[:, n]
-    stays = np.abs(before - after) <= SAME
+    stays = np.abs(before - after) <= TOLERANCE
     if table.output is not None:
         first, now = _before(table, table.output.astype(np.float64)), table.output[:, n]
         stays &= (after >= 1.0) | (first < 0) | (now < 0) | (first == now)

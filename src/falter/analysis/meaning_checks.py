@@ -1,4 +1,4 @@
-"""Whether a recipe kept what its prompts say: counts, checks that bite, and a cosine to describe.
+"""Checks that a recipe kept its prompts' meaning: counts, strict checks, and a descriptive cosine.
 
 A check fails where something is lost: a protected span, a number, a negation, a quantifier, who
 does what in a passive, a letter that is a symbol, a name; where a word became another one; or where
@@ -60,7 +60,7 @@ def meaning(
     compare: int | None = None,
     same: Mapping[str, int] | None = None,
 ) -> Meaning:
-    """What one recipe did to the prompts of one task; cosines of at most `compare` items.
+    """Return the effect of one recipe on a task's prompts; cosines of at most `compare` items.
 
     `same` counts the prompts that earlier recipes made too, from `equal_prompts`.
     """
@@ -180,12 +180,12 @@ def _tail(text: str) -> str:
 
 
 def loses_meaning(before: Prompt, after: Prompt, language: str = "en") -> bool:
-    """Whether any check finds a loss between two prompts."""
+    """Return True if any check finds a loss between two prompts."""
     return bool(_flags(before, after, language)) or bool(_moved_answers(before, after))
 
 
 def _flags(before: Prompt, after: Prompt, language: str) -> tuple[MeaningFlag, ...]:
-    """What the checks of texts find; other labels of the same options are no loss."""
+    """Return the losses that checks of texts find; other labels of the same options are none."""
     flags = meaning_flags(_own_words(before), _own_words(after), language)
     if (before.labels, before.choice_format) == (after.labels, after.choice_format):
         return flags
@@ -198,7 +198,7 @@ def _flags(before: Prompt, after: Prompt, language: str) -> tuple[MeaningFlag, .
 
 
 def answer_places(prompt: Prompt) -> int:
-    """How often the right answer stands in the prompt, its list of options left out.
+    """Count the right answer's occurrences in the prompt, its list of options left out.
 
     Numbers are not looked for, since any text may hold them; nor is a single letter.
     """
@@ -224,7 +224,7 @@ def _moved_answers(before: Prompt, after: Prompt) -> list[str]:
 
 
 def body(prompt: Prompt) -> str:
-    """What the prompt itself says, without system words and demonstrations."""
+    """Return the prompt's own text, without system words and demonstrations."""
     return "".join(section.text for section in prompt.sections if section.kind != "system")
 
 

@@ -92,7 +92,7 @@ class Signer:
 
 
 def _planned_part(table: Table) -> tuple[str, ...]:
-    """What a budget left of the plan."""
+    """Return the part of the plan that a budget left, in words."""
     layout = table.layout
     return () if layout is None else (f"asked {layout['requests']} of {layout['of']} cells",)
 
@@ -202,7 +202,7 @@ class _Panel:
             threshold=self.threshold,
             p_any=self._p_any(recipes, averages["micro"]),
             stated=otherwise(family, self._stated(), fewer=True),
-            read=otherwise(family, self._read(), fewer=self.settings.strict),
+            read=otherwise(family, self._verdicts_by_other_rule(), fewer=self.settings.strict),
             quantile=self._quantile(recipes),
             keeping=keeping_of(table, self.level, self.settings.lines),
         )
@@ -234,7 +234,7 @@ class _Panel:
         outcome = np.where(inferred, np.uint8(MISSING), self.table.outcome)
         return family_of(replace(self.table, value=value, outcome=outcome), self.settings)
 
-    def _read(self) -> FamilyVerdicts | None:
+    def _verdicts_by_other_rule(self) -> FamilyVerdicts | None:
         """The verdicts with unreadable answers by the other rule; None where these are few.
 
         A refusal is no answer that could be read: it counts by the run's rule in both.
@@ -351,7 +351,7 @@ class _Panel:
         return {"missing": found.reasons, "bounds": bounds}
 
     def _flips(self) -> FlipRate | None:
-        """How many outcomes change with the prompt, and how many when it is asked again."""
+        """Return the share of outcomes that change with the prompt, and when it is asked again."""
         table = self.table
         if not table.has_baseline or not self.columns:
             return None

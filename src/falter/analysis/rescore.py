@@ -73,7 +73,7 @@ class ReadTwice:
 
     @property
     def title(self) -> str:
-        """What the panel is about: `smollm2 on tickets`."""
+        """The subject of the panel: `smollm2 on tickets`."""
         return f"{self.panel.model.label} on {self.panel.task}"
 
     @property
@@ -129,7 +129,7 @@ class _TwoReadings:
         judged = judgement(first), judgement(second)
         self.turned[judged] += 1
         self.by_recipe[cell.variant.recipe.label] += 1
-        read = _read(first), _read(second)
+        read = _answer_text(first), _answer_text(second)
         reply = (cell.response.text or "").strip()
         self.replies[reply, _expected(cell), judged, read] += 1
 
@@ -160,7 +160,7 @@ class _TwoReadings:
         )
 
 
-def _read(score: Score) -> str:
+def _answer_text(score: Score) -> str:
     """Return the answer that a scorer read, with its tier if it was inferred."""
     read = score.extracted or ""
     return f"{read} (inferred)" if score.tier == "inferred" else read
@@ -238,7 +238,7 @@ def _panel(panel: ReadTwice, level: float) -> Iterator[Figure]:
 
 
 def _sentences(panel: ReadTwice) -> tuple[str, ...]:
-    """How many answers are judged differently, and what the numbers cannot say."""
+    """Return the number of answers that are judged differently, and the limits of the numbers."""
     first, second = panel.scorers
     lost = f" {second} cannot read {n.whole(panel.lost)} that {first} reads." if panel.lost else ""
     if not panel.different:
@@ -266,7 +266,7 @@ def _readings(panel: ReadTwice) -> Grid:
 
 
 def _drops(panel: ReadTwice, level: float) -> Forest:
-    """What the second reading adds to every drop, beside both drops."""
+    """Return the change that the second reading makes to every drop, beside both drops."""
     first, second = panel.scorers
     rows = [
         ForestRow(

@@ -32,7 +32,7 @@ MUCH_REREAD = 0.03
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeRanking:
-    """How far a recipe leaves the order of the models alone: mean over tasks, and by noise alone.
+    """Agreement of the order of models under a recipe: mean over tasks, and by noise alone.
 
     `agreement.excluded` counts the tasks left out because all models tie there.
     """
@@ -44,7 +44,7 @@ class RecipeRanking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survival:
-    """How many recipes leave the better model of the baseline strictly ahead; ties do not."""
+    """The number of recipes that leave the baseline's better model strictly ahead; ties do not."""
 
     task: str
     better: str
@@ -66,7 +66,7 @@ class RankRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consistency:
-    """How far a model's items stay the same over the conditions.
+    """Agreement of a model's answers and scores, item by item, over the conditions.
 
     `same` is the share of items with the same answer in all of them, None where answers are not
     known; `scores` are the standard deviations of the items' scores, and what those of zero are.
@@ -107,7 +107,7 @@ class Across:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many cells came out how. Outcomes add up to `cells`.
+    """The number of cells with each outcome. Outcomes add up to `cells`.
 
     So do the five kinds of variant, together with the cells of the clean prompt, which has none.
     `same_prompt` are changed prompts that an earlier recipe makes too: asked once, for that one.
@@ -263,7 +263,7 @@ class GroupResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedRecipe:
-    """How many items were asked under a recipe, how many not, and its drop over all of them."""
+    """The items asked and not asked under a recipe, and its drop over all of them."""
 
     label: str
     asked: int
@@ -273,7 +273,7 @@ class AskedRecipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotAsked:
-    """What a budget left out, and estimates about exactly the `items` there are.
+    """The cells that a budget left out, and estimates about exactly the `items` there are.
 
     `cells` of all the planned `of` were asked: of `items_asked` items the clean prompt, and the
     fewest and the most recipes of `per_item`. `promised` are the half-widths that were expected
@@ -357,7 +357,7 @@ class PanelResult:
 
     @property
     def verdicts(self) -> Mapping[Verdict, int]:
-        """How many recipes have each verdict."""
+        """The number of recipes with each verdict."""
         counts = Counter(recipe.verdict for recipe in self.recipes)
         return {verdict: counts[verdict] for verdict in get_args(Verdict)}
 
@@ -391,18 +391,18 @@ class PanelResult:
 
     @property
     def title(self) -> str:
-        """What the panel is about: `smollm2 on basics`."""
+        """The subject of the panel: `smollm2 on basics`."""
         return f"{self.model} on {self.panel.task}"
 
     @property
     def has_no_baseline(self) -> bool:
-        """Whether no condition is the baseline, so that there are no drops."""
+        """True if no condition is the baseline, so that there are no drops."""
         return bool(self.recipes) and all(recipe.lost is None for recipe in self.recipes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """What a recipe did to the prompts of a task.
+    """The effect of a recipe on the prompts of a task.
 
     `lost` counts the changed items that fail each check; `failing` names the first of them with
     what was lost. `same` counts the prompts that earlier recipes make too. `cosine` is the mean
@@ -437,7 +437,7 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Where the numbers come from and how to analyse them.
+    """The source of the numbers and the settings of their analysis.
 
     `margin` is the drop, as a fraction, inside which a recipe counts as equivalent; choose it
     before you look at the results. `replications` is the number of draws of every bootstrap.
@@ -462,7 +462,7 @@ class Settings:
 
     @property
     def signature(self) -> str:
-        """What every number across panels was made from."""
+        """The settings and versions behind every number across panels, in one line."""
         return " | ".join(
             (
                 f"falter {self.version}",
@@ -482,7 +482,7 @@ class Settings:
 
     @property
     def strict(self) -> bool:
-        """Whether unparsed, truncated and refused answers count as wrong."""
+        """True if unparsed, truncated and refused answers count as wrong."""
         return self.unparsed == "wrong"
 
 

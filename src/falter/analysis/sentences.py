@@ -108,7 +108,7 @@ def listed_bounded(names: Sequence[str], most: int = MOST_NAMED, first: int = FI
 
 
 def recipes_counted(count: int, panel: PanelResult) -> str:
-    """How many of a panel's recipes: `3 of 12 recipes`, `all 12 recipes`, `the one recipe`."""
+    """Return a count of recipes: `3 of 12 recipes`, `all 12 recipes`, `the one recipe`."""
     every = len(panel.recipes)
     return all_recipes(every) if count == every else f"{n.whole(count)} of {noun(every, 'recipe')}"
 
@@ -125,7 +125,7 @@ def any_recipe(count: int) -> str:
 
 
 def names_of(recipes: Sequence[RecipeResult], panel: PanelResult) -> str:
-    """What people call them, the largest change first; the first few where there are many.
+    """Return the recipes' everyday names, the largest change first; only the first few of many.
 
     Recipes of one everyday name are told apart by their own.
     """
@@ -221,7 +221,7 @@ def unusable(counts: Counts) -> str:
 
 
 def verdict_text(panel: PanelResult, level: float) -> str:
-    """How many recipes have which verdict, with the rule."""
+    """Return the number of recipes with each verdict, and the rule for it."""
     words = {
         **VERDICT_WORDS,
         "equivalent": sentence("verdicts.margin", margin=within(panel.margin)),

@@ -144,12 +144,12 @@ class Table:
 
     @property
     def uneven(self) -> bool:
-        """Whether some recipe was asked more often than another."""
+        """True if some recipe was asked more often than another."""
         return not bool(self.in_plan.any(axis=0).all())
 
     @property
     def planned(self) -> int:
-        """How many cells the plan has here."""
+        """The number of cells that the plan has here."""
         return int(self.in_plan.sum())
 
     def once(self) -> Table:

@@ -31,7 +31,7 @@ UNREAD = ("unparsed", "truncated", "refused")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PickedAnswers:
-    """Which answers of a run are wanted; what is None or empty wants all."""
+    """The answers of a run that are wanted; a field that is None or empty wants all."""
 
     kinds: tuple[AnswerKind, ...] = ()
     recipe: str | None = None

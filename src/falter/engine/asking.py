@@ -47,7 +47,7 @@ def connect_writer(spec: ModelSpec) -> Client:
 
 
 def writing_target(client: Client, spec: ModelSpec) -> Target:
-    """How a model is asked for text."""
+    """Return the target that asks a model for text."""
     return Target(
         model=client.model,
         asking="chat" if client.capabilities.chats else "plain",

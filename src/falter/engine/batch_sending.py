@@ -23,7 +23,7 @@ FIRST_PAUSE, LONGEST_PAUSE, GROWTH = 0.5, 60.0, 1.5
 LISTING_GRACE_SECONDS = 60.0
 """Seconds after which a batch that a provider does not list has not arrived."""
 LISTED_BEFORE = 3600.0
-"""How far a provider's clock may be behind."""
+"""The seconds that a provider's clock may be behind."""
 PATIENCE = 3600.0
 """Seconds that a provider may be out of reach while a batch is waited for."""
 ROUNDS = 3
@@ -102,6 +102,8 @@ class _BatchWork:
             self._again = {k: why for k, why in self._again.items() if k in self._lacking}
             if not self._again:
                 return
+            # A provider that takes less at a time costs none of the rounds: its batches were not
+            # tried.
             rounds += not self._crowded
         if not self._stop.is_set():
             self._give_up()
@@ -203,6 +205,7 @@ class _BatchWork:
                     if self._scouted or not await self._scout(request):
                         given.add(request.key)
                         yield request
+            # A long plan must not keep the other queues from their batches.
             await asyncio.sleep(0)
 
     def _missing_of(self, stretch: Sequence[Request], is_first: bool) -> set[str]:
@@ -228,6 +231,8 @@ class _BatchWork:
         shared = self._store if isinstance(self._store, SharedStore) else None
         if shared is not None and not shared.claim([request.key]):
             return False
+        # Leased first, looked up then: the other way round another process could batch it in
+        # between.
         if not self._book.is_free(request.key):
             if shared is not None:
                 shared.release([request.key])
@@ -248,6 +253,8 @@ class _BatchWork:
 
     async def _submit(self, keys: Sequence[str], lines: Sequence[bytes]) -> None:
         """One batch: written down, handed in, its name written down."""
+        # Written down before it is sent: after a crash the next run looks for it, and pays nothing
+        # twice.
         batch = self._book.record(self.model, keys, self.desk.asked)
         ours = set() if batch is None else set(self._book.keys(batch))
         self._again |= dict.fromkeys(set(keys) - ours, "another process had it")
@@ -322,7 +329,7 @@ class _BatchWork:
             if status.failure:
                 self._refused(batch, status)
             else:
-                await self._read(batch, status)
+                await self._store_results(batch, status)
 
     def _refused(self, batch: StoredBatch, status: BatchStatus) -> None:
         """A batch that was taken, looked through, and not begun: nothing of it was paid."""
@@ -342,7 +349,7 @@ class _BatchWork:
         keys = self._lacking.keys() & self._book.keys(batch)
         self._again |= dict.fromkeys(keys, why)
 
-    async def _read(self, batch: StoredBatch, status: BatchStatus) -> None:
+    async def _store_results(self, batch: StoredBatch, status: BatchStatus) -> None:
         """Store what a batch brought, in whatever order; each request counts once."""
         assert batch.name is not None
         left = dict.fromkeys(self._book.keys(batch), status.said)
@@ -364,6 +371,7 @@ class _BatchWork:
                     waiting = []
         self._land(batch, waiting)
         del self._open[batch.mark]
+        # Not one line is ours: it was taken for ours by its number of requests alone.
         if unknown and not known:
             await self._is_foreign(batch)
             return
@@ -371,6 +379,7 @@ class _BatchWork:
             self._say(f"batch {batch.name} has {unknown:,} lines too many, which are left out")
         left = {key: reason for key, reason in left.items() if key in self._lacking}
         self._again |= left
+        # One that was cancelled after its last answer lacks nothing.
         self._cancelled |= status.cancelled and bool(left)
         self._book.mark(batch, "read", name=batch.name, said=status.said)
         self._say(f"batch {batch.name} is read: {answered:,} of {batch.requests:,} answered")
@@ -409,13 +418,13 @@ class _BatchWork:
             self._failed.add(response.key)
 
     def _count_of_others(self) -> None:
-        """What other processes had answered meanwhile."""
+        """Count the answers that other processes stored meanwhile."""
         missing = self._store.missing(list(self._lacking))
         for key in self._lacking.keys() - missing:
             self.progress.stored += self._lacking.pop(key)
 
     def _give_up(self) -> None:
-        """What several batches left without an answer has failed, as far as this run goes."""
+        """Fail the requests that several batches left without an answer, for this run."""
         failures = [
             _failure(key, f"no answer in {ROUNDS} batches: {why}")
             for key, why in self._again.items()

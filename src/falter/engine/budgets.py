@@ -99,10 +99,10 @@ def _parsed(name: str, text: str) -> PriceList:
     except yaml.YAMLError as error:
         raise UsageError(f"{name} is not YAML: {error}", hint="check the indentation") from error
     here = Place(name)
-    settings = _LIST.read(data, here)
+    settings = _LIST.parse(data, here)
     currency = settings["currency"]
     entries = {
-        model: _ENTRY.read(entry, here.at("models").at(model))
+        model: _ENTRY.parse(entry, here.at("models").at(model))
         for model, entry in settings["models"].items()
     }
     prices = {m: Price(**entry, currency=currency) for m, entry in entries.items()}
@@ -207,7 +207,7 @@ def _prices(resolved: Resolved, panels: Sequence[PanelPlan], currency: str) -> d
 
 
 def _line(model: str) -> str:
-    """What to write in a file, with the figures of the newest list that has the model."""
+    """Return the line to write in a file, with the prices of the newest list that has the model."""
     for name in reversed(price_lists()):
         price = read_prices(name).price(model)
         if price is not None:
@@ -299,7 +299,7 @@ def _masked(panel: PanelPlan, layout: Layout) -> PanelPlan:
 
 
 def budget_forecast(panel: PanelPlan) -> dict[str, Any] | None:
-    """What a budget leaves of a panel and how wide its intervals should come out; None without one.
+    """Return a panel's part under a budget and its expected interval widths; None without a budget.
 
     Half-widths for exactly the items there are, if a changed prompt turns one answer in ten.
     """

@@ -104,13 +104,13 @@ class SameAs(Value):
     def __init__(self) -> None:
         super().__init__(str, words=("auto", "call", "choice", "label", "number", "text"))
 
-    def read(self, value: Any, place: Place) -> Any:
+    def parse(self, value: Any, place: Place) -> Any:
         if value in ("meaning", "judge"):
             raise UsageError(
                 f"{place.name} is '{value}', and falter compares answers by rule only",
                 hint="compare the words: --same text, or what is read from them: label, number",
             )
-        return super().read(value, place)
+        return super().parse(value, place)
 
 
 class Model(Shape[ModelSpec]):
@@ -121,13 +121,13 @@ class Model(Shape[ModelSpec]):
     def __init__(self, block: Block[ModelSpec] | None = None) -> None:
         self.block = block
 
-    def read(self, value: Any, place: Place) -> ModelSpec:
-        return MODEL.read({"name": value} if isinstance(value, str) else value, place)
+    def parse(self, value: Any, place: Place) -> ModelSpec:
+        return MODEL.parse({"name": value} if isinstance(value, str) else value, place)
 
     def typed(self, value: Any, place: Place, before: Any = None) -> Any:
         """A name; the file's settings of that model stay."""
         same = isinstance(before, Mapping) and before.get("name") == value
-        return before if same else {"name": Value(str).read(value, place)}
+        return before if same else {"name": Value(str).parse(value, place)}
 
 
 
@@ -135,10 +135,10 @@ class Model(Shape[ModelSpec]):
 class Judges(Many[ModelSpec]):
     """Models that judge; a single one is written, kept and hashed without a list."""
 
-    def read(self, value: Any, place: Place) -> tuple[ModelSpec, ...]:
+    def parse(self, value: Any, place: Place) -> tuple[ModelSpec, ...]:
         if not isinstance(value, (list, tuple)):
-            return (self.entry.read(value, place),)
-        return super().read(value, place)
+            return (self.entry.parse(value, place),)
+        return super().parse(value, place)
 
     def typed(self, value: Any, place: Place, before: Any = None) -> Any:
         known = {
@@ -155,7 +155,7 @@ class Data(Block[DataSpec]):
 
     def values(self, data: Any, place: Place, *, complete: bool = True) -> dict[str, Any]:
         if isinstance(data, str):
-            path = self.settings[0].shape.read(data, place.at("path"))
+            path = self.settings[0].shape.parse(data, place.at("path"))
             data = {"path": data, "target": target_column(path)}
         values = super().values(data, place, complete=complete)
         path = values.get("path", "hub:")
@@ -381,7 +381,7 @@ def read_study_settings(
     """A mapping's settings of a protocol, and the others, which are an experiment's."""
     names = {setting.name for setting in STUDY.settings}
     of_study = {name: value for name, value in data.items() if name in names}
-    return STUDY.read(of_study, Place(folder=folder)), {
+    return STUDY.parse(of_study, Place(folder=folder)), {
         k: v for k, v in data.items() if k not in names
     }
 

@@ -82,7 +82,7 @@ class PanelCost:
 
 
 def planned_cost(resolved: Resolved, store: Store | None, *, exact: bool = True) -> list[PanelCost]:
-    """What is still to be asked for each panel. Sends nothing, writes nothing.
+    """Return the requests still to be sent for each panel. Sends nothing, writes nothing.
 
     What panels share, such as the answers that two scorers read, counts for the first of them.
     Unless `exact`, prompts are made for `SAMPLED_ITEMS` of the items of a large panel.
@@ -293,7 +293,7 @@ async def _probe(queue: ModelQueue, store: Store) -> None:
 
 
 def _is_cut(resolved: Resolved, panels: Sequence[PanelPlan]) -> Callable[..., bool]:
-    """Whether an answer ended at the limit and no scorer of its task finds one whole in it."""
+    """Return a test for answers cut at the limit in which no scorer finds a whole answer."""
 
     def is_cut(request: Request, response: Response) -> bool:
         if response.failure is not None or response.finish_reason not in CUT:

@@ -40,7 +40,7 @@ def read_settings(path: Path | str) -> Mapping[str, Any]:
         raise UsageError(
             f"The experiment file {path} is empty", hint="write one with 'falter init'"
         )
-    return Options().read(data, Place())
+    return Options().parse(data, Place())
 
 
 def read_yaml(path: Path) -> Any:
@@ -91,7 +91,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _count(node: Any, known: dict[int, int], depth: int) -> int:
-    """How many values a node is once its aliases are written out; each node is visited once."""
+    """Count the values of a node once its aliases are written out; each node is visited once."""
     if id(node) in known:
         return known[id(node)]
     if depth > DEEPEST:

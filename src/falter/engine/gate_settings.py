@@ -18,12 +18,12 @@ class Margins(Shape[float | Mapping[str, float]]):
 
     expected = "points, or a mapping of recipes to points; 'average' is the mean over all"
 
-    def read(self, value: Any, place: Place) -> float | Mapping[str, float]:
+    def parse(self, value: Any, place: Place) -> float | Mapping[str, float]:
         if isinstance(value, Mapping) and value:
-            return {str(name): POINTS.read(v, place.at(str(name))) for name, v in value.items()}
+            return {str(name): POINTS.parse(v, place.at(str(name))) for name, v in value.items()}
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise place.refuse(value, self.expected)
-        return float(POINTS.read(value, place))
+        return float(POINTS.parse(value, place))
 
 
 class Looks(Value):
@@ -32,19 +32,19 @@ class Looks(Value):
     def __init__(self) -> None:
         super().__init__(int, 1, 6)
 
-    def read(self, value: Any, place: Place) -> Any:
+    def parse(self, value: Any, place: Place) -> Any:
         if value == "anytime":
             raise UsageError(
                 f"{place.name} is 'anytime', and a gate looks at planned numbers of items only",
                 hint="plan 1 to 6 looks, as in 'gate: {looks: 4}'",
             )
-        return super().read(value, place)
+        return super().parse(value, place)
 
 
 # fmt: off
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a gate may spend, stored answers included, so that a rerun decides alike."""
+    """The limits of a gate's costs, stored answers included, so that a rerun decides alike."""
 
     calls: int | None = setting("requests, at most", low=1, off="4000")
     usd: float | None = setting("what the requests may cost, by the models' prices", low=0.01,
@@ -56,7 +56,7 @@ BUDGET = Block(Budget)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateSpec:
-    """What must hold. Points are points; a drop of 0.05 is 5 of them."""
+    """The requirements of a gate. Points are points; a drop of 0.05 is 5 of them."""
 
     max_drop: float | Mapping[str, float] | None = setting("the points below which each "
         "recipe's drop must be shown to lie", shape=Margins(), off="5")

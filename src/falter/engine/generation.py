@@ -42,7 +42,7 @@ def _words() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generated:
-    """How many issues there were, how many items are whole, and what is wrong with the others."""
+    """The number of issues and of whole items, and the faults of the others."""
 
     author: str
     issues: int
@@ -138,7 +138,7 @@ def _ask(
 # Reading and checking
 
 
-def _read(text: str) -> dict[str, Any]:
+def _json_reply(text: str) -> dict[str, Any]:
     """The one JSON object of a reply, bare or in a fence; empty if there is none."""
     start, end = text.find("{"), text.rfind("}")
     try:
@@ -152,7 +152,7 @@ def _row(issue: Mapping[str, Any], texts: Mapping[tuple[str, str], str]) -> dict
     """The item as far as it was written; nothing of a reply but its own fields."""
     row: dict[str, Any] = {name: issue[name] for name in ("key", "area", "issue")}
     for part, about in _words()["parts"].items():
-        found = _read(texts.get((issue["key"], part), ""))
+        found = _json_reply(texts.get((issue["key"], part), ""))
         row |= {name: found[name] for name in about["fields"] if name in found}
     return row
 
@@ -161,7 +161,7 @@ def _faults(issue: Mapping[str, Any], texts: Mapping[tuple[str, str], str]) -> I
     for part in _words()["parts"]:
         if (issue["key"], part) not in texts:
             yield f"'{part}': nothing arrived"
-        elif not _read(texts[issue["key"], part]):
+        elif not _json_reply(texts[issue["key"], part]):
             yield f"'{part}': the reply is not one JSON object"
     yield from rule_faults(_row(issue, texts))
 

@@ -112,7 +112,7 @@ def _estimated(row: Mapping[str, Any]) -> str:
 
 
 def _promise(row: Mapping[str, Any]) -> str:
-    """How wide the intervals should come out for what a budget leaves."""
+    """Return the expected widths of the intervals for the part that a budget leaves."""
     if row["budget"] is None:
         return ""
     widths = row["budget"]["half_widths"]
@@ -137,7 +137,7 @@ def _limit(row: Mapping[str, Any]) -> str:
 
 
 def _address(row: Mapping[str, Any]) -> str:
-    """Where the requests would go, and the name of the variable that holds the key."""
+    """Return the requests' address, and the name of the variable that holds the key."""
     if row["address"] is None:
         return ""
     key = row["key_variable"]
@@ -245,7 +245,7 @@ def plan_lines(planned: Mapping[str, Any]) -> Iterator[str]:
 
 
 def plan_remarks(planned: Mapping[str, Any]) -> Iterator[str]:
-    """What is said beside a plan: notes, and how its numbers are meant."""
+    """Yield the remarks beside a plan: notes, and the meaning of its numbers."""
     for note in planned["notes"]:
         yield f"note: {note}"
     shared = "Parts share requests, which are sent once, so the sums are upper bounds. "
@@ -261,13 +261,13 @@ def plan_remarks(planned: Mapping[str, Any]) -> Iterator[str]:
 def planned_study(
     study: ResolvedStudy, store: Store | None, *, exact: bool = True
 ) -> Iterator[tuple[Part, list[PanelCost]]]:
-    """What is still to be asked for each part. Sends nothing, writes nothing."""
+    """Yield the requests still to be sent for each part. Sends nothing, writes nothing."""
     for part, resolved in study.parts:
         yield part, planned_cost(resolved, store, exact=exact)
 
 
 def planned_prompts(study: ResolvedStudy, items: int) -> list[dict[str, Any]]:
-    """What would be sent for the first `items` of each part's first panel, as plain data."""
+    """Return the prompts of the first `items` of each part's first panel, as plain data."""
     return [
         {
             "part": part.name,
@@ -290,7 +290,7 @@ def planned_prompts(study: ResolvedStudy, items: int) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run would send: the same numbers and words as `falter plan`.
+    """The requests of a run that was not started: the same numbers and words as `falter plan`.
 
     `data` is what `falter plan --json` prints; a plan in text is `str(plan)`.
     """
@@ -308,12 +308,12 @@ class Plan:
 
     @property
     def cells(self) -> int:
-        """How many answers the run needs."""
+        """The number of answers that the run needs."""
         return sum(row["cells"] for row in self.panels)
 
     @property
     def stored(self) -> int:
-        """How many of these are in the store."""
+        """The number of these answers that are in the store."""
         return sum(row["stored"] for row in self.panels)
 
     @property
@@ -345,7 +345,7 @@ class Plan:
 
     @property
     def notes(self) -> list[str]:
-        """What is worth knowing before the run."""
+        """Notes worth reading before the run."""
         return list(self.data["notes"])
 
     def __str__(self) -> str:
@@ -365,7 +365,7 @@ def plan(
     exact: bool = False,
     **settings: Unpack[ExperimentSettings],
 ) -> Plan:
-    """What `falter.run` would send with the same settings; sends nothing and writes nothing.
+    """Plan what `falter.run` would send with the same settings; sends nothing and writes nothing.
 
     >>> plan = falter.plan(task="basics", models=["simulated"], recipes=["typos"], limit=50)
     >>> plan.calls, plan.cost_at_most

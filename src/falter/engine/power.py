@@ -1,4 +1,4 @@
-"""How many items, conditions and calls a goal needs, from assumptions or from real results."""
+"""Items, conditions and calls that a goal needs, from assumptions or from real results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ USUAL_DISCORDANCE = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
-    """What the user expects. Shares are fractions; None where nothing is known.
+    """The user's expectations. Shares are fractions; None where nothing is known.
 
     `conditions` counts the baseline. `brittleness` is the plug-in share with so many conditions,
     `accuracy` the mean over them, `discordance` the share of items whose outcome a perturbation
@@ -226,7 +226,7 @@ def _required(value: float | None, goal: str, option: str) -> float:
 
 
 def assumptions_of(analysis: Analysis, expected: Assumptions) -> Assumptions:
-    """What is expected, with what that leaves open taken from results: means over their panels."""
+    """Return the expectations, with gaps filled from results: means over their panels."""
     panels = analysis.panels
     if not panels:
         raise UsageError("The results are empty, so nothing can be taken from them")

@@ -43,7 +43,7 @@ SWAPPED = "/swapped"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatedTexts:
-    """Where people's ratings are: a file, its columns, and what was asked.
+    """The place of people's ratings: a file, its columns, and the question.
 
     Of a preference, 1 and 2 name the better text and 0 neither; a similarity is 1 to 3.
     """
@@ -275,7 +275,7 @@ def summary_ratings(
     articles: int = 30,
     seed: int = 0,
 ) -> dict[tuple[str, str], HumanEvaluation]:
-    """What raters wrote into copies of the sheet, by model and data set."""
+    """Return the ratings in copies of the sheet, by model and data set."""
     texts = {str(path): sheet_in(Path(path)) for path in sheets}
     with _first_part(Path(store), name) as result:
         return read_human_sheets(result, texts, articles=articles, seed=seed)

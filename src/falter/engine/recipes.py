@@ -61,7 +61,7 @@ def _steps(factor: str, level: Any) -> list[Any]:
         return [("temperature", {"value": level})]
     if factor == "template":
         return [("template", {} if level == OTHER else {"file": level})]
-    return list(RecipeSteps().read(level, Place()))
+    return list(RecipeSteps().parse(level, Place()))
 
 
 def check_distinct(recipes: list[Recipe]) -> None:

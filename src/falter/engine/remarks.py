@@ -135,7 +135,7 @@ def _rows(plan: PanelPlan, known: bool) -> Iterable[DemonstrationChanges]:
 
 
 def _demonstrations(plan: PanelPlan, condition: Condition) -> tuple[Demonstration, ...]:
-    """What stands before the first item that the recipe changes; before any, if it changes none."""
+    """Return the demonstrations of the first item that the recipe changes, or of the first."""
     variants = (condition.make(item, 0) for item in plan.items)
     changed = next((v for v in variants if v.status == "changed"), None)
     variant = condition.make(plan.items[0], 0) if changed is None else changed

@@ -28,7 +28,7 @@ COMMIT = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """What was written: how many requests into which files, and for which runs.
+    """The files that were written: their number of requests, and the runs they are for.
 
     `held` are requests that were left out, since a batch that has not been read holds them.
     """
@@ -41,7 +41,7 @@ class Exported:
 
 @dataclass(slots=True, kw_only=True)
 class ImportedResults:
-    """What became of the lines of results."""
+    """The fate of the lines of results."""
 
     stored: int = 0
     failed: int = 0
@@ -190,7 +190,7 @@ def import_results(
 def _checked(
     run: Run, panels: dict[str, int], paths: Sequence[Path], any_model: bool
 ) -> ImportedResults:
-    """What the lines are, without storing any."""
+    """Sort the lines by their use, without storing any."""
     report, texts = ImportedResults(), dict[str, int]()
     for path, number, result in _results(paths):
         if result is None:

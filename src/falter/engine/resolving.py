@@ -84,7 +84,7 @@ class PanelPlan:
         )
 
     def cells(self, draws: int, repeats: int) -> int:
-        """How many requests these are."""
+        """Return the number of these requests."""
         return count_cells(len(self.items), self.conditions, draws, repeats, self.asked)
 
 
@@ -246,7 +246,7 @@ def _target(
     scorer: Scorer,
     others: Sequence[Scorer],
 ) -> Target:
-    """How a panel's model is asked."""
+    """Return the target of a panel: its model and the way to ask it."""
     sampling, remedy = experiment.sampling or Sampling(), remedy_of(experiment)
     if not _has_own_limit(experiment):
         least = 0 if remedy is None else remedy.reply_tokens

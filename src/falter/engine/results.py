@@ -98,7 +98,7 @@ class Shown:
         return _frame("polars", self.rows() if figure is None else self.table(figure))
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the main figures, in a frame that runs no script."""
+        """Return the page of a notebook: the main figures, in a frame that runs no script."""
         from falter.report.page import frame
 
         names = self.study.headline
@@ -311,7 +311,7 @@ def given_study(
 
 
 def _no_experiment(given: object) -> InvalidValue:
-    """What is wrong with an experiment that is neither settings nor an `Experiment`."""
+    """Return the error for an experiment that is neither settings nor an `Experiment`."""
     hint = "give them as keywords: task='basics', models=['smollm2'], recipes=['typos']"
     if isinstance(given, (str, Path)):
         read = f"falter.engine.experiment_file.read_file({str(given)!r})"

@@ -63,7 +63,7 @@ LATER_DRAWS = 0.7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """How many texts were wanted, what was made by status, and what is still missing."""
+    """The number of texts that were wanted, of those made by status, and of those still missing."""
 
     author: str
     wanted: int
@@ -166,7 +166,7 @@ def prepare(
 def _texts(
     experiments: Sequence[Experiment], store: Store
 ) -> tuple[dict[str, Wanted], dict[str, Wanted]]:
-    """What is wanted, and what of it is missing; texts that experiments share count once."""
+    """Return the wanted texts and the missing ones; texts that experiments share count once."""
     by_experiment = [
         needs_of(experiment, bank_for(experiment, store)) for experiment in experiments
     ]
@@ -317,7 +317,7 @@ def rating_in_reply(text: str | None) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """How a judge answered: samples asked about, ratings, unreadable answers, failed requests."""
+    """The answers of a judge: samples, ratings, unreadable answers, failed requests."""
 
     judge: str
     samples: int

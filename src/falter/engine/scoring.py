@@ -90,7 +90,7 @@ def task_labels(experiment: Experiment, task: Task) -> tuple[str, ...]:
 
 
 def reads_labels(scorer: Scorer) -> bool:
-    """Whether a scorer reads one label of a closed set."""
+    """Return True if a scorer reads one label of a closed set."""
     return isinstance(scorer, Label)
 
 
@@ -170,7 +170,7 @@ def _usual(experiment: Experiment, task: Task, able: Capabilities | None) -> str
 def scorer_reason(
     experiment: Experiment, loaded: Sequence[Task], n: int, spec: ModelSpec, scorer: Scorer
 ) -> str:
-    """Why a task is scored by a scorer: it was named, or it is the usual one."""
+    """Return the reason for a task's scorer: it was named, or it is the usual one."""
     task = loaded[n]
     if scorer.name in same_scorers(experiment, task):
         return "every answer is compared with the one to the clean prompt"
@@ -268,7 +268,7 @@ def require_targets(scorer: Scorer, task: Task, items: Sequence[Item]) -> None:
 
 
 def reply_tokens(task: Task, scorer: Scorer, others: Sequence[Scorer]) -> int:
-    """How long a reply may be: as long as any scorer needs that asks in the same way.
+    """Return the limit of a reply: the largest that a scorer needs which asks in the same way.
 
     So that scorers of the same task read the same replies, and none is paid for twice.
     """

@@ -17,9 +17,12 @@ from falter.records.types import Request, Response
 # Responses on their way to the store, committed when they are many or old enough.
 
 
+# A killed process loses what is buffered and pays for it again: at most so many answers, or those
+# of 50 ms.
 MAX_BUFFERED = 256
 MAX_BUFFER_SECONDS = 0.05
 BUSY_RETRY_SECONDS = 0.25
+# A locked store or a full disk is waited for so long; then the run ends and says what is lost.
 MAX_BUSY_SECONDS = 30.0
 
 
@@ -59,10 +62,13 @@ class Buffer:
     def flush(self) -> None:
         """Commit everything that is waiting; what cannot be committed goes on waiting."""
         if self._timer is not None:
+            # A full buffer commits early, and its timer must not cut the next batch short.
             self._timer.cancel()
             self._timer = None
         if self._landed:
             self._store.put_responses(self._landed)
+            # After the commit: a lease that ends before it lets another process send the request
+            # again.
             self._release([request.key for request, _ in self._landed])
             self._landed = []
             self._keys.clear()
@@ -112,9 +118,11 @@ class Buffer:
 
 
 LOOK_AHEAD = 64
+# The more prompts are sorted at once, the longer the beginnings that neighbours share.
 SORTED_AHEAD = 512
 ABORT_AFTER_RESPONSES = 25
 ABORT_MIN_ITEMS = 5
+# Requests that others hold stay in memory: beyond so many, look whether they are answered.
 MAX_WAITING = 1024
 LEASE_POLL_SECONDS = 0.1
 LANDING_SECONDS = 10.0
@@ -196,6 +204,7 @@ async def run_queues(
     finally:
         for task in workers:
             task.cancel()
+        # Cancelled workers end first, so that nothing joins the buffer after its last commit.
         ended = await asyncio.gather(*workers, return_exceptions=True)
         await buffer.settle()
     errors = [e for e in ended if isinstance(e, Exception)]
@@ -211,7 +220,7 @@ async def run_queues(
 
 
 def _width(queue: ModelQueue) -> int:
-    """How many workers a queue has; the user's concurrency is that within an engine."""
+    """Return the number of a queue's workers; the user's concurrency is that within an engine."""
     most = queue.client.capabilities.lanes
     if isinstance(queue.client, ChunkClient):
         return most or 1
@@ -285,6 +294,7 @@ class _Feed:
         if pile:
             return pile.popleft()
         highest = max(self._piles, key=len)
+        # From the far end: its owner goes on with the neighbours of what its engine has read last.
         return highest.pop() if highest else None
 
     def _pile_up(self, missing: list[Request]) -> None:
@@ -332,6 +342,7 @@ class _Feed:
             self._waiting[request.key] = cells - 1
             self._held.setdefault(request.key, []).append(request)
         self._lost.clear()
+        # The plan is through, but these requests have to be sent again: go on with them alone.
         if self.ended and self._held:
             self._missing, self.ended = self._leased(), False
 
@@ -365,7 +376,7 @@ class _Feed:
             )
 
     def _stream(self) -> Iterator[list[Request]]:
-        """What is to be sent; nothing while all the rest is in the hands of another process."""
+        """Yield the requests to send; nothing while another process holds all the others."""
         queue, progress = self.queue, self.progress
         for stretch in batched(queue.requests, self._ahead):
             progress.planned += len(stretch)
@@ -392,7 +403,7 @@ class _Feed:
         return ours
 
     def _recheck_leased(self) -> Iterator[Request]:
-        """What another process held before: answered by now, still held, or ours to send."""
+        """Re-check requests that another process had leased: answered, still leased, or ours."""
         held, self._held = self._held, {}
         for stretch in batched((r for same in held.values() for r in same), self._ahead):
             yield from self._unanswered(stretch)
@@ -400,9 +411,12 @@ class _Feed:
     def _unanswered(self, stretch: Sequence[Request]) -> Iterator[Request]:
         progress = self.progress
         known = (self._in_flight, self._buffer, self._failed)
+        # What is in flight or buffered is not in the store yet, and what failed is final in this
+        # run.
         fresh = {r.key for r in stretch if not any(r.key in keys for keys in known)}
         missing = self._store.missing(list(fresh))
         store = self._store
+        # `claim` looks once more: another process may have answered and let go since the look-up.
         ours = store.claim(missing) if isinstance(store, SharedStore) else set(missing)
         for request in stretch:
             key = request.key
@@ -414,6 +428,8 @@ class _Feed:
                 progress.failed += 1
             elif key in ours:
                 self._in_flight.add(key)
+                # The caller sends while this generator rests: the answer may be stored before the
+                # next cell with this key is looked at, and must not be sent for twice.
                 ours.discard(key)
                 missing.discard(key)
                 yield request
@@ -424,7 +440,7 @@ class _Feed:
 
 
 def _text(request: Request) -> tuple[str, ...]:
-    """What a model reads, for sorting: prompts that begin alike stand together."""
+    """Return the text that a model reads, for sorting: prompts that begin alike stand together."""
     if request.messages:
         return tuple(content for _, content in request.messages)
     return (request.context,)
@@ -432,6 +448,7 @@ def _text(request: Request) -> tuple[str, ...]:
 
 async def _try_one(feed: _Feed, buffer: Buffer, seconds: float) -> None:
     """Send one request, within bounds: a server may take connections and never answer."""
+    # Failures are put back, so that there is something to try even at the end of the plan.
     feed.send_again()
     for request in feed.take(1):
         try:
@@ -466,6 +483,8 @@ async def _work(
                 return  # what is in flight may still land
             limit = client.capabilities.batch if feed.chunks is None else feed.chunks.chunk
             requests = [] if progress.paused else feed.take(limit, worker)
+            # At the end no more attempts come that could convict a dead server: judge by those
+            # there are.
             if not requests and feed.ended and not breaker.opens(at_the_end=True):
                 return
             if not requests:
@@ -476,6 +495,7 @@ async def _work(
                 buffer.add(request, response)
                 feed.landed(request, response)
     finally:
+        # `watch` ends with the last worker, in whatever way that one ends.
         breaker.workers -= 1
 
 
@@ -567,6 +587,7 @@ class Breaker:
             self._progress.paused = None
             return
         self._failed.append((now, trouble))
+        # Never empties the queue: the newest attempt has just been added.
         while self._failed[0][0] < now - OUTAGE_SECONDS:
             self._failed.popleft()
 

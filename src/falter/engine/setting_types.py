@@ -23,7 +23,7 @@ StepSpec = tuple[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value stands: its name in messages, and the folder that paths are relative to."""
+    """The place of a value: its name in messages, and the folder that paths are relative to."""
 
     name: str = ""
     folder: Path = Path()
@@ -39,7 +39,7 @@ class Place:
 
 
 class Shape(Generic[T]):
-    """What a value may be. Its option takes values of the type `takes`, several if `many`.
+    """The form of a value. Its option takes values of the type `takes`, several if `many`.
 
     `block` is the `Block` of the settings below it, if there are any.
     """
@@ -49,14 +49,14 @@ class Shape(Generic[T]):
     many = False
     block: Any = None
 
-    def read(self, value: Any, place: Place) -> T:
+    def parse(self, value: Any, place: Place) -> T:
         """The value, checked; a wrong one is an error that names the place."""
         raise NotImplementedError
 
     def typed(self, value: Any, place: Place, before: Any = None) -> Any:
         """An option's value in the form that a file has; `before` is the value in the file."""
         value = list(value) if self.many else value
-        self.read(value, place)
+        self.parse(value, place)
         return value
 
 
@@ -78,7 +78,7 @@ class Value(Shape[Any]):
         elif low is not None:
             self.expected += f" from {low} to {high}" if high is not None else f" of at least {low}"
 
-    def read(self, value: Any, place: Place) -> Any:
+    def parse(self, value: Any, place: Place) -> Any:
         one_or_more: Any = (value,) if self.kind is tuple and isinstance(value, str) else value
         if not self._fits(one_or_more) or (self.words and one_or_more not in self.words):
             close = nearest(value, self.words) if isinstance(value, str) else None
@@ -105,12 +105,12 @@ class File(Value):
         super().__init__(str)
         self.expected, self.elsewhere = "the path of a file", elsewhere
 
-    def read(self, value: Any, place: Place) -> str:
-        path: str = super().read(value, place)
+    def parse(self, value: Any, place: Place) -> str:
+        path: str = super().parse(value, place)
         return path if path.startswith(self.elsewhere) else str(place.folder / path)
 
     def typed(self, value: Any, place: Place, before: Any = None) -> Any:
-        return File.read(self, value, Place(place.name, Path.cwd()))
+        return File.parse(self, value, Place(place.name, Path.cwd()))
 
 
 class Options(Shape[dict[str, Any]]):
@@ -118,7 +118,7 @@ class Options(Shape[dict[str, Any]]):
 
     expected = "a mapping of names to values"
 
-    def read(self, value: Any, place: Place) -> dict[str, Any]:
+    def parse(self, value: Any, place: Place) -> dict[str, Any]:
         if not isinstance(value, Mapping):
             raise place.refuse(value, self.expected)
         return {str(name): inner for name, inner in value.items()}
@@ -151,8 +151,8 @@ class Headers(Options):
 
     expected = "a mapping of headers to names of environment variables"
 
-    def read(self, value: Any, place: Place) -> dict[str, Any]:
-        headers = super().read(value, place)
+    def parse(self, value: Any, place: Place) -> dict[str, Any]:
+        headers = super().parse(value, place)
         for name, variable in headers.items():
             if not isinstance(variable, str) or not VARIABLE.fullmatch(variable):
                 raise place.at(name).refuse(
@@ -168,7 +168,7 @@ class Budget(Shape[int | str]):
 
     expected = "a number of requests from 1, or an amount such as '200000 tokens' or '5 USD'"
 
-    def read(self, value: Any, place: Place) -> int | str:
+    def parse(self, value: Any, place: Place) -> int | str:
         text = str(value).replace(",", "").replace("_", "").strip()
         match = AMOUNT.fullmatch(text)
         kinds = isinstance(value, (int, str)) and not isinstance(value, bool)
@@ -195,8 +195,8 @@ class Placeholders(Options):
 
     many = True
 
-    def read(self, value: Any, place: Place) -> dict[str, Any]:
-        return {name: str(column) for name, column in super().read(value, place).items()}
+    def parse(self, value: Any, place: Place) -> dict[str, Any]:
+        return {name: str(column) for name, column in super().parse(value, place).items()}
 
     def typed(self, value: Any, place: Place, before: Any = None) -> Any:
         pairs = [text.partition("=") for text in value]
@@ -212,7 +212,7 @@ class Template(Shape[str | Mapping[str, str]]):
 
     expected = "a text, or a mapping of parts to texts"
 
-    def read(self, value: Any, place: Place) -> str | Mapping[str, str]:
+    def parse(self, value: Any, place: Place) -> str | Mapping[str, str]:
         if isinstance(value, str):
             return value
         if isinstance(value, Mapping) and all(isinstance(text, str) for text in value.values()):
@@ -230,8 +230,8 @@ class TemplateFile(Value):
         super().__init__(tuple)
         self.expected = "the path of a file, or a list of paths"
 
-    def read(self, value: Any, place: Place) -> str | tuple[tuple[str, str], ...]:
-        paths = [place.folder / path for path in super().read(value, place)]
+    def parse(self, value: Any, place: Place) -> str | tuple[tuple[str, str], ...]:
+        paths = [place.folder / path for path in super().parse(value, place)]
         if not paths:
             raise place.refuse(value, self.expected)
         named = tuple((path.stem, read_template_file(path)) for path in paths)
@@ -245,7 +245,7 @@ class TemplateFile(Value):
         return named if len(named) > 1 else named[0][1]
 
     def typed(self, value: Any, place: Place, before: Any = None) -> Any:
-        written = super().read(value if isinstance(value, str) else list(value), place)
+        written = super().parse(value if isinstance(value, str) else list(value), place)
         paths = [str(Path.cwd() / path) for path in written]
         return paths[0] if len(paths) == 1 else paths
 
@@ -255,7 +255,7 @@ class RecipeSteps(Shape[tuple[StepSpec, ...]]):
 
     expected = "a perturbation's name, or a list of names for a chain"
 
-    def read(self, value: Any, place: Place) -> tuple[StepSpec, ...]:
+    def parse(self, value: Any, place: Place) -> tuple[StepSpec, ...]:
         if isinstance(value, str):
             return tuple((part.strip(), {}) for part in value.split("+"))
         if isinstance(value, Mapping):
@@ -270,7 +270,7 @@ class RecipeSteps(Shape[tuple[StepSpec, ...]]):
                 own["file"] = str(place.folder / own["file"])
             return ((str(name), own),)
         if isinstance(value, (list, tuple)) and value:
-            chain = (self.read(entry, place.nth(n)) for n, entry in enumerate(value))
+            chain = (self.parse(entry, place.nth(n)) for n, entry in enumerate(value))
             return tuple(step for steps in chain for step in steps)
         raise place.refuse(value, self.expected)
 
@@ -281,7 +281,7 @@ class Scorers(Shape[ScorerNames]):
     expected = "a scorer's name, a list of names, or a mapping of tasks to these"
     many = True
 
-    def read(self, value: Any, place: Place) -> ScorerNames:
+    def parse(self, value: Any, place: Place) -> ScorerNames:
         if isinstance(value, Mapping):
             if not value:
                 raise place.refuse(value, self.expected)
@@ -293,7 +293,7 @@ class Scorers(Shape[ScorerNames]):
         names = [value] if isinstance(value, str) else value
         if not isinstance(names, (list, tuple)) or not names:
             raise place.refuse(value, self.expected)
-        checked = tuple(Value(str).read(name, place) for name in names)
+        checked = tuple(Value(str).parse(name, place) for name in names)
         return checked[0] if len(checked) == 1 else checked
 
     def typed(self, value: Any, place: Place, before: Any = None) -> Any:
@@ -305,7 +305,7 @@ class Scorers(Shape[ScorerNames]):
         if len(tasks) > 1 and "" in tasks:
             raise place.refuse(list(value), "a NAME for all tasks, or TASK=NAME for each")
         plain = {task: names[0] if len(names) == 1 else names for task, names in tasks.items()}
-        self.read(plain.get("", plain), place)
+        self.parse(plain.get("", plain), place)
         return plain.get("", plain)
 
 
@@ -330,7 +330,7 @@ class Grid(Shape[GridLevels]):
     expected = "a mapping of factors to two or more levels each"
     many = True
 
-    def read(self, value: Any, place: Place) -> GridLevels:
+    def parse(self, value: Any, place: Place) -> GridLevels:
         if not isinstance(value, Mapping) or not value:
             raise place.refuse(value, self.expected)
         for factor in ONE_FOR_ALL.intersection(map(str, value)):
@@ -351,7 +351,7 @@ class Grid(Shape[GridLevels]):
             if not mark or not factor or factor in grid:
                 raise place.refuse(text, "FACTOR=LEVEL,LEVEL, each factor once")
             grid[factor] = [self._number(factor, level) for level in levels.split(",")]
-        self.read(grid, place)
+        self.parse(grid, place)
         return grid
 
     @staticmethod
@@ -384,7 +384,7 @@ class Grid(Shape[GridLevels]):
             )
         if factor != "template":
             for level in levels[1:]:
-                RecipeSteps().read(level, place)
+                RecipeSteps().parse(level, place)
             return tuple(str(level) for level in levels)
         files = (level if level in (OWN, OTHER) else str(place.folder / level) for level in levels)
         return tuple(files)

@@ -72,7 +72,7 @@ class Setting:
 
     @property
     def otherwise(self) -> str:
-        """What holds if it is not set, in words."""
+        """The value that applies if it is not set, in words."""
         if self.default in (MISSING, None) or isinstance(self.default, (bool, tuple)):
             return self.without
         number = isinstance(self.default, float)
@@ -120,9 +120,9 @@ class Many(Shape[tuple[T, ...]]):
         self.entry, self.block = entry, block
         self.expected = f"{entry.expected}; or a list of these"
 
-    def read(self, value: Any, place: Place) -> tuple[T, ...]:
+    def parse(self, value: Any, place: Place) -> tuple[T, ...]:
         entries = value if isinstance(value, (list, tuple)) else [value]
-        return tuple(self.entry.read(entry, place.nth(n)) for n, entry in enumerate(entries))
+        return tuple(self.entry.parse(entry, place.nth(n)) for n, entry in enumerate(entries))
 
     def typed(self, value: Any, place: Place, before: Any = None) -> Any:
         return [self.entry.typed(entry, place) for entry in value]
@@ -137,13 +137,13 @@ class Block(Shape[T]):
         self.make, self.block = make, self
         self.settings = tuple(_declared(make, others))
 
-    def read(self, value: Any, place: Place) -> T:
+    def parse(self, value: Any, place: Place) -> T:
         absent = {s.field: s.default for s in self.settings if s.default is not MISSING}
         return self.make(**absent | self.values(value, place))
 
     def values(self, data: Any, place: Place, *, complete: bool = True) -> dict[str, Any]:
         """The fields that a mapping sets, each checked. None counts as not set."""
-        mapping = Options().read(data, place)
+        mapping = Options().parse(data, place)
         names = [entry.name for entry in self.settings]
         for name in mapping:
             if name in REMOVED and name not in names:
@@ -160,7 +160,7 @@ class Block(Shape[T]):
                 if not isinstance(before, tuple):
                     both = f"'{first}' and '{entry.name}' cannot both be set"
                     raise UsageError(both, hint="keep one of them")
-                read = entry.shape.read(value, here)
+                read = entry.shape.parse(value, here)
                 values[entry.field] = (*before, *read) if before else read
             elif entry.required and complete:
                 raise UsageError(f"{here.name} is missing", hint=entry.required)
@@ -190,7 +190,7 @@ class Option:
         if isinstance(top.shape, Block):
             if isinstance(before, str):
                 before = {top.shape.settings[0].name: before}
-            before = Options().read(before or {}, Place(top.name))
+            before = Options().parse(before or {}, Place(top.name))
         value = self.setting.shape.typed(typed, Place(flag), before)
         if top is self.setting:
             return value
@@ -215,7 +215,7 @@ class Option:
 
 
 def _over(block: Mapping[str, Any], name: str, value: Any) -> Any:
-    """What was typed in place of the file's value; of a mapping, only what was named."""
+    """Return the typed value in place of the file's; of a mapping, replace only what was named."""
     before = block.get(name)
     return {**before, **value} if isinstance(before, Mapping) and isinstance(value, dict) else value
 

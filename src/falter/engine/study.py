@@ -64,7 +64,7 @@ OnPart = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySpec:
-    """What a user wants to run, checked and not yet resolved: an experiment, or a whole protocol.
+    """A user's request to run, checked and not yet resolved: an experiment, or a whole protocol.
 
     `experiment` are the user's own settings; `settings` is the mapping that they were read from.
     """
@@ -81,7 +81,7 @@ class StudySpec:
     rubrics: Mapping[str, str] = field(default_factory=dict)
 
     def names_remedy(self, remedy: str) -> bool:
-        """Whether the user asked for this remedy, by itself or for a vote."""
+        """Return True if the user asked for this remedy, by itself or for a vote."""
         return any(remedy in re.split("[:+]", text) for text in self.remedies)
 
     @property

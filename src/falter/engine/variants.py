@@ -146,13 +146,13 @@ class Proposal:
 
     @property
     def worth_it(self) -> bool:
-        """Whether it changes enough prompts for a number."""
+        """True if it changes enough prompts for a number."""
         return self.changed >= MIN_CHANGED_SHARE * self.prompts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskProposals:
-    """What is proposed for one task, asked in one way."""
+    """The proposals for one task, asked in one way."""
 
     task: str
     scorer: str
@@ -167,7 +167,7 @@ class TaskProposals:
 
 
 def proposals(experiment: Experiment) -> list[TaskProposals]:
-    """What to run on each task of an experiment; its own recipes are not looked at."""
+    """Return proposals for each task of an experiment; its own recipes are not looked at."""
     looked_at = min(experiment.limit or SAMPLE_ITEMS, SAMPLE_ITEMS)
     names = tuple(dict.fromkeys(name for advice in ADVICE for name in advice.recipes))
     recipes: tuple[tuple[StepSpec, ...], ...] = tuple(((name, {}),) for name in names)
@@ -258,12 +258,12 @@ def _dump(row: Mapping[str, Any]) -> str:
 def verify_manifest(
     path: Path, experiment: Experiment | None, bank: RewriteBank | None
 ) -> list[str]:
-    """What is wrong with a manifest, in words; nothing if all is well.
+    """Return the faults of a manifest, in words; nothing if all is well.
 
     Its own hash is recomputed, and the variant's identity for lines with a prompt. With an
     experiment, its variants are made again and compared one by one.
     """
-    lines = _read(path)
+    lines = _manifest_lines(path)
     problems = list(_damage(lines))
     rows = [json.loads(line) for line in lines[1:-1]]
     problems += [
@@ -276,7 +276,7 @@ def verify_manifest(
     return problems
 
 
-def _read(path: Path) -> list[str]:
+def _manifest_lines(path: Path) -> list[str]:
     try:
         lines = path.read_text("utf-8").splitlines()
         header = json.loads(lines[0])
@@ -294,7 +294,7 @@ def _read(path: Path) -> list[str]:
 
 
 def _damage(lines: list[str]) -> Iterator[str]:
-    """Whether the lines are those that were written, all of them and in their order."""
+    """Yield the faults of the lines: all of them must be there, unchanged and in their order."""
     try:
         footer = json.loads(lines[-1])
         rows = [json.loads(line) for line in lines[1:-1]]

@@ -46,7 +46,7 @@ _PLAIN_KEY = re.compile(r"[^\s\"#\-][^\s\"]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """What a version answered. `rows` has, for each item's key, the characters of each condition.
+    """The answers of a version. `rows` has, for each item's key, the characters of each condition.
 
     `manifest` hashes items, recipes, seed and draws: with another one the variants are others.
     `flips` are how many of how many outcomes asking again turned, where that is known.
@@ -144,7 +144,7 @@ def _run(store: Store, name: str | None) -> Run:
 
 
 def _flips(store: Store, run: Run, table: Table) -> tuple[int, int] | None:
-    """How many outcomes asking again turned: in this run, else in one of the same panel."""
+    """Return the outcomes that asking again turned: in this run, else in one of the same panel."""
     tables = [table]
     for stored in reversed(store.runs()):
         other = stored.run

@@ -62,7 +62,7 @@ class Criterion:
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
     @property
-    def known(self) -> Floats:
+    def known_losses(self) -> Floats:
         """The losses of the items that have one."""
         return self.losses[~np.isnan(self.losses)]
 
@@ -73,7 +73,7 @@ class Criterion:
 
     def counts(self) -> tuple[int, int, int] | None:
         """Count the items that fell, those that rose, and all; None unless outcomes are 0 or 1."""
-        known = self.known
+        known = self.known_losses
         if self.values.ndim > 1 or not np.isin(known, (-1.0, 0.0, 1.0)).all():
             return None
         return int((known == 1.0).sum()), int((known == -1.0).sum()), len(known)
@@ -139,7 +139,7 @@ class Schedule:
         return len(self.shares)
 
     def items(self, look: int, most: int) -> int:
-        """How many of `most` items there are at a look, counted from 1."""
+        """Return the number of items, of `most`, at a look, counted from 1."""
         return most if look == self.looks else max(2, math.ceil(self.shares[look - 1] * most))
 
 
@@ -321,7 +321,7 @@ def _score_limits(criterion: Criterion, now: _Look) -> _Limits:
 
 
 def _result(criterion: Criterion, limits: _Limits, now: _Look) -> CriterionResult:
-    known, counts = criterion.known, criterion.counts()
+    known, counts = criterion.known_losses, criterion.counts()
     value = float(known.mean()) if len(known) else None
     clusters = design_effect = None
     if now.clusters is not None or criterion.kind == "average":
@@ -373,7 +373,7 @@ def _verdict(
 
 def _more_items(criterion: Criterion, value: float | None, error: float) -> int | None:
     """About how many more items would show that the mean is below its limit, if it stays."""
-    known = criterion.known
+    known = criterion.known_losses
     items = len(known)
     if value is None or value >= criterion.limit or items < 2:
         return None

@@ -12,7 +12,7 @@ from falter.stats.equivalence import noninferiority_p, noninferiority_power
 from falter.stats.intervals import normal_quantile
 
 PLANNED_POWER = 0.96
-"""How often the whole gate is to pass at the planned number of items where nothing changed: 95 %,
+"""Probability that the whole gate passes at the planned number of items if nothing changed: 95 %,
 and one more for a share of flips that is a little larger than planned."""
 EXACT_SUM_MAX_ITEMS = 3_000
 """Beyond so many items the normal approximation is as good as the exact sum."""
@@ -56,7 +56,7 @@ class PlannedCriterion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionPlan:
-    """What a criterion can decide: `needed` items for 80 % power, the `best` margin that its items
+    """The abilities of a criterion: `needed` items for 80 % power, the `best` margin its items
     can show with it, and the `chance` that it passes where nothing changed.
     """
 
@@ -67,7 +67,7 @@ class CriterionPlan:
 
     @property
     def feasible(self) -> bool:
-        """Whether the items are enough."""
+        """True if the items are enough."""
         return self.needed is not None and self.needed <= self.criterion.items
 
 

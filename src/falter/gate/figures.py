@@ -75,7 +75,7 @@ def _figures(result: GateResult) -> Iterator[Figure]:
 
 
 def _items_asked(result: GateResult) -> str:
-    """How many items were asked, when it stopped, and what it cost."""
+    """Return the sentence on the items asked, the look at which it stopped, and the cost."""
     looks = "one look" if result.looks == 1 else f"look {result.look} of {result.looks}"
     calls = "no call was made" if not result.calls else f"{result.calls:,} calls were made"
     against = f" Held against {result.against}." if result.against else ""

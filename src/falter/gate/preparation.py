@@ -200,12 +200,12 @@ class PreparedGate:
 
     @property
     def strict(self) -> bool:
-        """Whether unreadable answers are wrong."""
+        """True if unreadable answers are wrong."""
         return self.gate.experiment.unparsed == "wrong"
 
     @property
     def refusal(self) -> str | None:
-        """Why it cannot pass even if nothing changed; None if it can."""
+        """The reason that it cannot pass even if nothing changed; None if it can."""
         if not self.plan.refused:
             return None
         budget = ""
@@ -405,7 +405,7 @@ def asks_again(recipes: Sequence[Recipe]) -> bool:
 
 
 def _affordable(spec: GateSpec, cost: ItemCost, items: int) -> int:
-    """How many items the budget allows, whether or not their answers are stored."""
+    """Return the number of items that the budget allows, stored answers included."""
     budget, most = spec.budget, items
     if budget is None:
         return most

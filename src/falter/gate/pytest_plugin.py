@@ -23,7 +23,7 @@ _outcomes: dict[tuple[str, str], dict[str, Any]] = {}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Where answers are stored."""
+    """Declare the setting that names the database of answers."""
     parser.addini("falter_store", "the database of answers; FALTER_STORE, else falter.db")
 
 

@@ -1,4 +1,4 @@
-"""What a gate asks for: its requirements, planned before anything is sent, measured at a look."""
+"""The requirements of a gate, planned before anything is sent and measured at a look."""
 
 from __future__ import annotations
 

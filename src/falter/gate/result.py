@@ -78,7 +78,7 @@ class GateResult:
 
     @property
     def passed(self) -> bool:
-        """Whether a build may go on."""
+        """True if a build may go on."""
         return self.exit_code == 0
 
     @property
@@ -121,7 +121,7 @@ class GateResult:
 
     @property
     def failed_text(self) -> str:
-        """How many answers are missing, and why."""
+        """The number of missing answers, and the reasons."""
         why = "; ".join(f"{reason} ({count:,})" for reason, count in self.failures.items())
         if self.store is None:
             return (
@@ -144,7 +144,7 @@ class GateResult:
         return f"{text} {self._more_text(line)}".rstrip()
 
     def _more_text(self, line: CriterionResult) -> str:
-        """What would decide an undecided criterion."""
+        """Return the number of items that would decide an undecided criterion, in words."""
         if line.verdict != "undecided":
             return ""
         if line.why:
@@ -238,7 +238,7 @@ def _counts(line: CriterionResult) -> str:
 
 
 def infeasible_text(plan: GatePlan, budget: str) -> str:
-    """Why a gate that cannot pass is refused: the criterion that needs most, in one sentence."""
+    """Return the reason that a gate is refused: the criterion that needs most, in one sentence."""
     worst, others = plan.refused[0], len(plan.refused) - 1
     text = _infeasible(worst)
     if others:

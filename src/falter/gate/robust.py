@@ -81,7 +81,7 @@ class CaseFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Robust:
-    """What a decorated function has to withstand; `settings` are those of a gate."""
+    """The changes that a decorated function has to withstand; `settings` are those of a gate."""
 
     cases: Cases
     recipes: tuple[Any, ...]

@@ -133,7 +133,7 @@ class _GateRun:
 
     @property
     def _is_spent(self) -> bool:
-        """Whether what was paid reached the budget, which was planned by an estimate."""
+        """Return True if the amount paid reached the budget, which was planned by an estimate."""
         budget = self.ready.gate.spec.budget
         return budget is not None and budget.usd is not None and self.amount >= budget.usd
 
@@ -210,7 +210,7 @@ def _other_scores(
 
 
 def _provider_changed(ready: PreparedGate, tables: Sequence[Table]) -> str:
-    """Why a regression must not count as a failure: the same model, served by another provider."""
+    """Return the reason not to count a regression: the same model, served by another provider."""
     baseline = ready.gate.baseline
     if baseline is not None:
         theirs, model = set(baseline.served_by), baseline.model

@@ -50,7 +50,7 @@ class _Answer:
 
 
 def _is_dove(path: Path) -> bool:
-    """Whether a JSONL or Parquet file has DOVE's fields; only its first row is looked at."""
+    """Return True if a JSONL or Parquet file has DOVE's fields; only its first row is looked at."""
     if kind_of(path) not in ("parquet", "jsonl"):
         return False
     try:

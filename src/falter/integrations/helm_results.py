@@ -66,14 +66,14 @@ def read_helm(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
     notes = [f"{f.name} holds no {SCORES} and was left out." for f in folders if f not in finished]
     logs: list[Log] = []
     for folder in finished:
-        run = _read(folder)
+        run = _read_run(folder)
         about = Log(path=folder / SCORES, task=run.task, model=run.model, stamp="", scorer="")
         logs += _logs(run, choice) if is_chosen(about, choice) else [about]
     notes.append(f"A condition is a perturbation of HELM; '{UNCHANGED}' is none.")
     return logs, notes
 
 
-def _read(folder: Path) -> _Run:
+def _read_run(folder: Path) -> _Run:
     task, model = _named(folder)
     stats = _stats(folder / SCORES)
     if not stats:

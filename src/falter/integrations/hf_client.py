@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FAILURES = (RuntimeError, ValueError, TypeError, IndexError, KeyError, MemoryError)
-"""What a request may run into; anything else is a mistake of ours and ends the run."""
+"""The errors that a request may run into; anything else is a mistake of ours and ends the run."""
 OPTIONS = OptionTable.of("hf")
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 PARTS = (".safetensors", ".bin", ".json", ".jinja", ".model", ".tiktoken", ".txt", ".py")
@@ -88,7 +88,7 @@ class HuggingFace(BatchClient):
         self._engine = None
 
     def reason(self, error: Exception) -> str:
-        """What the model ran into; a mistake of ours ends the run."""
+        """Return the model's error as a text; a mistake of ours ends the run."""
         if not isinstance(error, FAILURES):
             raise error
         return _reason(error)
@@ -271,7 +271,7 @@ def connect(settings: ClientSettings) -> Client:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What is loaded: a folder or hub id with a revision, or a GGUF file (`gguf`) in a folder.
+    """A source of weights: a folder or hub id with a revision, or a GGUF file (`gguf`) in a folder.
 
     `weights` is the hash or commit that says which weights they are; None for `path` means the
     embedded model, not fetched yet.
@@ -291,7 +291,7 @@ def _require(*, gguf: bool) -> None:
 
 
 def find_source(name: str, revision: str | None) -> Source:
-    """What `hf:NAME` means: `smollm2`, a folder, a `.gguf` file, or a model of the hub."""
+    """Return the source that `hf:NAME` means: `smollm2`, a folder, a `.gguf` file, a hub model."""
     if name == "smollm2":
         _no_revision(revision)
         return _embedded()
@@ -395,7 +395,7 @@ def _ask_hub(name: str, revision: str) -> tuple[str, set[str]]:
 
 
 def _hub_template(name: str, commit: str) -> bool:
-    """Whether the tokenizer's small configuration file holds a template."""
+    """Return True if the tokenizer's small configuration file holds a template."""
     from huggingface_hub import hf_hub_download
 
     try:
@@ -406,7 +406,7 @@ def _hub_template(name: str, commit: str) -> bool:
 
 
 def _has_template(folder: Path) -> bool:
-    """Whether a tokenizer's files hold a chat template."""
+    """Return True if a tokenizer's files hold a chat template."""
     if (folder / "chat_template.jinja").is_file():
         return True
     try:

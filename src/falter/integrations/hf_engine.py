@@ -41,7 +41,7 @@ class Engine(ABC):
 
     shares: bool
     prompt_before_text = True
-    """Whether an answer goes on from its prompt's tokens, or stands by itself."""
+    """True if an answer goes on from its prompt's tokens, False if it stands by itself."""
 
     def __init__(self, model: Any, tokenizer: Any, *, room: int) -> None:
         import torch
@@ -152,6 +152,7 @@ class CausalEngine(Engine):
         else:
             head = [self.start]
             tails = self.encode([space + c for c in continuations], special=False)
+            # Some tokenizers put the start token in front though none was asked for.
             tails = [tail[1:] if tail[:1] == head else tail for tail in tails]
         for number, tail in enumerate(tails):
             if not tail:
@@ -188,7 +189,7 @@ class CausalEngine(Engine):
         return by_number
 
     def _fits(self, row: Row) -> bool:
-        """Whether no layer would look at less than the whole row."""
+        """Return True if no layer would look at less than the whole row."""
         return self._window is None or len(row.prefix) + len(row.tokens) <= self._window
 
     def _tree(self, row: Row) -> Scores:
@@ -197,6 +198,7 @@ class CausalEngine(Engine):
         known, parts = self._prefix(row.prefix)
         row = _with_prefix(row, known)
         mask = self._mask(row.parents, known)
+        # Several sequences may be read off behind one place, whose logits are needed once.
         rows = sorted({place for place, _, _ in row.wanted})
         logits = self.forward(
             torch.tensor([row.tokens], device=device),
@@ -209,11 +211,12 @@ class CausalEngine(Engine):
         return self.read_off(logits, [(order[place], token) for place, token, _ in row.wanted])
 
     def _mask(self, parents: Sequence[int], known: int) -> Any:
-        """What each place of a row may look at: the prefix, its ancestors and itself."""
+        """Return the places that each place of a row may look at: prefix, ancestors and itself."""
         torch = self.torch
         size = len(parents)
         seen = torch.zeros(size, known + size, dtype=torch.bool)
         seen[:, :known] = True
+        # Parents stand before their children, so that a parent's row is complete by then.
         for place, parent in enumerate(parents):
             if parent >= 0:
                 seen[place] |= seen[parent]
@@ -224,11 +227,12 @@ class CausalEngine(Engine):
         return mask[None, None].to(self.model.device)
 
     def _prefix(self, tokens: tuple[int, ...]) -> tuple[int, tuple[Part, ...] | None]:
-        """What is kept of a prefix, after reading and keeping the rest where that is worth it."""
+        """Return the cached part of a prefix, once the rest is computed where that is worth it."""
         known, parts = self._prefixes.find(tokens)
         if len(tokens) - known < MIN_CACHED_PREFIX:
             return known, parts
         while known < len(tokens):
+            # In pieces, since a prefix may be longer than a row.
             upto = min(len(tokens), known + self.room)
             past = self._past(parts, known, empty=True)
             self.forward(
@@ -258,13 +262,13 @@ class CausalEngine(Engine):
     def _plain(self, batch: Sequence[Scored]) -> list[Scores]:
         """Every sequence by itself, padded at the end, nothing shared."""
         torch, device = self.torch, self.model.device
-        longest = max(sequence.read for sequence in batch)
+        longest = max(sequence.size for sequence in batch)
         first = min(sequence.start for sequence in batch) - 1
         ids = torch.zeros(len(batch), longest, dtype=torch.long)
         mask = torch.zeros(len(batch), longest, dtype=torch.long)
         for n, sequence in enumerate(batch):
-            ids[n, : sequence.read] = torch.tensor(sequence.tokens[:-1])
-            mask[n, : sequence.read] = 1
+            ids[n, : sequence.size] = torch.tensor(sequence.tokens[:-1])
+            mask[n, : sequence.size] = 1
         logits = self.forward(
             ids.to(device), keep=longest - first, attention_mask=mask.to(device), use_cache=False
         )
@@ -293,7 +297,7 @@ class CausalEngine(Engine):
         """Compare a full row on a kept prefix with the same sequences read by themselves."""
         length = self.room if self._window is None else min(self.room, self._window)
         sequences = _trial(self._config.vocab_size, length)
-        if len(sequences) < 2 or (self.limit is not None and self.limit < sequences[0].read):
+        if len(sequences) < 2 or (self.limit is not None and self.limit < sequences[0].size):
             return False
         shared, group = next(groups(sequences, self.room))
         picked = [group[0], group[len(group) // 2], group[-1]]
@@ -302,6 +306,7 @@ class CausalEngine(Engine):
         try:
             for (_, _, number), (score, _) in zip(row.wanted, self._tree(row), strict=True):
                 in_tree[number].append(score)
+        # An architecture may refuse such a mask or cache: then nothing is shared.
         except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, KeyError):
             return False
         plain = [score for scores in self._plain(picked) for score, _ in scores]
@@ -328,8 +333,9 @@ def _with_prefix(row: Row, known: int) -> Row:
 def _length_batches(sequences: Iterable[Scored], room: int) -> Iterable[list[Scored]]:
     """Sequences of about one length in batches of at most `room` tokens, padding counted."""
     batch: list[Scored] = []
-    for sequence in sorted(sequences, key=lambda sequence: -sequence.read):
-        if batch and (len(batch) + 1) * batch[0].read > room:
+    # The longest first: it sets the width to which its batch is padded.
+    for sequence in sorted(sequences, key=lambda sequence: -sequence.size):
+        if batch and (len(batch) + 1) * batch[0].size > room:
             yield batch
             batch = []
         batch.append(sequence)
@@ -365,7 +371,7 @@ def _window(config: Any) -> int | None:
 
 
 def _limit(config: Any, tokenizer: Any) -> int | None:
-    """How many tokens the model reads: what its configuration says, else its tokenizer."""
+    """Return the model's limit of tokens: its configuration's, else its tokenizer's."""
     for name in ("n_positions", "max_position_embeddings", "n_ctx"):
         limit = getattr(config, name, None)
         if isinstance(limit, int) and limit > 0:
@@ -386,8 +392,8 @@ class Scored:
     number: int
 
     @property
-    def read(self) -> int:
-        """How many tokens a model has to read: all but the last."""
+    def size(self) -> int:
+        """The number of tokens that a model has to read: all but the last."""
         return len(self.tokens) - 1
 
 
@@ -421,7 +427,7 @@ def groups(sequences: Sequence[Scored], room: int) -> Iterator[tuple[int, list[S
         if group:
             agreed = common_prefix_length(group[-1].tokens, sequence.tokens)
             left = min(shared, agreed, sequence.start - 1)
-            new = sequence.read - min(agreed, sequence.read, group[-1].read)
+            new = sequence.size - min(agreed, sequence.size, group[-1].size)
             grown = size + (shared - left) + new
             if grown <= room and shared - left <= room // 2:
                 group.append(sequence)
@@ -429,7 +435,7 @@ def groups(sequences: Sequence[Scored], room: int) -> Iterator[tuple[int, list[S
                 continue
             yield shared, group
         group, shared = [sequence], sequence.start - 1
-        size = sequence.read - shared
+        size = sequence.size - shared
     if group:
         yield shared, group
 
@@ -440,15 +446,15 @@ def pack(group: Sequence[Scored], prefix: int) -> Row:
     path: list[int] = []
     last: tuple[int, ...] = row.prefix
     for sequence in group:
-        del path[max(0, min(common_prefix_length(last, sequence.tokens), sequence.read) - prefix) :]
-        for at in range(prefix + len(path), sequence.read):
+        del path[max(0, min(common_prefix_length(last, sequence.tokens), sequence.size) - prefix) :]
+        for at in range(prefix + len(path), sequence.size):
             row.parents.append(path[-1] if path else -1)
             path.append(len(row.tokens))
             row.tokens.append(sequence.tokens[at])
             row.positions.append(at)
         for at in range(sequence.start, len(sequence.tokens)):
             row.wanted.append((path[at - 1 - prefix], sequence.tokens[at], sequence.number))
-        last = sequence.tokens[: sequence.read]
+        last = sequence.tokens[: sequence.size]
     return row
 
 
@@ -469,7 +475,7 @@ class PrefixCache(Generic[T]):
         self._held: OrderedDict[tuple[int, ...], CachedPrefix[T]] = OrderedDict()
 
     def find(self, tokens: tuple[int, ...]) -> tuple[int, T | None]:
-        """How many of these tokens some held prefix begins with, and its state (or 0 and None)."""
+        """Return the longest cached prefix of the tokens: its length and state (or 0 and None)."""
         longest, best = 0, None
         for held in self._held.values():
             length = common_prefix_length(held.tokens, tokens)

@@ -113,7 +113,7 @@ def _rows(result: ExportedResult) -> Iterator[dict[str, Any]]:
 
 
 def _card(result: ExportedResult, count: int) -> str:
-    """What the hub reads (YAML), then what people read, in the words of the report."""
+    """Return the head that the hub reads (YAML), then a text for people, in the report's words."""
     study = result.study
     head = {
         "pretty_name": line(study.title, 100),

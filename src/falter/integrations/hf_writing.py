@@ -250,7 +250,7 @@ class Seq2SeqEngine(Engine):
 
     def _score(self, asked: Tokens) -> list[Scores]:
         """One context, read once; its continuations padded at the end."""
-        read, seen = self.read([asked.head])
+        read, seen = self.encoder_states([asked.head])
         size = len(asked.tails)
         longest = max(map(len, asked.tails))
         ids = self.torch.zeros(size, longest, dtype=self.torch.long)
@@ -266,8 +266,8 @@ class Seq2SeqEngine(Engine):
         ).logits
         return [self.read_off(logits[n], [*enumerate(t)]) for n, t in enumerate(asked.tails)]
 
-    def read(self, prompts: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-        """What the encoder makes of prompts, padded at the end, and which places are theirs."""
+    def encoder_states(self, prompts: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+        """Return the encoder's output for prompts, padded at the end, and their mask."""
         torch, device = self.torch, self.model.device
         longest = max(map(len, prompts))
         ids = torch.zeros(len(prompts), longest, dtype=torch.long)
@@ -287,7 +287,7 @@ def _write_seq2seq(engine: Seq2SeqEngine, batch: list[Ask], ends: frozenset[int]
     start, mBART's language.
     """
     torch, device = engine.torch, engine.model.device
-    read, seen = engine.read([ask.prompt for ask in batch])
+    read, seen = engine.encoder_states([ask.prompt for ask in batch])
     forced = getattr(engine.model.generation_config, "forced_bos_token_id", None)
     begin = [engine.first, *([] if forced is None else [forced])]
     ids, past = torch.tensor([begin] * len(batch), device=device), None

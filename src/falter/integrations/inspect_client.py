@@ -139,7 +139,7 @@ class Inspect(BaseClient):
         )
 
     def _sampling(self, sampling: Sampling) -> dict[str, Any]:
-        """How to decode. A `top_p` of 1 is every provider's default, and some refuse to be told."""
+        """Return the decoding. A `top_p` of 1 is every provider's default; some refuse it."""
         fields = {
             "temperature": sampling.temperature,
             "top_p": sampling.top_p if sampling.top_p < 1 else None,
@@ -154,7 +154,7 @@ class Inspect(BaseClient):
         }
 
     def _failed(self, request: Request, error: Exception) -> Response:
-        """What a provider raises is the request's failure; a refused key ends the run."""
+        """Return a provider's error as the request's failure; a refused key ends the run."""
         variable = self._settings.api_key_env
         shown = _without(str(error), None if variable is None else read_key(variable))
         if _status(error) in (401, 403):

@@ -66,7 +66,7 @@ def _part(part: ExportedPart, result: ExportedResult, folder: Path) -> Iterator[
 
 @dataclass
 class _Totals:
-    """What a log's header says of its samples."""
+    """The totals of a log's samples, for its header."""
 
     planned: int = 0
     missing: int = 0
@@ -296,7 +296,7 @@ def _metadata(cell: ExportedCell, repeat: int) -> dict[str, Any]:
 
 
 def _summary(sample: dict[str, Any]) -> dict[str, Any]:
-    """What a list of samples shows of one."""
+    """Return the parts of a sample that a list of samples shows."""
     scores = {
         name: {**score, "explanation": (score["explanation"] or "")[:LONGEST] or None}
         for name, score in sample["scores"].items()
@@ -318,7 +318,7 @@ def _summary(sample: dict[str, Any]) -> dict[str, Any]:
 
 
 def _by_inspect_itself(files: list[Path]) -> None:
-    """Where inspect_ai is installed, every log is read and written by it, one at a time."""
+    """If inspect_ai is installed, read and write every log by it, one at a time."""
     try:
         from inspect_ai.log import read_eval_log, write_eval_log
     except ImportError:

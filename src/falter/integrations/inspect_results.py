@@ -111,7 +111,7 @@ Sample = Mapping[str, Any]
 
 
 def _is_log(value: Any) -> bool:
-    """Whether a JSON value is an Inspect log."""
+    """Return True if a JSON value is an Inspect log."""
     header = value.get("eval") if isinstance(value, dict) else None
     return isinstance(header, dict) and "task" in header
 
@@ -119,10 +119,10 @@ def _is_log(value: Any) -> bool:
 def read_inspect(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
     """The logs: a sample's id is the item, its epoch the run."""
     notes: list[str] = []
-    return [_read(path, choice, notes) for path in paths], notes
+    return [_read_log(path, choice, notes) for path in paths], notes
 
 
-def _read(path: Path, choice: LogChoice, notes: list[str]) -> Log:
+def _read_log(path: Path, choice: LogChoice, notes: list[str]) -> Log:
     if path.suffix.lower() != ".eval":
         whole = read_json(path)
         if not _is_log(whole):

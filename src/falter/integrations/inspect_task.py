@@ -51,7 +51,7 @@ def load(argument: str | None) -> Task:
     if importlib.util.find_spec("inspect_ai") is None:
         raise MissingExtra("Reading Inspect tasks", "inspect", "inspect_ai")
     task = _inspect_task(path, name)
-    samples = [_read(sample, f"{argument}, sample {n}") for n, sample in enumerate(task.dataset, 1)]
+    samples = [_case(sample, f"{argument}, sample {n}") for n, sample in enumerate(task.dataset, 1)]
     if not samples:
         raise TaskError(f"The Inspect task '{argument}' has no samples")
     label = f"inspect:{name}"
@@ -109,7 +109,7 @@ def _module(path: str) -> ModuleType:
 # One sample
 
 
-def _read(sample: Any, where: str) -> _Sample:
+def _case(sample: Any, where: str) -> _Sample:
     system, text = _texts(sample.input, where)
     fields = {"input": text, **({"system": system} if system else {})}
     choices = tuple(sample.choices or ())

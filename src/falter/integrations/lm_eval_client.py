@@ -136,7 +136,7 @@ def _model_class(kind: str) -> Any:
 
 
 def _implemented(kind: Any, method: str) -> bool:
-    """Whether a method does more than say that it is not there."""
+    """Return True if a method does more than say that it is not there."""
     body = re.sub(r'""".*?"""', "", inspect.getsource(getattr(kind, method)), flags=re.DOTALL)
     statements = re.split(r"\)[^:()]*:\s*\n", body, maxsplit=1)[-1].strip()
     return not statements.startswith(("raise NotImplementedError", "pass"))

@@ -1,4 +1,4 @@
-"""What lm-evaluation-harness writes with --log_samples: a JSONL file a task, results beside it."""
+"""Logs that lm-evaluation-harness writes with --log_samples: JSONL per task, results beside it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_METRICS = frozenset(
 
 
 def _is_samples(path: Path) -> bool:
-    """Whether a file has the name of logged samples."""
+    """Return True if a file has the name of logged samples."""
     return _NAME.match(path.name) is not None
 
 
@@ -57,7 +57,7 @@ def read_lm_eval(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
 
 
 def _hashes_name_items(files: Sequence[_Samples]) -> bool:
-    """Whether the hashes name every item once and a file's are among those of the others.
+    """Return True if the hashes name every item once and a file's are among the others' hashes.
 
     A perturbation of the documents changes some hashes: their items have the same doc_id.
     """

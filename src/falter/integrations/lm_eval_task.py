@@ -125,7 +125,7 @@ class _Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listing:
-    """How a prompt lists its options, and whether it is answered by letters or texts."""
+    """The layout of a prompt's options, and whether it is answered by letters or texts."""
 
     line: str
     answer_as: Choicewise

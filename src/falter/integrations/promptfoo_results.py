@@ -38,10 +38,10 @@ def read_promptfoo(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
     The id of a test is the variable that has a usual name for one and is different in every test;
     else a hash of all its variables. A test that promptfoo repeated is one more run.
     """
-    return [log for path in paths for log in _read(path, choice)], []
+    return [log for path in paths for log in _read_logs(path, choice)], []
 
 
-def _read(path: Path, choice: LogChoice) -> list[Log]:
+def _read_logs(path: Path, choice: LogChoice) -> list[Log]:
     whole = read_json(path)
     body = nested(whole, "results")
     body = body if isinstance(body, dict) else {}

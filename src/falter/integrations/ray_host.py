@@ -44,7 +44,7 @@ Trouble = tuple[str, str, str | None]
 
 
 class Hosted:
-    """What an actor holds: the client, as it is in a process without Ray."""
+    """The client of an actor, as it is in a process without Ray."""
 
     def __init__(self, name: str, settings: ClientSettings) -> None:
         self._name, self._settings = name, settings
@@ -123,6 +123,7 @@ class RayHost:
 
         actor = (
             ray.remote(Hosted)
+            # No restarts by Ray: falter replaces an engine itself, and counts how many are lost.
             .options(num_cpus=1, num_gpus=self._gpus, max_restarts=0, scheduling_strategy="SPREAD")
             .remote(self._name, self._settings)
         )
@@ -182,7 +183,7 @@ class _RayEngine:
         self._actor = actor
 
     async def call(self, method: str, *arguments: Any) -> Any:
-        """What the actor returns. A trouble is raised, and so is an actor that has ended."""
+        """Return the actor's result. A trouble is raised, and so is an actor that has ended."""
         from ray.exceptions import RayError
 
         try:
@@ -218,6 +219,7 @@ _KINDS: Mapping[str, type[FalterError]] = {
 def _trouble(error: FalterError) -> Trouble:
     kinds = {EngineLost: "lost", AuthenticationError: "credentials", UsageError: "usage"}
     kind = next((name for base, name in kinds.items() if isinstance(error, base)), "run")
+    # As data, since Ray wraps exceptions in kinds of its own.
     return kind, error.message, error.hint
 
 
@@ -229,7 +231,7 @@ def placement(
     gpus: float | None,
     in_process: bool,
 ) -> tuple[int, float]:
-    """How many engines, and how many GPUs each: one a GPU where models run in the actor."""
+    """Return the number of engines and of GPUs each: one a GPU where models run in the actor."""
     present = resources.get("GPU", 0.0)
     each = gpus if gpus is not None else 1.0 if in_process and present else 0.0
     if count is not None:
@@ -246,7 +248,7 @@ def _difference(ours: Model, theirs: Model) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """What an actor ended with, in one line: its exception, or what Ray says of its process."""
+    """Return an actor's end in one line: its exception, or what Ray says of its process."""
     cause = getattr(error, "cause", None)
     text = f"{type(cause).__name__}: {cause}" if isinstance(cause, Exception) else str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -313,5 +315,5 @@ _SESSION = _Session()
 
 
 def is_installed() -> bool:
-    """Whether there is a Ray to import."""
+    """Return True if there is a Ray to import."""
     return importlib.util.find_spec("ray") is not None

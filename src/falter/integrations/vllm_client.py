@@ -101,7 +101,7 @@ class Vllm(BatchClient):
         )
 
     def _prepared(self, request: Request) -> list[_Prompt] | Exception:
-        """What the engine is asked for a request. What it would refuse never gets there.
+        """Return the engine's prompts for a request. One that it would refuse never gets there.
 
         A refusal in the middle of a list can leave the others waiting inside the engine.
         """
@@ -159,7 +159,7 @@ def _decoding(request: Request) -> dict[str, Any]:
 
 
 def _constrained(decoding: Mapping[str, Any]) -> Mapping[str, Any]:
-    """How to decode, with the texts that may be written under the name that vLLM has."""
+    """Return the decoding, with the permitted texts under the name that vLLM has for them."""
     if "only" not in decoding:
         return decoding
     from vllm import sampling_params

@@ -183,6 +183,7 @@ def _of_families(mean: ItemMean, values: Floats, codes: NDArray[np.intp], level:
     sizes = np.bincount(codes).astype(np.float64)
     means = np.bincount(codes, weights=values) / sizes
     value, count = float(means.mean()), len(sizes)
+    # Two passes: Σ x² − n m² would lose the digits of families that hardly vary.
     own_squares = np.bincount(codes, weights=np.square(values - means[codes]))
     spread = float((np.bincount(codes, weights=np.square(values - value)) / sizes).mean())
     freedoms = sizes - 1.0 + PRIOR_DEGREES_OF_FREEDOM
@@ -239,6 +240,7 @@ def drop_quantile(
     )
     if not known:
         return basis.undefined("drop_quantile", "insufficient_data", "no prompt has a drop")
+    # Less a rounding error: 0.9 × 10 must be the 9th and not the 10th.
     value = known[math.ceil(share * len(known) - 1e-9) - 1]
     return basis.estimate("drop_quantile", value, interval)
 
@@ -279,6 +281,7 @@ def mean_over_tasks(estimates: Sequence[Estimate]) -> Estimate:
     below = [v - e.low for v, e in defined if e.low is not None]
     above = [e.high - v for v, e in defined if e.high is not None]
     interval = no_interval(basis.level)
+    # One task without an interval leaves the mean without: its error is not known to be 0.
     if len(below) == len(above) == tasks:
         interval = Interval(
             low=value - math.sqrt(math.fsum(d * d for d in below)) / tasks,
@@ -327,6 +330,7 @@ def random_conditions_average(
     of_columns /= width
     rest = of_columns - float(table.parts.condition[0]) / width
     both = of_columns + of_items - rest
+    # Subtracting `rest` can take the sum below the variance between conditions, by chance alone.
     variance = max(both, of_columns)
     largest = float(np.nanmax(np.square(cells)))
     if not variance > 1e-26 * largest:

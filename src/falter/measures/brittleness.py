@@ -92,7 +92,7 @@ class _Stratum:
         """(..., 5 x matrices) sums to the (..., 3) sums of pert, data and run."""
         return np.asarray(_plugin(sums.reshape(*sums.shape[:-1], -1, WIDTH)).sum(axis=-2))
 
-    def whole(self) -> Floats:
+    def total(self) -> Floats:
         """The components of all units."""
         return self.components(self.units.sum(axis=0))
 
@@ -106,7 +106,7 @@ class _Stratum:
 
 def _shares(strata: Sequence[_Stratum]) -> tuple[float, list[Floats]]:
     """Σ pert / Σ total, and without each unit of every stratum."""
-    wholes = np.stack([s.whole() for s in strata])
+    wholes = np.stack([s.total() for s in strata])
     total = wholes.sum(axis=0)
     left_out = [
         _share(total - whole + s.left_out()) for s, whole in zip(strata, wholes, strict=True)
@@ -126,13 +126,14 @@ def _part_interval(strata: Sequence[_Stratum], place: int, level: float) -> Inte
 
     A variance of 0/1 scores is at most 1/4 in each matrix, and so is the end of the interval.
     """
-    wholes = np.array([s.whole()[place] for s in strata])
+    wholes = np.array([s.total()[place] for s in strata])
     total = float(wholes.sum())
     left_out = [
         total - whole + s.left_out()[:, place] for s, whole in zip(strata, wholes, strict=True)
     ]
     interval = _stratified_jackknife(total, left_out, "log", level)
     if all(s.counts_only for s in strata):
+        # A stratum of models side by side holds several matrices, each with 1/4 of its own.
         most = sum(0.25 * s.units.shape[1] / WIDTH for s in strata)
         interval = interval.clipped(0.0, most)
     return interval
@@ -163,9 +164,11 @@ def _few_vary(strata: Sequence[_Stratum], level: float) -> Interval | None:
         largest_unit = float((columns[:, :, 0].max(axis=0) / counts).sum())
         k = max(k, most * largest_unit)
     units = sum(len(s.units) for s in strata)
+    # Of a small table a quarter of the units is enough for the jackknife.
     if v > 0.0 and y * y / v >= min(RARE_EVENT_LIMIT, units / 4.0):
         return None
-    pert, data, _ = sum((s.whole() for s in strata), np.zeros(3))
+    pert, data, _ = sum((s.total() for s in strata), np.zeros(3))
+    # Items do not differ, so the share is 1 or undefined, whatever Σ pert may be.
     if data == 0.0:
         return None
     # χ²(2a, p)/2 is the gamma quantile of shape a.
@@ -204,6 +207,7 @@ def _stratified_jackknife(
     if np.isnan(everything).any() or not left_out:
         return no_interval(level)
     method = f"stratified jackknife t, {scale}"
+    # One leave-one-out value at the boundary would make the whole interval endless on that scale.
     is_finite = everything.min() > 0.0 and everything.max() < top
     if is_finite:
         to_scale = np.log if scale == "log" else logit
@@ -214,6 +218,7 @@ def _stratified_jackknife(
         centre, strata = value, left_out
     variances = [(len(g) - 1) / len(g) * float(np.square(g - g.mean()).sum()) for g in strata]
     variance = sum(variances)
+    # Also false for NaN, which `<=` would let through.
     if not variance > 1e-26 * max(1.0, centre * centre):
         return no_interval(level)
     bias = sum((len(g) - 1) * (float(g.mean()) - centre) for g in strata)
@@ -295,6 +300,7 @@ def brittleness_by_task(
             if name in tables:
                 pool.add(model, tables[name], labels)
         joined = [_side_by_side(name, pool.strata)] if pool.strata else []
+        # The same items for all models, so that the design effect compares like with like.
         pool.by_item = [_side_by_side(name, pool.by_item)] if pool.by_item else []
         results[name] = pool.result("brittleness_by_task", joined)
     return results
@@ -303,7 +309,8 @@ def brittleness_by_task(
 def _stratum(table: Table, codes: NDArray[np.intp] | None) -> _Stratum:
     """The sums of every unit of a table; an item without any cell is a row of zeros."""
     columns = np.zeros((len(table.rows), WIDTH))
-    columns[table.rows] = (_item_sums if table.whole else gapped_item_sums)(table.cells)
+    # Without gaps the sums of pairs come to the plain variances, which cost no products.
+    columns[table.rows] = (_item_sums if table.is_complete else gapped_item_sums)(table.cells)
     return _Stratum(
         units=unit_sums(columns, codes),
         items=table.cells.shape[0],
@@ -357,7 +364,7 @@ class _Pool:
                 null=(),
                 left_out=self.left_out,
             )
-        whole = sum((s.whole() for s in strata), np.zeros(3))
+        whole = sum((s.total() for s in strata), np.zeros(3))
         parts = {
             part: basis.estimate(
                 f"{measure}.{part}", float(whole[place]), _part_interval(strata, place, self.level)
@@ -379,6 +386,8 @@ class _Pool:
         """With its number of clusters, and without an interval where a matrix has too few."""
         if not self.clustered:
             return estimate
+        # The first of a matrix's five columns counts its items: a cluster without any is no
+        # cluster.
         counts = [int((s.units[:, 0::5].sum(axis=1) > 0.0).sum()) for s in strata]
         return with_clusters(estimate, sum(counts), fewest=min(counts))
 

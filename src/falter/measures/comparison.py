@@ -104,11 +104,13 @@ def compare_pair(
             "the same items in the same order",
             hint="give an item that one of them lacks a row of NaN",
         )
+    # Under the same conditions only cells that both sides have are a fair comparison.
     if one.cells.shape == other.cells.shape:
-        both = one.there & other.there
+        both = one.has_outcome & other.has_outcome
         one, other = (replace(s, cells=np.where(both, s.cells, np.nan)) for s in (one, other))
     rows = one.used & other.used
     codes = cluster_codes(clusters, len(rows))[rows]
+    # Both sides lie in one row per item, so that a draw of items is the same draw for the two.
     sides = [side.rows(rows) for side in (one, other)]
     sums = [_ItemSums.of(side) for side in sides]
     units = unit_sums(np.hstack([part.values for part in sums]), codes)
@@ -188,20 +190,20 @@ class _Side:
         return cls(baseline=baseline, cells=cells, changed=changed)
 
     @property
-    def there(self) -> Bools:
+    def has_outcome(self) -> Bools:
         """Items x conditions with an outcome."""
         return np.asarray(~np.isnan(self.cells))
 
     @property
     def used(self) -> Bools:
         """The items with a baseline and a condition."""
-        return np.asarray(~np.isnan(self.baseline) & self.there.any(axis=1))
+        return np.asarray(~np.isnan(self.baseline) & self.has_outcome.any(axis=1))
 
     @property
     def flips(self) -> Floats:
         """1 where the outcome is not the baseline's, 0 where it is; NaN where unchanged."""
         flips = cell_flips(self.baseline[:, None], self.cells[:, :, None])
-        return np.where(self.there & self.changed, flips, np.nan)
+        return np.where(self.has_outcome & self.changed, flips, np.nan)
 
     def rows(self, rows: Bools) -> _Side:
         """Some of the items."""
@@ -226,10 +228,11 @@ class _ItemSums:
 
     @classmethod
     def of(cls, side: _Side) -> _ItemSums:
-        there, known = side.there, side.there & side.changed
+        there, known = side.has_outcome, side.has_outcome & side.changed
         drops = np.where(there, side.baseline[:, None] - side.cells, 0.0)
         flips = np.where(known, side.flips, 0.0)
         table = np.column_stack([side.baseline, np.where(known, side.cells, np.nan)])
+        # A condition without any outcome has no mean, and would make the share NaN.
         table = table[:, ~np.isnan(table).all(axis=0)]
         seen = ~np.isnan(table)
         y = np.where(seen, table, 0.0)
@@ -260,6 +263,7 @@ class _ItemSums:
             y = rest[..., :width] / rest[..., width:]
             within, square = sums[..., -2] / n, sums[..., -1] / n
             accuracy = baseline / n
+        # (Σ y)² − Σ y² is the sum over pairs j ≠ k, without a matrix of pairs for every draw.
         across = np.square(y.sum(axis=-1)) - np.square(y).sum(axis=-1)
         prompt = np.maximum(within, 0.0)
         whole = prompt + np.maximum(square - within - across / max(1, width * (width - 1)), 0.0)
@@ -286,6 +290,7 @@ def _difference(
     measure = f"compare.{name}"
     if len(units) < 2 or draws is None:
         return basis.undefined(measure, "insufficient_data", "fewer than two items")
+    # Its denominator nears 0 where all is right or all is wrong, and draws of it run wild.
     if name == "prompt_share" and not all(
         INFORMATIVE[0] <= p.mean <= INFORMATIVE[1] for p in parts
     ):
@@ -293,6 +298,7 @@ def _difference(
         return basis.undefined(measure, "not_informative", why)
 
     def statistic(sums: Floats) -> Floats:
+        # The columns of the first side, then those of the second.
         split = parts[0].values.shape[1]
         one, other = sums[..., :split], sums[..., split:]
         return parts[0].quantities(one)[name] - parts[1].quantities(other)[name]
@@ -330,6 +336,7 @@ def _widened(estimate: Estimate, between: Between | None, level: float) -> Estim
         return estimate
     p_value = estimate.p_value
     if p_value is not None:
+        # A wider interval excludes 0 later: the two must not contradict each other.
         p_value = max(p_value, least_error(between.excludes_zero))
     return replace(
         estimate,

@@ -1,4 +1,4 @@
-"""Whether a model gives the same output however it is asked."""
+"""Consistency of a model's outputs over the ways of asking."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def output_consistency(
     item: insufficient_data. Agresti and Coull's interval, CR1 with `clusters`. The share falls as
     configurations are added: compare equal numbers only, or use `consistency_curve`.
     """
-    codes, asked = _read(outputs, missing)
+    codes, asked = _coded(outputs, missing)
     width = codes.shape[1]
     estimand = "share of items with the same output in all these configurations, items like these"
     if width < 2:
@@ -185,7 +185,7 @@ def consistency_curve(
     """
     from scipy.special import comb
 
-    codes, asked = _read(outputs, missing)
+    codes, asked = _coded(outputs, missing)
     width = codes.shape[1]
     sizes = tuple(range(2, width + 1))
     units = cluster_codes(clusters, len(codes))[asked]
@@ -193,6 +193,7 @@ def consistency_curve(
     # Over cells instead of groups: a cell in a group of s draws k − 1 others of its group with
     # the chance (s − 1 over k − 1)/(V − 1 over k − 1).
     s, k = np.arange(1, width + 1)[:, None], np.arange(2, width + 1)[None, :]
+    # By SciPy's `comb` of arrays, which is 0 where a group is smaller than the draw.
     weights = np.asarray(comb(s - 1, k - 1) / comb(width - 1, k - 1) / width, dtype=np.float64)
     parts = [np.zeros((0, len(sizes)))]
     for start in range(0, len(codes), BLOCK):
@@ -266,12 +267,13 @@ def _cells_by_group_size(codes: Codes) -> Floats:
     """Items x sizes: how many of an item's outputs stand in a group of 1, 2, ... equal ones."""
     sizes = _group_sizes(codes)
     items, width = codes.shape
+    # One `bincount` for all items: each has its own range of width + 1 places.
     places = sizes + np.arange(items)[:, None] * (width + 1)
     counts = np.bincount(places.ravel(), minlength=items * (width + 1))
     return counts.reshape(items, width + 1)[:, 1:].astype(np.float64)
 
 
-def _read(outputs: Outputs, missing: ArrayLike | None) -> tuple[Codes, NDArray[np.bool_]]:
+def _coded(outputs: Outputs, missing: ArrayLike | None) -> tuple[Codes, NDArray[np.bool_]]:
     """The outputs as numbers, and which items were asked in every configuration."""
     codes = _code_outputs(outputs)
     if missing is None:
@@ -308,7 +310,7 @@ def item_std(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.9
     has a t interval, the shares of all items have Agresti and Coull's. One configuration:
     not_identified.
     """
-    table = Table.read(scores, level)
+    table = Table.from_outcomes(scores, level)
     cells = table.cells[:, :, 0]
     basis = Basis(
         estimand="standard deviation of an item's scores over these configurations, items like "
@@ -327,6 +329,7 @@ def item_std(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.9
         clusters = [c for c, used in zip(clusters, table.rows, strict=True) if used]
     values = cells.std(axis=1)
     is_constant = np.ptp(cells, axis=1) == 0.0
+    # The mean of equal scores may differ from them in the last digit, which is no spread.
     values[is_constant] = 0.0
     score = cells[:, 0]
 
@@ -362,7 +365,7 @@ def random_baseline(
     `scores` are 0/1, items x V configurations; p is their mean over the items without a gap. The
     interval is that of `capability` to the power of V, so it stays between 0 and 1.
     """
-    table = Table.read(scores, level)
+    table = Table.from_outcomes(scores, level)
     width = table.cells.shape[1]
     if len(table.cells) and not table.binary:
         raise InvalidValue("scores", "scores between 0 and 1", "0/1 scores")
@@ -425,7 +428,7 @@ def steadiness(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0
     Outside capabilities .05 to .95 (of `right` to .9): not_informative. Below 30 items, and for
     `right` with fewer than 6 items of either kind: insufficient_data.
     """
-    table = Table.read(scores, level)
+    table = Table.from_outcomes(scores, level)
     cells = table.cells[:, :, 0]
     items, width = cells.shape
     basis = Basis(
@@ -470,6 +473,7 @@ def _beyond_luck(basis: Basis, part: str, units: Floats, *, clustered: bool) -> 
     def index(sums: Floats) -> Floats:
         count, total, same = np.moveaxis(sums, -1, 0)
         p = total / count
+        # No more than p of the items can be right everywhere, but all of them can be alike.
         luck, most = p**basis.conditions, p
         if part == "index":
             luck, most = luck + (1.0 - p) ** basis.conditions, np.ones_like(p)
@@ -486,8 +490,10 @@ def _beyond_luck(basis: Basis, part: str, units: Floats, *, clustered: bool) -> 
     error = jackknife_error(index(sums - units))
     spread = value * (1.0 - value)
     # At least an item counts once; in clusters it may count less, see `rate`.
+    # Σ m²/n: the size of the cluster that an item has on average, not that of an average cluster.
     mean_size = float(np.square(units[:, 0]).sum()) / n
     floor = (1.0 + (mean_size - 1.0) * CLUSTER_CORRELATION * clustered) / n
+    # The effective number of items is never above n, however little the sample happens to vary.
     own = max(error**2 / spread if spread > 0.0 else 0.0, 1.0 / n)
     weight = min(1.0, min(float(sums[2]), n - float(sums[2])) / MANY)
     ratio = quantile_ratio(basis.level, len(units) - 1)

@@ -1,4 +1,4 @@
-"""How a score changes with the dose of a perturbation."""
+"""Scores as a function of the dose of a perturbation."""
 
 from __future__ import annotations
 
@@ -59,6 +59,8 @@ def contrast(
     means = y.sum(axis=0) / counts
     residuals = np.where(present, y - means, 0.0)
     value = float(means @ c)
+    # An item's residuals enter together, so that levels which it shares do not count as
+    # independent.
     error = float(np.sqrt(items / (items - 1) * np.square(residuals @ (c / counts)).sum()))
     # What rounding leaves of equal values is no standard error.
     rounding = 1e-14 * float(np.abs(means * c).max())
@@ -127,7 +129,7 @@ def intensity_curve(
     items that have every level. Fewer than three levels: the slope only; fewer than two are an
     error.
     """
-    doses, table = _read(levels, outcomes)
+    doses, table = _checked_doses(levels, outcomes)
     curve = _Curve(
         doses=doses,
         table=table,
@@ -139,6 +141,7 @@ def intensity_curve(
     # Weights of the level means: least squares; and trapezoids, as shares of the range of doses.
     centred = doses - doses.mean()
     widths = np.diff(doses)
+    # Each level counts half of the gap on either side of it; the outer levels have one gap only.
     trapezoids = (np.append(widths, 0.0) + np.insert(widths, 0, 0.0)) / 2.0
     steepest = None
     if len(doses) < 3:
@@ -230,6 +233,7 @@ class _Curve:
         def statistic(sums: Floats) -> Floats:
             with np.errstate(invalid="ignore", divide="ignore"):
                 ratio = sums[..., -1] / sums[..., 1]
+            # NaN draws are dropped by the bootstrap; an infinite ratio would be its upper end.
             return np.asarray(np.where(sums[..., 1] != 0.0, ratio, np.nan))
 
         why = "the mean at the lowest dose is 0"
@@ -255,6 +259,7 @@ class _Curve:
 
     def largest_step(self) -> tuple[Estimate, tuple[float, float] | None]:
         """The largest loss from one level to the next, and where it is."""
+        # The largest of several steps is picked, so its interval has to hold for whichever was.
         steps = max_t(
             self.table[:, :-1] - self.table[:, 1:],
             clusters=self.clusters,
@@ -273,7 +278,7 @@ class _Curve:
         return step, (float(self.doses[place]), float(self.doses[place + 1]))
 
 
-def _read(levels: Sequence[float], outcomes: ArrayLike) -> tuple[Floats, Floats]:
+def _checked_doses(levels: Sequence[float], outcomes: ArrayLike) -> tuple[Floats, Floats]:
     doses, table = np.asarray(levels, dtype=np.float64), np.asarray(outcomes, dtype=np.float64)
     if table.ndim != 2 or doses.shape != table.shape[1:]:
         raise InvalidValue("outcomes", table.shape, f"items x {doses.size} levels")
@@ -371,6 +376,7 @@ def _pair(
     )
     # drop(AB) − drop(A) − drop(B) = A + B − baseline − AB, over the items that have all four.
     table = np.column_stack([single[first], single[second], clean, scores])
+    # `contrast` would use all that each column has; a difference of drops needs whole items.
     table = np.where(np.isnan(table).any(axis=1, keepdims=True), np.nan, table)
     excess = contrast(table, [1, 1, -1, -1], clusters=clusters, level=level)
     four = replace(basis.counting(excess), conditions=4)

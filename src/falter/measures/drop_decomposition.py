@@ -128,10 +128,12 @@ def drop_parts(
     kept = ~np.isnan(means[0] - means[1])
     corrected = _corrected(sides[0], kinds[0], again[0]), _corrected(sides[1], kinds[1], again[1])
     still = (
+        # A reply that the second extractor recovers is an answer like any other from here on.
         np.where(corrected[0] > sides[0], 0.0, kinds[0]),
         np.where(corrected[1] > sides[1], 0.0, kinds[1]),
     )
     left = known_mean(corrected[0]) - known_mean(corrected[1])
+    # The drop that goes away once both extractors are heard; below 0 if it hid a larger one.
     recovered = means[0] - means[1] - left
     marks = [
         None if mask is None else _mask(name, mask, sides[1]) & kept
@@ -143,6 +145,7 @@ def drop_parts(
         np.asarray(join(*(none if mark is None else mark for mark in marks)))
         for join in (np.logical_or, np.logical_and)
     )
+    # Only untouched items: their drop cannot be blamed on the test.
     rest = _paired(np.where(either, np.nan, left), options)
     reading = _paired(recovered, options)
     found = [np.asarray((now > was).any(axis=1)) for now, was in zip(corrected, sides, strict=True)]
@@ -189,11 +192,14 @@ def _mask(name: str, mask: ArrayLike, cells: Floats) -> Bools:
 def _corrected(cells: Floats, kinds: Floats, again: Floats) -> Floats:
     """The scores, with the right answers that only the second reader finds."""
     lacks = np.isin(kinds, (_UNPARSED, _TRUNCATED)) & ~np.isnan(again)
+    # The larger score only: a second extractor may rescue a reply, it must not overrule the first.
     return np.where(lacks, np.fmax(cells, again), cells)
 
 
 def _paired(numbers: Floats, options: Mapping[str, Any]) -> Estimate:
     """The mean of numbers from −1 to 1 with the paired interval: counts above and below 0."""
+    # A difference split into its positive and negative part, so that it is counted as falls and
+    # rises.
     return accuracy_drop(np.maximum(numbers, 0.0), np.maximum(-numbers, 0.0), **options)
 
 
@@ -208,6 +214,7 @@ def _by_state(
     for code, name in enumerate(STATES[1:], start=1):
         shares = [known_mean(np.where(np.isnan(side), np.nan, kind == code))
                   for side, kind in zip(sides, kinds, strict=True)]  # fmt: skip
+        # Points lost to such replies after, less points gained where such replies stood before.
         parts[name] = shares[1] * means[0] - shares[0] * means[1]
         rest = rest - parts[name]
     parts[STATES[0]] = rest
@@ -251,6 +258,7 @@ def _touched_part(
         return _without(drop, "ok", 0.0, NOTHING)
     if rest.value is None:
         return _without(drop, "insufficient_data", None, "none: no item is left when corrected")
+    # An item with both marks counts half here and half for the other mark: nothing is blamed twice.
     weights = np.where(mark, np.where(both, 0.5, 1.0), 0.0)
     n = int((~np.isnan(left)).sum())
     share = float(weights.sum()) / n
@@ -259,6 +267,7 @@ def _touched_part(
     basis = Basis(estimand="", items=n, conditions=2, clusters=drop.clusters, level=drop.level)
     if rest.low is None or rest.high is None or drop.low is None:
         return replace(basis.estimate("", value, no_interval(drop.level)), excluded=drop.excluded)
+    # MOVER needs ends that are roughly normal, which those of a handful of items are not.
     few = int(mark.sum()) < FEW_TOUCHED
     ends = _share_of_items(mark & ~np.isnan(left), ~np.isnan(left), few=few, **options)
     own = _paired(np.where(mark, left, np.nan), {"level": drop.level})
@@ -267,6 +276,7 @@ def _touched_part(
     low = -1.0 if own.low is None else own.low
     high = 1.0 if own.high is None else own.high
     delta = mean - rest.value
+    # MOVER: the distances to the ends of two independent means, added as squares.
     below = math.hypot(mean - low, rest.high - rest.value)
     above = math.hypot(high - mean, rest.value - rest.low)
     start, end = _product(share, ends, delta, (delta - below, delta + above), few=few)
@@ -313,6 +323,7 @@ def _product(
     if few:
         corners: NDArray[np.float64] = np.outer(ends, reach)
         return float(corners.min()), float(corners.max())
+    # Of a negative difference the larger share is the one that leads to the lower end.
     nearer, farther = ends if delta > 0.0 else ends[::-1]
     low = share * delta - math.hypot(delta * (share - nearer), share * (delta - reach[0]))
     high = share * delta + math.hypot(delta * (farther - share), share * (reach[1] - delta))

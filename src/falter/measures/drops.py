@@ -1,4 +1,4 @@
-"""How good a condition is, and how much is lost from the baseline to it."""
+"""Performance under a condition, and its loss from the baseline."""
 
 from __future__ import annotations
 
@@ -200,7 +200,8 @@ def performance_drop_rate(
     replications: int = 2000,
     seed: int = 0,
 ) -> PerformanceDropRate:
-    """How much of the original performance is lost: `original` is items, `perturbed` items x V.
+    """The share of the original performance that is lost: `original` is items, `perturbed`
+    items x V.
 
         promptbench: mean_v (1 − Σ_i perturbed_iv/Σ_i original_i)
         paper: mean_i mean_v (1 − original_i/perturbed_iv)

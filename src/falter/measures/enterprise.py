@@ -1,4 +1,4 @@
-"""Whether content and quality changed: the two deltas of the enterprise protocol."""
+"""Changes of content and of quality: the two deltas of the enterprise protocol."""
 
 from __future__ import annotations
 
@@ -114,6 +114,7 @@ def quality_delta(
         estimate = _share(part, values, rows, estimand, clusters, level)
         return replace(estimate, measure=f"quality_delta.{part}")
 
+    # Strict takes every unknown as a change: the score is a bound, and not a guess.
     strict = np.where(np.isnan(quality), 1.0, quality)
     strict_rows = asked & (content_changed | np.isnan(ratings))
     return QualityDelta(
@@ -127,7 +128,7 @@ def quality_delta(
 
 
 def _decided(pairs: RatedPairs, tolerance: float) -> tuple[Bools, Floats, Floats]:
-    """Which pairs were asked, and 1/0/NaN for changed content and changed quality of every one."""
+    """Return the pairs that were asked, and 1/0/NaN for changed content and changed quality."""
     ratings, asked = _ratings(pairs.similarity, pairs.missing)
     quality, _, _ = _quality_changes(pairs.original, pairs.perturbed, len(ratings), tolerance)
     return asked, np.where(np.isnan(ratings), np.nan, ratings < SAME_MEANING_RATING), quality
@@ -144,6 +145,7 @@ def _quality_changes(
     matching = before.shape == after.shape and before.ndim == 2 and len(before) == pairs
     if not matching or not before.shape[1]:
         raise InvalidValue("original, perturbed", shapes, f"{pairs} pairs x metrics, both")
+    # Any metric counts, and by its sign: a rise in one does not make up for a fall in another.
     change = after - before
     with np.errstate(invalid="ignore"):
         rose = np.asarray((change > tolerance).any(axis=1), dtype=bool)
@@ -234,7 +236,7 @@ def robustness_score(
     is not defined if one of them is not. Jackknife t intervals over items (logit), pairs of the
     same item in all categories left out together.
     """
-    sums = {name: _Category.read(pairs, tolerance) for name, pairs in categories.items()}
+    sums = {name: _Category.from_pairs(pairs, tolerance) for name, pairs in categories.items()}
     scores = {}
     for name, pairs in categories.items():
         scores[name] = CategoryScore(
@@ -283,7 +285,7 @@ class _Category:
     pairs: int
 
     @classmethod
-    def read(cls, pairs: RatedPairs, tolerance: float) -> _Category:
+    def from_pairs(cls, pairs: RatedPairs, tolerance: float) -> _Category:
         asked, content, quality = _decided(pairs, tolerance)
         count = len(content)
         codes = cluster_codes(pairs.items, count)
@@ -303,6 +305,8 @@ class _Category:
         tables: tuple[tuple[Scoring, Floats], ...] = (("strict", strict), ("valid", valid))
         for kind, table in tables:
             sums[kind] = np.zeros((len(items), 4))
+            # `add.at`, since an item may have several pairs and plain indexing would keep the last
+            # one.
             np.add.at(sums[kind], codes, np.where(asked[:, None], table, 0.0))
         return cls(items=items, sums=sums, pairs=int(asked.sum()))
 
@@ -333,6 +337,7 @@ def _estimate(
     if np.isnan(value):
         why = "no readable pair, or content changed and no quality is known"
         return basis.undefined(measure, "insufficient_data", why)
+    # The product of two shares has no simple variance; leaving out items carries both along.
     left_out = _robustness(total - units)
     interval = no_interval(level)
     if len(left_out) > 2 and not np.isnan(left_out).any():
@@ -345,6 +350,7 @@ def _robustness(sums: Floats) -> Floats:
     pairs, changed, decidable, both = np.moveaxis(sums, -1, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         robustness = 1.0 - changed / pairs * (both / decidable)
+    # Nothing changed: dQ is 0/0, and whatever it were, it is multiplied by 0.
     robustness = np.where((changed == 0.0) & (pairs > 0.0), 1.0, robustness)
     return np.asarray(robustness.mean(axis=-1))
 

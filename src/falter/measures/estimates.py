@@ -22,7 +22,7 @@ Clusters = Sequence[Hashable] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What the estimates of one result have in common: what they are about, and the counts."""
+    """The common parts of the estimates of one result: what they are about, and the counts."""
 
     estimand: str
     items: int

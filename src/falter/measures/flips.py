@@ -163,7 +163,7 @@ def _share_above(gaps: Floats, threshold: float, axes: tuple[int, ...]) -> Float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Churn:
-    """How many items turned wrong and right, and how many do each way when asked again.
+    """Items that flipped to wrong and to right, and the number that does when asked again.
 
     `ratio` is lost and gained over what asking again turns, both ways each.
     """
@@ -349,7 +349,7 @@ class ExcessChange:
 def excess_change(
     perturbed: ArrayLike, repeated: ArrayLike, *, clusters: Clusters = None, level: float = 0.95
 ) -> ExcessChange:
-    """How many more items a perturbation changes than asking again does.
+    """The items that a perturbation changes beyond those that asking again changes.
 
         excess = r − r0        abbott = (r − r0)/(1 − r0)
 

@@ -22,7 +22,7 @@ LINES = (0.90, 0.80)
 """Shares from which on a model keeps its answers, and reads its input."""
 RESTLESS = 0.20
 """Share of answers that change when asked again, from which on nothing else is worth saying."""
-SAME = 1e-9
+TOLERANCE = 1e-9
 MIN_ITEMS = 6
 """Items below which equal shares get no interval."""
 Word = Literal["robust", "deaf", "brittle", "erratic", "undecided", "not asked"]

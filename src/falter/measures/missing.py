@@ -1,4 +1,4 @@
-"""What is missing: how much, whether it depends on the answer, and how far it could move a drop."""
+"""Missing scores: their share, their dependence on the answer, their largest effect on a drop."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Missingness:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it is suspicious, in words; empty if it is not."""
+        """The reasons that it is suspicious, in words; empty if it is not."""
         found = []
         if self.share.value is not None and self.share.value > MOST_MISSING:
             found.append(f"{100 * self.share.value:.1f} % of the pairs are missing")
@@ -95,6 +95,7 @@ def missing_bounds(
 
     def bound(name: str, baselines: float, others: float) -> Estimate:
         before = np.where(np.isnan(first), baselines, first)
+        # Opposite extremes on both sides, which no pattern of missing scores can exceed.
         after = np.where(np.isnan(cells), others, cells)
         drops = np.where(plan, before - after, np.nan)
         estimate = micro_average(drops, clusters=clusters, level=level)
@@ -117,7 +118,7 @@ def missingness(
     clusters: Clusters = None,
     level: float = 0.95,
 ) -> Missingness:
-    """How many planned pairs lack a score, and whether that depends on the baseline's outcome.
+    """The share of planned pairs without a score, tested for dependence on the baseline's outcome.
 
     Arguments as in `missing_bounds`. The test asks, over the items with a baseline, whether a
     perturbed score goes missing more often where the baseline was right: Fisher's exact test of the
@@ -132,6 +133,7 @@ def missingness(
     gone = np.isnan(cells)
     lacking = np.where(plan, gone | np.isnan(first), np.nan)
     count = plan.sum(axis=1)
+    # By item, as the pairs of an item are correlated; the value below counts every pair.
     shares = np.where(count > 0, np.nansum(lacking, axis=1) / np.maximum(count, 1), np.nan)
     share = replace(
         accuracy(shares, clusters=clusters, level=level),
@@ -154,6 +156,7 @@ def missingness(
     )
     codes = None if clusters is None else cluster_codes(clusters, len(first))[known]
     p_value, method = _test(b, m, codes)
+    # Pairs that miss one side only tell the sides apart, as in McNemar's test.
     only_after = int((plan & gone & ~np.isnan(first)).sum())
     only_before = int((plan & ~gone & np.isnan(first)).sum())
     single = codes is None and cells.shape[1] == 1
@@ -183,6 +186,8 @@ def _test(b: Floats, m: Floats, codes: NDArray[np.intp] | None) -> tuple[float |
         score = np.bincount(np.unique(codes, return_inverse=True)[1], weights=score)
         if few := too_few_clusters(len(score)):
             return None, f"none: {few}"
+    # Under the null the sum is 0 on average, and the squared scores of the units estimate its
+    # variance.
     squares = float(np.square(score).sum())
     if not squares > 0.0:
         return None, "none: nothing to compare"
@@ -192,7 +197,7 @@ def _test(b: Floats, m: Floats, codes: NDArray[np.intp] | None) -> tuple[float |
 
 
 def _fisher_exact(table: Sequence[Sequence[int]]) -> float:
-    """How likely tables with these margins are that are no likelier than this one.
+    """Return the probability of all tables with these margins that are no likelier than this one.
 
         P(x) = C(r, x) C(s, k − x)/C(r + s, k)
 
@@ -207,6 +212,7 @@ def _fisher_exact(table: Sequence[Sequence[int]]) -> float:
     x = np.arange(max(0, k - s), min(r, k) + 1)
     chosen_among = ((x, r), (k - x, s))
     log = sum(gammaln(n + 1) - gammaln(i + 1) - gammaln(n - i + 1) for i, n in chosen_among)
+    # The constant of all tables cancels; less the largest, no logarithm overflows.
     weights = np.exp(log - np.max(log))
     alike = 1.0 + 1e-7  # as in SciPy and R: what rounding alone makes likelier
     return float(weights[weights <= weights[a - x[0]] * alike].sum() / weights.sum())

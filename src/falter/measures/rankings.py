@@ -66,6 +66,7 @@ class Cases:
         """
         flat = self.table.reshape(len(self.table), -1)
         present = ~np.isnan(flat)
+        # Without gaps one count serves all cells, which halves the columns that are resampled.
         if present.all():
             return np.column_stack([np.ones(len(flat)), flat])
         return np.hstack([np.where(present, flat, 0.0), present])
@@ -294,6 +295,7 @@ def ranking_changed(
         differs = _differ(np.moveaxis(base, -1, -2), np.moveaxis(other, -1, -2))
         swaps.append(differs[:, ~is_repeat])
         # The baseline alone, on items drawn again.
+        # Its own column only, so that the null knows nothing of any perturbation.
         alone = replace(task, table=task.table[:, :, :1])
         again = np.moveaxis(alone.resampled(replications, (seed, place)), -1, -2)
         redrawn.append(_differ(again, np.broadcast_to(alone.accuracies().T, again.shape)))
@@ -309,6 +311,7 @@ def ranking_changed(
 
 def _differ(base: Floats, other: Floats) -> Floats:
     """(..., cases, models) to 1 where the ranks differ, NaN where a model has no accuracy."""
+    # NaN is above nothing, so that a model without a score would pass for the last one.
     lacking = np.isnan(base).any(axis=-1) | np.isnan(other).any(axis=-1)
     differs = (average_ranks(base) != average_ranks(other)).any(axis=-1).astype(float)
     return np.asarray(np.where(lacking, np.nan, differs))
@@ -320,6 +323,7 @@ def _share_of_cases(measure: str, cases: Floats, basis: Basis, too_few: bool) ->
     if too_few or not len(known):
         why = "fewer than two models" if too_few else "no case"
         return basis.undefined(measure, "insufficient_data", why)
+    # About these items nothing is sampled; the nulls show what chance alone does.
     exact = replace(no_interval(basis.level), method="none: exact for these items")
     return basis.estimate(measure, float(known.mean()), exact)
 
@@ -388,6 +392,7 @@ def ranking_survival(
         _survival(a, b, accuracy, len(table), level)
         for a, b in combinations(range(table.shape[1]), 2)
     )
+    # Whole items only: a model would gain by missing the conditions that are hard.
     complete = np.where(present.all(axis=2), np.where(present, table, 0.0).mean(axis=2), np.nan)
     ranks = rank_sets(
         complete, clusters=clusters, level=level, replications=replications, seed=seed

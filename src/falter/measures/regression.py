@@ -1,4 +1,4 @@
-"""Whether robustness is more than competence: a line through (performance, robustness) points."""
+"""Robustness beyond competence: a line through (performance, robustness) points."""
 
 from __future__ import annotations
 
@@ -51,9 +51,11 @@ def robustness_regression(
     means = whole.mean(axis=0)
     x, y = (whole - means).T
     square, total = float(x @ x), float(y @ y)
+    # Relative to the size of the mean, since rounding of equal shares is not a spread.
     if square <= 1e-20 * max(1.0, n * float(means[0]) ** 2):
         return _undefined(basis, "undefined_zero_variance", "performance is constant")
     slope = float(x @ y) / square
+    # Points on a line leave rounding below 0, of which there is no root.
     residual = max(0.0, total - slope * slope * square)
     error = math.sqrt(residual / (n - 2) / square)
     at_zero = error * math.sqrt(square / n + float(means[0]) ** 2)
@@ -139,6 +141,7 @@ def association(
 
     def correlation(measure: str, centre_x: Floats, centre_y: Floats) -> Estimate:
         a, b = np.where(present, x - centre_x, 0.0), np.where(present, y - centre_y, 0.0)
+        # Sums are all that r needs, so that resampling adds rows up and touches no cell.
         columns = [counts, a.sum(axis=1), b.sum(axis=1), (a * a).sum(axis=1), (b * b).sum(axis=1)]
         units = unit_sums(np.column_stack([*columns, (a * b).sum(axis=1)]), codes)
         if len(units) < 2:

@@ -67,7 +67,7 @@ def position_shift(
     replications: int = 2000,
     seed: int = 0,
 ) -> PositionShift:
-    """How far the source positions moved from one set of summaries to another of the same articles.
+    """The shift of source positions from one set of summaries to another of the same articles.
 
     `before[a]` and `after[a]` have for every summary sentence of article a the number j of the
     article sentence it maps to, from 0, or None where it maps to none; `lengths[a]` is the number n
@@ -98,6 +98,7 @@ def position_shift(
     )
     distances = _distances(old.sum(axis=0), new.sum(axis=0))
     # Swapping within an article adds or takes off half of its difference.
+    # This needs one sign per article, and no second histogram per draw.
     half_difference = signed_sums(old - new, replications, seed) / 2.0
     middle = (old + new).sum(axis=0) / 2.0
     null = _distances(middle + half_difference, middle - half_difference)
@@ -112,6 +113,8 @@ def position_shift(
             estimates[name] = basis.undefined(measure, "insufficient_data", why)
             continue
         swapped = swapped[~np.isnan(swapped)]
+        # The observed labels are one of the arrangements, so that p is never 0 (Phipson and Smyth
+        # 2010).
         p_value = float((1 + (swapped >= value - 1e-12).sum()) / (1 + len(swapped)))
         estimates[name] = basis.estimate(measure, float(value), none, p_value=p_value)
     changed, jaccard = _by_article(before, after, level)
@@ -135,7 +138,9 @@ def _distances(old: Floats, new: Floats) -> Floats:
             for x in (p, q)
         )
     tv = np.abs(p - q).sum(axis=-1) / 2.0
+    # Rounding can leave the entropy of equal shares below 0; without a sentence it is NaN, not 0.
     jsd = np.where(np.isnan(p[..., 0] + q[..., 0]), np.nan, np.maximum(entropy, 0.0) / 2.0)
+    # In one dimension the distance is the area between the two cumulative curves.
     wasserstein = np.abs(np.cumsum(p - q, axis=-1)).sum(axis=-1) / p.shape[-1]
     return np.stack([tv, jsd, wasserstein])
 
@@ -187,6 +192,8 @@ def _histograms(sources: Sources, lengths: Sequence[int], bins: int) -> tuple[Fl
         raise InvalidValue(
             "sources", int(place[beyond][0]), f"numbers below {lengths[a]} in article {a}"
         )
+    # Sentence j of n lies at j/n of the article: whole-number division, so that no rounding moves
+    # it.
     bin_of = bins * place // np.maximum(size, 1)
     counts = np.bincount(article * bins + bin_of, minlength=len(lengths) * bins)
     return counts.reshape(len(lengths), bins).astype(float), int((~mapped).sum())
@@ -251,6 +258,7 @@ def score_change(
         why = "a mean of 0 or less"
     if why:
         return basis.estimate("score_change", value, no_interval(level, why))
+    # A ratio is skewed, its logarithm far less; the ends also stay above −100 %.
     error = jackknife_error(np.log(left_out[:, 1] / left_out[:, 0]))
     half = student_quantile(level, len(units) - 1) * error
     low, high = ((1.0 + value) * math.exp(end) - 1.0 for end in (-half, half))

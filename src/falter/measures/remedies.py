@@ -1,4 +1,4 @@
-"""Which remedy helps: picked on one half of the items, confirmed on the other."""
+"""The remedy that helps, if one does: picked on one half of the items, confirmed on the other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RemedyScores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemedyEffect:
-    """What a remedy gains under perturbation, and what it changes on clean prompts."""
+    """The gain of a remedy under perturbation, and its effect on clean prompts."""
 
     gain: Estimate
     clean: Estimate
@@ -61,7 +61,7 @@ def confirmed_remedy(
     level: float = 0.95,
     together: int = 1,
 ) -> ConfirmedRemedy:
-    """Which of several remedies helps, if one does: picked on one half of the items, then tested.
+    """The remedy that helps, if one does: picked on one half of the items, tested on the other.
 
     `scores` are those with each remedy less those without it, for the same `items`. A seeded hash
     puts the items, or whole `clusters`, into two halves. On the first, the remedy with the largest
@@ -89,6 +89,7 @@ def confirmed_remedy(
     everyone = np.ones(len(items), dtype=bool)
     on_first = {name: effect(name, first) for name in scores}
     fit = [name for name in scores if _is_fit(on_first[name], margin)]
+    # Chosen by the first half alone: testing it there again would reward luck.
     picked = max(fit, key=lambda name: on_first[name].gain.value or 0.0, default=None)
     on_second = None if picked is None else effect(picked, ~first, together)
     return ConfirmedRemedy(
@@ -104,6 +105,7 @@ def confirmed_remedy(
 
 def _first_half(names: Sequence[Hashable], seed: int) -> NDArray[np.bool_]:
     """The items whose name, or whose cluster's name, is in the first half of the hashed order."""
+    # Sorted by hash, so that the halves do not depend on the order of the items.
     ranked = sorted(set(names), key=lambda name: digest("half", seed, str(name)))
     chosen = set(ranked[: (len(ranked) + 1) // 2])
     return np.array([name in chosen for name in names], dtype=bool)
@@ -137,12 +139,12 @@ def _gains(effect: RemedyEffect) -> bool:
 
 
 def _is_fit(effect: RemedyEffect, margin: float) -> bool:
-    """Whether the gain's interval lies above 0 and clean prompts lose at most the margin."""
+    """Return True if the gain's interval lies above 0 and clean prompts lose at most the margin."""
     clean = effect.clean.value
     return _gains(effect) and clean is not None and clean >= -margin
 
 
 def _is_confirmed(effect: RemedyEffect, margin: float) -> bool:
-    """Whether the gain's interval lies above 0 and the loss of clean prompts may be within it."""
+    """Return True if the gain's interval lies above 0 and the clean loss may be within `margin`."""
     high = effect.clean.high
     return _gains(effect) and high is not None and high >= -margin

@@ -54,7 +54,7 @@ class Table:
     empty: tuple[int, ...] = ()
 
     @classmethod
-    def read(cls, outcomes: ArrayLike, level: float) -> Table:
+    def from_outcomes(cls, outcomes: ArrayLike, level: float) -> Table:
         """Items x conditions, or items x conditions x runs; rows with a NaN are left out."""
         array = outcome_array(outcomes)
         whole = np.asarray(~np.isnan(array).any(axis=(1, 2)))
@@ -89,8 +89,8 @@ class Table:
         return known_mean(self.cells, axis=2)
 
     @property
-    def whole(self) -> bool:
-        """Whether no cell is missing."""
+    def is_complete(self) -> bool:
+        """True if no cell is missing."""
         return not bool(np.isnan(self.cells).any())
 
     @property
@@ -109,7 +109,7 @@ class Table:
 
     @property
     def status(self) -> EstimateStatus:
-        """Why no component can be computed, or ok."""
+        """The reason that no component can be computed, or ok."""
         items, width = self.cells.shape[:2]
         if items and width < 2:
             return "not_identified"
@@ -174,7 +174,7 @@ class Table:
 
     @property
     def estimand(self) -> str:
-        """What the numbers are about, the conditions that are left out named."""
+        """The population that the numbers are about, the conditions that are left out named."""
         if not self.empty:
             return ESTIMAND
         numbers = ", ".join(str(j) for j in self.empty)

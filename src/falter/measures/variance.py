@@ -1,4 +1,4 @@
-"""Where the variance of outcomes comes from: the items, the conditions, or both at once."""
+"""Components of the variance of outcomes: the items, the conditions, and both at once."""
 
 from __future__ import annotations
 
@@ -117,6 +117,7 @@ def _plugin(table: Table, draws: int) -> PluginComponents:
     brittleness = _constant("plugin.brittleness", table)
     if total[0] != 0.0:
         share = ratio_interval(table, parts.pert, total)
+        # Each varying 0/1 item is a rare event: the jackknife of so few covers too rarely.
         if few:
             share = share_of_few(few, float(parts.pert[0]), float(parts.data[0]))
         brittleness = table.quantity(
@@ -206,6 +207,7 @@ def _run_component(measure: str, table: Table, of: Callable[[Components], Floats
     if table.runs == 1:
         return table.undefined(measure, "not_identified", "every cell was run once")
     run = table.quantity(measure, of, component_interval(table, of(table.parts)))
+    # Items that were asked once say nothing about the variance between runs.
     repeated = (~np.isnan(table.cells)).sum(axis=2).max(axis=1) > 1
     return replace(run, items=int(repeated.sum()))
 
@@ -322,6 +324,7 @@ def _shared(array: Floats, idle: ArrayLike | None, table: Table) -> float:
     same = np.array(idle, dtype=bool)
     if same.shape != array.shape[:2]:
         raise InvalidValue("idle", same.shape, f"items x conditions, {array.shape[:2]}")
+    # The baseline has its own outcomes, which idle cells share with it.
     same[:, 0] = True
     seen = np.asarray(~np.isnan(array).all(axis=2), dtype=np.float64)
     both, alike = seen.T @ seen, (seen * same).T @ (seen * same)
@@ -377,6 +380,7 @@ def _few_vary(table: Table) -> str | None:
     """
     cells = table.means
     pairs = (~np.isnan(cells)).sum(axis=1) >= 2
+    # An item with one condition cannot differ between conditions, and does not count as alike.
     v = np.nanvar(cells[pairs], axis=1)
     k = float(v.sum()) ** 2 / max(float(v @ v), 1e-300)
     if k < FEWEST_VARYING:
@@ -390,7 +394,7 @@ def _few_vary(table: Table) -> str | None:
 
 
 def _runs_are_no_repeats(table: Table, split: _Split) -> bool:
-    """Whether the prompt's variance is below zero beyond chance once that of the runs is off."""
+    """Return True if the prompt's variance is below zero beyond chance without that of the runs."""
     if split.run is None or len(split.prompt) < 4 or np.isnan(split.prompt).any():
         return False
     high = jackknife(float(split.prompt[0]), split.prompt[1:], level=table.level).high

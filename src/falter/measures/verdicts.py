@@ -24,7 +24,7 @@ ORDER: tuple[Verdict, ...] = ("degraded", "improved", "equivalent", "undecided")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeVerdict:
-    """What is said of one recipe.
+    """The verdict on one recipe, with its evidence.
 
     `drop` has this recipe's own interval; `together` the simultaneous one, with the p-value that is
     adjusted for the family: it leaves out 0 just where the verdict is degraded or improved.
@@ -56,7 +56,7 @@ class FamilyVerdicts:
 
     @property
     def counts(self) -> Mapping[Verdict, int]:
-        """How many recipes have each verdict, in the order of the verdicts."""
+        """The number of recipes with each verdict, in the order of the verdicts."""
         found = Counter(recipe.verdict for recipe in self.recipes)
         return {verdict: found[verdict] for verdict in ORDER}
 
@@ -136,13 +136,14 @@ def _verdict(member: MaxTMember, p_equivalent: float | None, level: float) -> Ve
         return "degraded"
     if high is not None and high < 0.0:
         return "improved"
+    # Only now: a drop that is shown to exist is never called equivalent, however small.
     if p_equivalent is not None and p_equivalent < 1.0 - level:
         return "equivalent"
     return "undecided"
 
 
 def _why(member: MaxTMember) -> str:
-    """Why there is no interval; empty where there is one."""
+    """Return the reason that there is no interval; empty if there is one."""
     if member.together.low is not None:
         return ""
     if member.mean.value is None:
@@ -171,7 +172,7 @@ def _worst(
     level: float,
     seed: int,
 ) -> tuple[int | None, Estimate, Estimate]:
-    """Where the largest drop is, the shrunken estimate of it, and the observed one."""
+    """Return the place of the largest drop, the shrunken estimate of it, and the observed one."""
     known = [j for j, recipe in enumerate(recipes) if recipe.together.value is not None]
     estimand = "the drop of the recipe with the largest one, items like these"
     if not known:
@@ -197,6 +198,7 @@ def _worst(
         observed,
         measure="worst_drop",
         value=value,
+        # Shrinking may move the value below the interval of the recipe that was picked.
         low=None if picked.low is None else min(picked.low, value),
         method=f"{picked.method}; value: positive-part James-Stein over {len(known)}"
         if len(known) > 3

@@ -18,7 +18,7 @@ from falter.records.errors import DuplicateName, InvalidValue, TaskError
 
 SCORED, UNPARSED, TRUNCATED, REFUSED, FAILED, MISSING = range(6)
 MOST_CELLS = 200_000_000
-Where = Callable[[int], str]
+CellLocator = Callable[[int], str]
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
@@ -127,7 +127,7 @@ class Cells:
         )
 
 
-def settle(cells: Cells, where: Where, hint: str) -> Cells:
+def settle(cells: Cells, where: CellLocator, hint: str) -> Cells:
     """Every cell once. Two results for the same cell are an error, unless they are equal.
 
     `where` names the place of a cell in its file; `hint` says how to tell the two apart.
@@ -177,7 +177,7 @@ def _differ(cells: Cells, first: NDArray[np.intp], second: NDArray[np.intp]) -> 
     return np.asarray(differs)
 
 
-def _conflict(cells: Cells, first: int, second: int, where: Where) -> str:
+def _conflict(cells: Cells, first: int, second: int, where: CellLocator) -> str:
     def name(column: Coded) -> str:
         return repr(column.names[int(column.codes[first])][:80])
 

@@ -32,7 +32,7 @@ KINDS = {word: n for n, words in enumerate(OUTCOME_WORDS.values()) for word in w
 
 def read_matrices(paths: Sequence[Path], columns: ColumnMap) -> Cells:
     """One or more tables of the same shape, one after the other."""
-    parts = [_read(path, columns, alone=len(paths) == 1) for path in paths]
+    parts = [_read_table(path, columns, alone=len(paths) == 1) for path in paths]
     sizes = np.cumsum([0, *(len(cells) for cells, _ in parts)])
 
     def where(cell: int) -> str:
@@ -46,7 +46,7 @@ def read_matrices(paths: Sequence[Path], columns: ColumnMap) -> Cells:
     return settle(whole, where, f"{hint}. {unused}" if unused else hint)
 
 
-def _read(path: Path, column_map: ColumnMap, *, alone: bool) -> tuple[Cells, int]:
+def _read_table(path: Path, column_map: ColumnMap, *, alone: bool) -> tuple[Cells, int]:
     """The cells of one table, and how many rows it has."""
     names = column_names(path)
     roles = resolve(column_map, names, path)
@@ -231,7 +231,7 @@ def _read_outputs(output: Coded, outcome: NDArray[np.uint8]) -> Coded | None:
 
 
 def _notes(names: Sequence[str], roles: Roles, wide: bool) -> list[str]:
-    """Which column was read as what, and which were not used."""
+    """Return notes on the column read for each role and the columns that were not used."""
     origins = [
         f"{role} from {', '.join(columns)}"
         for role, columns in roles.items()

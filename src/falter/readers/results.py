@@ -233,7 +233,7 @@ def nested(value: Any, *names: str) -> Any:
 
 
 def is_chosen(log: Log, choice: LogChoice) -> bool:
-    """Whether the user chose this task and model; both may be patterns."""
+    """Return True if the user chose this task and model; both may be patterns."""
     return _matches(log.task, choice.tasks) and _matches(log.model, choice.models)
 
 
@@ -309,7 +309,7 @@ def _args_label(logs: Sequence[Log]) -> Callable[[Log], str]:
 
 
 def _common(names: Sequence[str]) -> str:
-    """What the names of tasks begin with: `mmlu_prompt_1` and `mmlu_prompt_2` are mmlu_prompt."""
+    """Return the common beginning of names: mmlu_prompt of `mmlu_prompt_1`, `mmlu_prompt_2`."""
     low, high = min(names), max(names)
     same = next((n for n, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
     return re.sub(r"[^A-Za-z0-9]+$", "", low[:same]) or "tasks"

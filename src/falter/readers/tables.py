@@ -137,7 +137,7 @@ OUTCOME_WORDS: dict[str, list[str]] = _WORDS["outcomes"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnMap:
-    """Which columns hold what, as the user says; empty roles are filled by the usual names.
+    """The columns for each role, as the user says; empty roles are filled by the usual names.
 
     Each role takes a column, several (`strategy`, `swap` become one name), `=TEXT` for the same
     text everywhere, or `@file` for the name of the file. More than one `score` column makes a
@@ -274,7 +274,7 @@ def parquet_rows(path: Path, fields: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 
 def line_of(path: Path, row: int) -> str:
-    """Where a row of the table is: `results.csv, line 7`."""
+    """Return the place of a table's row, for messages: `results.csv, line 7`."""
     if kind_of(path) == "parquet":
         return f"{path}, row {row + 1}"
     with closing(_rows(path)) as rows:

@@ -41,7 +41,7 @@ class AnswerSchema:
     empty: str = ""
 
     def identity(self) -> list[Any]:
-        """What makes two schemas the same, as plain JSON."""
+        """Everything that distinguishes two schemas, as plain JSON."""
         keys = [[k.name, k.about, k.heading, k.many, k.choices, k.optional] for k in self.keys]
         return [keys, self.form, self.plain, self.lines, self.empty]
 

@@ -41,7 +41,7 @@ class StoredBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLine:
-    """What a batch says of one request; without a response, it is to be asked again, and why.
+    """One request's result in a batch; without a response, it is to be sent again, and why.
 
     `key` is empty where the line names no request of falter's.
     """
@@ -53,7 +53,7 @@ class BatchLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchStatus:
-    """How a batch stands: whether it has ended, and the provider's words for that.
+    """The state of a batch: whether it has ended, and the provider's words for that.
 
     `failure` is why the whole of it was refused after it had been taken. `too_much` says that the
     reason is how much the provider was asked at once, `gone` that it knows no such batch.
@@ -108,7 +108,7 @@ class BatchDesk(Protocol):
         """The account's batches made since a time, the newest first."""
 
     async def status(self, name: str) -> BatchStatus:
-        """How a batch stands."""
+        """Return the state of a batch."""
 
     def results(self, name: str, asked: str) -> AsyncGenerator[BatchLine]:
         """Every line of a batch that has ended, in the provider's order."""
@@ -135,7 +135,7 @@ class BatchBook(Protocol):
         """A model's batches whose answers may still come, the oldest first."""
 
     def names(self, model: Model) -> set[str]:
-        """What the provider called a model's batches, whatever became of them."""
+        """Return the provider's names of a model's batches, whatever became of them."""
 
     def keys(self, batch: StoredBatch) -> list[str]: ...
 
@@ -143,10 +143,10 @@ class BatchBook(Protocol):
         """Those of the requests that are in an open batch."""
 
     def is_free(self, key: str) -> bool:
-        """Whether a request that this process has claimed has no answer and is in no open batch."""
+        """Return True if a request leased by this process has no answer and no open batch."""
 
     def lease(self, batch: StoredBatch) -> bool:
-        """Whether the batch is this process's to look after, until it ends or gives it back."""
+        """Take charge of a batch until it ends or is given back; False if another process has."""
 
     def mark(
         self, batch: StoredBatch, state: BatchState, *, name: str | None, said: str = ""
@@ -157,7 +157,7 @@ class BatchBook(Protocol):
 
 
 def custom_id(key: str) -> str:
-    """What a provider gets to know a request by: its key without the prefix, 64 hex digits."""
+    """Return the name of a request for providers: its key without the prefix, 64 hex digits."""
     return key.removeprefix("sha256:")
 
 

@@ -11,24 +11,24 @@ from falter.records.types import Estimate
 Unit = Literal[
     "text", "percent", "points", "gain", "variance", "coefficient", "score", "p", "count"
 ]
-"""How a number is shown: 0.125 is 12.5 % as `percent` and +12.5 as `points` or `gain`.
+"""The way a number is shown: 0.125 is 12.5 % as `percent` and +12.5 as `points` or `gain`.
 
 `points` are a loss, of a `gain` + is better; a `score` is 0–100."""
 Value = Estimate | str | int | float | None
 Verdict = Literal["degraded", "improved", "equivalent", "undecided"]
-"""What the data show about a change. Colours and marks in a forest plot read nothing else."""
+"""The result of a change as the data show it; it decides colours and marks in a forest plot."""
 VERDICT_WORDS: Mapping[Verdict, str] = {
     "degraded": "worse",
     "improved": "better",
     "equivalent": "the same",
     "undecided": "undecided",
 }
-"""What every form of a report calls the verdicts."""
+"""The words for the verdicts in every form of a report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Named:
-    """What all figures have.
+    """The fields of every figure.
 
     `text` is read before the figure, sentence by sentence. Figures with the same `section` stand
     together under it. One that is `folded` holds details that few readers want.
@@ -245,7 +245,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What the model answered on one side of an example.
+    """The model's answer on one side of an example.
 
     `detail` holds (option, log-likelihood) pairs where the model gave them. `read` is what the
     scorer took for the answer, and `outcome` why there is none, or the score between wrong and
@@ -298,7 +298,7 @@ class Example:
 
     @property
     def turned(self) -> Literal["lost", "gained", "same"]:
-        """Which way the answer turned; the same where both sides are right, or neither is."""
+        """The direction of the flip; "same" if both sides are right, or neither is."""
         if self.baseline.right == self.perturbed.right:
             return "same"
         return "gained" if self.perturbed.right else "lost"

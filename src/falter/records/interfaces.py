@@ -72,7 +72,7 @@ class Perturbation(Protocol):
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt: ...
 
     def applies(self, prompt: Prompt, **params: Any) -> bool:
-        """Whether there is anything in the prompt that this could change."""
+        """Return True if there is anything in the prompt that this could change."""
 
 
 class RewriteBank(Protocol):
@@ -87,7 +87,7 @@ class RewriteBank(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a client can do, known before the first paid call.
+    """The abilities of a client, known before the first paid call.
 
     `chats` says whether it takes messages rather than one plain text; `lanes` is how many
     requests it serves at once when the client itself is the bottleneck (None: as many as the
@@ -151,7 +151,7 @@ class ChunkClient(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What a scorer sees: a variant with its response.
+    """A variant with its response: the input of a scorer.
 
     `baseline` is the same model's response to the item's clean prompt, in the same repeat or, if
     that has none, in the first that has. Only scorers that need it get it, and only if there is
@@ -190,7 +190,7 @@ class Scorer(Protocol):
         """Raise when something that it needs, such as a sandbox, is missing. Nothing was sent."""
 
     def fault(self, target: str) -> str | None:
-        """Why no reply can be compared with this target; None where one can."""
+        """Return the reason that no reply can be compared with this target; None if one can."""
 
     def score(self, case: Case) -> Score: ...
 

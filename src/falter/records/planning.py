@@ -88,7 +88,7 @@ class Target(Way):
 
     @property
     def way(self) -> Way:
-        """How it is asked, whatever the model."""
+        """The way in which the model is asked, whatever the model."""
         return Way(**{field.name: getattr(self, field.name) for field in fields(Way)})
 
 
@@ -172,7 +172,7 @@ def count_cells(
     repeats: int,
     asked: Asked | None = None,
 ) -> int:
-    """How many requests `plan` will yield for one target."""
+    """Return the number of requests that `plan` will yield for one target."""
     costs = {c.recipe.id: repeats * (draws if c.random else 1) for c in conditions}
     if asked is None:
         return items * sum(costs.values())

@@ -103,7 +103,7 @@ def tools(prompt: Prompt) -> tuple[str, ...]:
 
 
 def continuations(prompt: Prompt) -> tuple[str, ...]:
-    """What may follow the prompt: each option's text or label after the delimiter."""
+    """Return the texts that may follow the prompt: each option after the delimiter."""
     answers = prompt.choices if prompt.answer_as == "text" else prompt.labels
     return tuple(prompt.delimiter + answer for answer in answers)
 

@@ -77,7 +77,7 @@ class Demonstration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What is executed to judge generated code.
+    """The program that is executed to judge generated code.
 
     `prefix` stands before the model's code: imports, helpers, the signature. `tests` define
     `check(candidate)`; `entry_point` is the expression that is passed to it.
@@ -132,7 +132,7 @@ class Prompt:
         )
 
     def identity(self) -> list[Any]:
-        """What makes two prompts the same prompt, as plain JSON."""
+        """Everything that distinguishes two prompts, as plain JSON."""
         parts: list[Any] = [
             [s.identity() for s in self.sections],
             [[[s.text for s in d.sections], d.answer] for d in self.demonstrations],
@@ -174,7 +174,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How a model decodes."""
+    """The settings of a model's decoding."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -241,14 +241,14 @@ class Recipe:
 
     @cached_property
     def sets(self) -> bool:
-        """Whether it changes more than the text: template, demonstrations or sampling."""
+        """True if it changes more than the text: template, demonstrations or sampling."""
         others = (self.template, self.demonstrations, self.examples or None)
         sampling = any(name != "max_tokens" for name in self.sampling or ())
         return sampling or any(other is not None for other in others)
 
     @property
     def reasons(self) -> bool:
-        """Whether it asks for reasoning before the answer."""
+        """True if it asks for reasoning before the answer."""
         return any(step.reasons for step in self.steps)
 
     @property
@@ -258,12 +258,12 @@ class Recipe:
 
     @property
     def asks_for_a_reply(self) -> bool:
-        """Whether it affects the answer that a model writes."""
+        """True if it affects the answer that a model writes."""
         return bool(self.sampling) or self.output_format is not None or self.reasons
 
     @property
     def perturbs(self) -> bool:
-        """Whether it differs from the baseline, however often that is asked."""
+        """True if it differs from the baseline, however often that is asked."""
         return bool(self.steps) or self.sets
 
 
@@ -296,7 +296,7 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """What answers. It never holds an API key.
+    """A model behind a client. It never holds an API key.
 
     `simulated` says that there is no language model behind it. It is not part of the identity,
     because the client's name implies it.
@@ -342,7 +342,7 @@ class Request:
 
     @property
     def scores(self) -> bool:
-        """Whether this asks for log-likelihoods rather than for text."""
+        """True if this asks for log-likelihoods rather than for text."""
         return bool(self.continuations)
 
 
@@ -401,7 +401,7 @@ class Response:
 
     @property
     def ran_out(self) -> bool:
-        """Whether the limit was reached before a word of the answer: by reasoning, as a rule."""
+        """True if the limit was reached before a word of the answer: by reasoning, as a rule."""
         said = self.scores or self.calls or (self.text or "").strip()
         return self.failure is None and not said and self.finish_reason in CUT
 
@@ -473,7 +473,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """How a panel is asked: by log-likelihoods, by chat messages or by plain text.
+    """The way a panel is asked: by log-likelihoods, by chat messages or by plain text.
 
     `constrained`: the model may reply with one of `answers` and nothing else; with any number where
     there are none of them; with one of the options' labels where they are None.

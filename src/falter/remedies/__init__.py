@@ -1,4 +1,4 @@
-"""What may help: texts set right, words around them, reasoning, examples."""
+"""Remedies: texts set right, words around them, reasoning, examples."""
 
 from __future__ import annotations
 

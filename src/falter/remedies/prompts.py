@@ -47,7 +47,7 @@ def _body_text(sections: Sequence[Section]) -> str:
 
 Change = Callable[[Prompt], Prompt]
 PLACE = "{prompt}"
-"""Where the prompt stands in a remedy that is written as a text."""
+"""The place of the prompt in a remedy that is written as a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +183,7 @@ def think_first(prompt: Prompt) -> Prompt:
 
 
 def _answer_words(prompt: Prompt) -> str:
-    """What an answer consists of, in words."""
+    """Return the parts of an answer, in words."""
     if not prompt.choices or not any(s.kind == "choices" for s in prompt.sections):
         return "your answer"
     labelled = prompt.answer_as == "label" and "{label}" in prompt.choice_format

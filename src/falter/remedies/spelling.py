@@ -115,7 +115,7 @@ def _is_known(word: str) -> bool:
 
 
 def _is_part(word: str) -> bool:
-    """Whether a word makes compounds; of three letters, only usual ones do."""
+    """Return True if a word makes compounds; of three letters, only usual ones do."""
     return word in _usual_words() or (len(word) > SHORTEST and word in common_words())
 
 
@@ -130,7 +130,7 @@ def _near(word: str) -> dict[str, float]:
 
 
 def _slips(word: str) -> Iterator[tuple[str, float]]:
-    """What a word may have been before one slip: letters swapped, added, left out, replaced."""
+    """Yield the words before one slip: letters swapped, added, left out, replaced."""
     for at in range(len(word) + 1):
         head, tail = word[:at], word[at:]
         if len(tail) > 1 and tail[0] != tail[1]:

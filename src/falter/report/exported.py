@@ -1,4 +1,4 @@
-"""What an export is made of, and the registry of its forms."""
+"""The contents of an export, and the registry of its forms."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """What stands together: a section with its figures, or a figure by itself."""
+    """A section with its figures, or a figure by itself."""
 
     title: str
     members: tuple[Placed, ...]
@@ -75,7 +75,7 @@ class Chapter:
 
     @property
     def id(self) -> str:
-        """Where a link to it leads."""
+        """The target of a link to it."""
         return self.members[0].id
 
 
@@ -141,7 +141,7 @@ def _figure(place: Placed, scales: Mapping[str, Scale], level: str) -> Html:
 
 
 def _words(figure: Figure) -> list[Html]:
-    """What is read before the figure. Of the answer, the first sentence is the one to remember."""
+    """Return the words before a figure. Of the answer, the first sentence is set apart."""
     kind = figure.kind if isinstance(figure, Statement) else "finding"
     class_ = "note" if kind in ("note", "warning") else None
     words = [tag("p", label(text, 1_000), class_=class_) for text in figure.text]
@@ -210,7 +210,7 @@ def _head(title: str) -> Html:
 
 
 def _header(study: Study) -> Html:
-    """What was run, and the rules of its numbers, in two lines."""
+    """Return the page's head: what was run, and the rules of its numbers, in two lines."""
     models = [label(model, 120) for model in model_names(study)]
     names = [part for model in models for part in (Html(", "), model)][1:]
     rules = [

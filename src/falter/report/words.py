@@ -35,7 +35,7 @@ FEW = 10
 
 
 def guide(study: Study) -> tuple[str, ...]:
-    """How to read the report."""
+    """Return the guide to reading the report."""
     return (
         *GUIDE,
         f"Unreadable answers are always counted; in this report {rule(study)}. Failed requests "
@@ -44,18 +44,18 @@ def guide(study: Study) -> tuple[str, ...]:
 
 
 def reason(status: EstimateStatus) -> str:
-    """Why there is no number."""
+    """Return the reason that there is no number."""
     return _REASONS.get(status, status)
 
 
 def excludes_zero(estimate: Estimate) -> bool:
-    """Whether the interval lies on one side of zero."""
+    """Return True if the interval lies on one side of zero."""
     low, high = estimate.low, estimate.high
     return low is not None and high is not None and (low > 0.0 or high < 0.0)
 
 
 def few(estimate: Estimate) -> bool:
-    """Whether a number is about so few items that it is muted on the page."""
+    """Return True if a number is about so few items that it is muted on the page."""
     return 0 < estimate.items < FEW and estimate.value is not None
 
 
@@ -133,7 +133,7 @@ def _about_units(figure: Figure) -> list[str]:
 
 
 def dashes(figure: Figure) -> str:
-    """Why some numbers of a figure cannot be given."""
+    """Return the reasons that some numbers of a figure cannot be given."""
     counts = Counter(reason(e.status) for e in estimates(figure) if e.value is None)
     if not counts:
         return ""
@@ -142,7 +142,7 @@ def dashes(figure: Figure) -> str:
 
 
 def provenance(estimate: Estimate) -> str:
-    """How a number was computed, for a tooltip."""
+    """Return the origin of a number, for a tooltip."""
     parts = [estimate.measure.replace("_", " ")]
     if estimate.estimand:
         parts.append(f"of: {estimate.estimand}")
@@ -157,7 +157,7 @@ def provenance(estimate: Estimate) -> str:
 
 
 def methods(study: Study) -> list[tuple[str, str, str]]:
-    """How the numbers were computed: every measure, estimand and method once."""
+    """Return the methods behind the numbers: every measure, estimand and method once."""
     return sorted(
         {
             (e.measure.replace("_", " "), e.estimand, e.method)
@@ -175,7 +175,7 @@ def first_number(study: Study) -> int:
 
 
 def rule(study: Study) -> str:
-    """How unreadable answers count."""
+    """Return the rule for unreadable answers."""
     if study.unparsed == "wrong":
         return "unreadable answers count as wrong"
     return "unreadable answers are left out"
@@ -192,7 +192,7 @@ def facts(study: Study) -> str:
 
 
 def origin(study: Study) -> str:
-    """Where the run came from: `Data: tickets.jsonl. Made by: falter run …`; empty if unknown."""
+    """Return the run's source: `Data: tickets.jsonl. Made by: falter run …`; empty if unknown."""
     known = (("Data", study.origin.get("data")), ("Made by", study.origin.get("command")))
     return " · ".join(f"{name}: {line(value, 300)}" for name, value in known if value)
 

@@ -1,1 +1,1 @@
-"""What models and people made of texts: read, put on sheets, compared."""
+"""Rewrites by models and judgements of people: read, put on sheets, compared."""

@@ -1,4 +1,4 @@
-"""How far raters agree: people among themselves, and a judge with people."""
+"""Agreement of raters: people among themselves, and a judge with people."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def consensus(ratings: Iterable[float], centre: Any = np.mean) -> int:
 
 
 def agreement(reviews: Iterable[Review], samples: Mapping[str, Sample]) -> Agreement:
-    """How far those agree who rated rewrites from 1 to 5.
+    """Return the agreement of those who rated rewrites from 1 to 5.
 
     Damaged samples are left out: everybody should rate them low, and that would count as
     agreement. A judge is a rater whose name begins with `judge:`; it is compared with the mean of
@@ -207,7 +207,7 @@ def _ratings(
 
 
 def calibrations(reviews: Iterable[Review], samples: Mapping[str, Sample]) -> list[Calibration]:
-    """How each rater rated the damaged samples, beside the others."""
+    """Return each rater's ratings of the damaged samples, beside the others."""
     by_rater: dict[str, list[Review]] = {}
     for review in reviews:
         if review.sample in samples:

@@ -209,7 +209,7 @@ def kind_label(perturbation: str, params: Mapping[str, Any]) -> str:
 
 
 def model_made(recipe: Recipe) -> bool:
-    """Whether a step of the recipe needs rewrites."""
+    """Return True if a step of the recipe needs rewrites."""
     return any(perturbations.get(step.name).needs_model for step in recipe.steps)
 
 

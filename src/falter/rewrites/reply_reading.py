@@ -73,7 +73,7 @@ _WORD = late_regex(r"[^\W_]+")
 
 
 def _answered(text: str, source: str, answers: Sequence[str]) -> str | None:
-    """Why a text is an answer and no rewording: the right answer, or an option, was added."""
+    """Return the reason that a text is an answer and no rewording; None if it answers nothing."""
     new, old = _plain_words(text), _plain_words(source)
     for answer in answers:
         words = _plain_words(answer)
@@ -106,7 +106,7 @@ _SORRY = late_regex(r"\b(?:sorry|apolog|unable|cannot|can['’]t)", re.IGNORECAS
 
 
 def _refused(text: str, source: str) -> bool:
-    """Whether the model itself refuses, and not the text that it was to reword."""
+    """Return True if the model itself refuses, and not the text that it was to reword."""
     if _REFUSAL.match(text):
         return _REFUSAL.match(source) is None
     return _FOREIGN.match(text) is not None and _SORRY.search(source) is None
@@ -144,7 +144,7 @@ def _untagged(text: str, source: str) -> str:
 
 
 def _tagged(text: str) -> Iterator[tuple[int, str, int]]:
-    """What stands in tags, from the last to the first, with where the tags begin and end."""
+    """Yield the texts in tags, the last first, each with the ends of its tags."""
     pieces: list[tuple[int, str, int]] = []
     at = 0
     while len(pieces) < _MOST_TAGGED and (tag := _OPENING_TAG.search(text, at)) is not None:

@@ -227,7 +227,7 @@ def export_sheet(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """What a file of reviews held: the rater, the decisions, and edits to check again."""
+    """The contents of a file of reviews: the rater, the decisions, and edits to check again."""
 
     file: str
     rater: str
@@ -238,7 +238,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opinions:
-    """How far the raters of rewrites agree, and how they did on the damaged samples."""
+    """The agreement of the raters of rewrites, and their ratings of the damaged samples."""
 
     agreement: Agreement
     calibration: tuple[Calibration, ...]

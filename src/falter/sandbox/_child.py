@@ -63,6 +63,7 @@ def _answer(entry: Any, call: dict[str, Any]) -> dict[str, Any]:
         result = pack(entry(*args, **options), strict=False)
         reply = {"value": result}
         after = pack(args, strict=False)
+        # Only if the program changed them in place, as a sort does.
         if after != call["args"]:
             reply["args"] = after
         if len(json.dumps(reply)) > LARGEST:
@@ -88,6 +89,7 @@ def _judge(pipes: tuple[int, int, int, int, int], limits: dict[str, Any]) -> Non
     """Wait until the candidate is locked in, ask for the tests, and say the verdict."""
     source, sink, sends, hears, state = pipes
     os.setsid()
+    # A candidate that hangs up makes a write fail, which must not end the judge.
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     locks.lock(keep=pipes, **limits)
     if receive(hears) != {"locked": True}:
@@ -113,6 +115,7 @@ def run_job(header: dict[str, Any], source: int, sink: int) -> bool:
     (calls, sends), (hears, answers), (states, state) = os.pipe(), os.pipe(), os.pipe()
     limits = header["limits"]
     candidate = _forked(lambda: _candidate(source, calls, answers, limits))
+    # With an end left open here, neither side would notice that the other one is gone.
     os.close(calls)
     os.close(answers)
     judging = _forked(lambda: _judge((source, sink, sends, hears, state), limits))
@@ -130,7 +133,7 @@ def run_job(header: dict[str, Any], source: int, sink: int) -> bool:
 
 
 def _followed(states: int, deadline: float) -> tuple[bytes, bool]:
-    """What a judge says until it ends or is out of time; one that speaks is let finish."""
+    """Return a judge's words until it ends or is out of time; one that speaks is let finish."""
     said = b""
     while True:
         if not select.select([states], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -175,7 +178,7 @@ def _guarded(work: Callable[[], None]) -> NoReturn:
 
 
 def _how(candidate: int) -> str:
-    """How the candidate's process ended; one that only hung up is as good as gone."""
+    """Describe how the candidate's process ended; a process that only hung up counts as ended."""
     gone, status = _reaped(candidate, 1.0)
     if not gone:
         return "the process hung up"
@@ -191,6 +194,7 @@ def _end(child: int, *, patience: float = 0.0) -> bool:
     """Kill whatever is left of a process and reap it; whether a stranger had killed it before."""
     gone, status = _reaped(child, patience)
     with contextlib.suppress(ProcessLookupError, PermissionError):
+        # Its group too, if it has ended: what it started may go on.
         os.killpg(child, signal.SIGKILL)
     if not gone:
         with contextlib.suppress(ProcessLookupError):
@@ -201,7 +205,7 @@ def _end(child: int, *, patience: float = 0.0) -> bool:
 
 
 def _reaped(child: int, patience: float) -> tuple[bool, int]:
-    """Whether a process has ended, and how; waits for it a little."""
+    """Return True if a process has ended, and its status; wait for it a little."""
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -221,6 +225,7 @@ def serve() -> None:
         __import__(name)
     source, sink = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
+    # What a program prints must not get among the server's messages.
     for fd in (0, 1, 2):
         os.dup2(nothing, fd)
     spaces = locks.enter_namespaces()

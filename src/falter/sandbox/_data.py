@@ -1,4 +1,4 @@
-"""What passes between the sandbox's processes: plain data as tagged JSON, one message at a time.
+"""Messages between the sandbox's processes: plain data as tagged JSON, one message at a time.
 
 Standard library only; nothing that comes in is ever executed. `pack` and `unpack` know a fixed
 list of built-in kinds, so that what arrives has no methods of its own.

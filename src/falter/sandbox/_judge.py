@@ -98,6 +98,7 @@ def heard(answers: int) -> dict[str, Any]:
     return reply
 
 
+# Anything else was written into the pipe by the program itself.
 _FORMS = ({"ready"}, {"raised"}, {"value"}, {"value", "args"})
 
 
@@ -156,6 +157,7 @@ def judge(
     job: dict[str, Any], calls: int, answers: int, running: Callable[[], object]
 ) -> dict[str, Any]:
     """Run the tests against the candidate; `running` is told when they are defined."""
+    # Tests that draw their cases have to judge every program by the same ones.
     random.seed(0)
     proxy = Proxy(calls, answers)
     try:
@@ -166,6 +168,8 @@ def judge(
             return _failed(_GARBLED)
         check = _check_of(job, proxy)
     except BaseException as error:
+        # Tests may call the candidate while they are defined: then it is what failed, and not the
+        # tests.
         if proxy.called or isinstance(error, (Lost, Garbled)):
             return _verdict_on(error, proxy)
         reason = ": ".join(described(error))
@@ -175,6 +179,7 @@ def judge(
         check(proxy)
     except BaseException as error:
         return _verdict_on(error, proxy)
+    # Tests may swallow what ended the candidate, and would then pass.
     return _verdict_on(proxy.end, proxy) if proxy.end is not None else {"status": "passed"}
 
 
@@ -190,7 +195,7 @@ def _check_of(job: dict[str, Any], proxy: Proxy) -> Any:
 
 
 def _verdict_on(error: BaseException, proxy: Proxy) -> dict[str, Any]:
-    """What an error that ended the tests says of the candidate."""
+    """Return the verdict on the candidate that an error which ended the tests implies."""
     error = proxy.end or error
     if isinstance(error, Lost):
         return {"status": "lost"}

@@ -1,4 +1,4 @@
-"""What a process can take away from itself before it runs foreign code. Standard library only.
+"""Rights that a process gives up before it runs foreign code. Standard library only.
 
 Linux has all of it: Landlock for files, seccomp for system calls, capabilities, resource limits,
 namespaces. Elsewhere only the resource limits work.
@@ -295,7 +295,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _succeeds(work: Callable[[], object]) -> bool:
-    """Whether the work raises nothing in a process of its own."""
+    """Return True if the work raises nothing in a process of its own."""
     child = os.fork()
     if not child:
         code = 1
@@ -308,7 +308,7 @@ def _succeeds(work: Callable[[], object]) -> bool:
 
 
 def probe() -> dict[str, bool]:
-    """Which locks close on this machine and hold, found by trying to get past each."""
+    """Return the locks that close on this machine and hold, found by trying to get past each."""
     return {
         name: _LINUX and _succeeds(lambda tries=tries: _holds(*tries))  # type: ignore[misc]
         for name, tries in _ATTEMPTS.items()

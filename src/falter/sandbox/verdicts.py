@@ -28,7 +28,7 @@ _KEPT_STATUSES = frozenset(get_args(Status)) - {"error", "timeout"}
 
 
 def verdict_key(job: Job, timeout: float, megabytes: int) -> str:
-    """What a verdict depends on: the job, its limits, the sandbox's own code, and Python."""
+    """Return the key of a verdict: the job, its limits, the sandbox's own code, and Python."""
     parts = (job.code, job.tests, job.entry_point, job.helpers, timeout, megabytes)
     return digest("verdict", *parts, _sandbox_code(), platform.python_version())
 

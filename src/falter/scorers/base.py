@@ -181,7 +181,7 @@ class TextScorer(ABC):
         """Raise when something that it needs is missing. By default it needs nothing."""
 
     def fault(self, target: str) -> str | None:
-        """Why no reply can be compared with this target. By default one can with any."""
+        """Return the reason that no reply can be compared with this target. By default one can."""
         return None
 
     def score(self, case: Case) -> Score:
@@ -275,7 +275,7 @@ class TextScorer(ABC):
 
 
 def _fault(response: Response) -> tuple[Outcome, str] | None:
-    """Why a response has no text to read."""
+    """Return the outcome and the reason if a response has no text to read, else None."""
     if response.failure is not None:
         return "failed", response.failure
     if (response.finish_reason or "").lower() in _REFUSALS:
@@ -288,7 +288,7 @@ def _fault(response: Response) -> tuple[Outcome, str] | None:
 
 
 def _no_baseline(response: Response | None) -> str | None:
-    """Why there is no baseline to compare a reply with."""
+    """Return the reason if there is no baseline to compare a reply with, else None."""
     if response is None:
         return "the clean prompt has no reply to compare with"
     fault = _fault(response)

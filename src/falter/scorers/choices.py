@@ -47,11 +47,11 @@ class ChoiceLikelihood(LikelihoodScorer):
 
 
 FLOOR = -9999.0
-"""What servers send for a token that they have no number for."""
+"""The value that servers send for a token that they have no number for."""
 
 
 def _no_preference(values: Sequence[float]) -> bool:
-    """Whether the log-likelihoods of two options or more tell none of them apart."""
+    """Return True if the log-likelihoods of two options or more tell none of them apart."""
     return len(values) > 1 and (max(values) <= FLOOR or min(values) == max(values))
 
 

@@ -1,4 +1,4 @@
-"""Which scorers a task is scored by: those that were named for it, else the one that fits."""
+"""The scorers of a task: those that were named for it, else the one that fits."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def named_scorers(
 def usual_scorer(
     *, choices: bool, likelihoods: bool, targets: Sequence[str] = (), labels: bool = False
 ) -> str:
-    """What scores a task where nobody says otherwise.
+    """Return the name of the scorer for a task where nobody names one.
 
     `choices`: whether its items have options; `likelihoods`: whether those can be scored by their
     likelihood, which the model gives and a template asks for; `targets`: the items' right answers;
@@ -70,7 +70,7 @@ def usual_scorer(
 
 
 def are_labels(targets: Sequence[str]) -> bool:
-    """Whether targets are few and repeat, as the labels of a closed set do.
+    """Return True if targets are few and repeat, as the labels of a closed set do.
 
     From 2 to 20 different ones (case apart), each there twice on average at least; each at most 60
     characters in one line; and not all of them numbers.
@@ -85,7 +85,7 @@ def are_labels(targets: Sequence[str]) -> bool:
 
 
 def usual_reason(name: str, targets: Sequence[str]) -> str:
-    """Why a scorer is the usual one, in one line for a plan."""
+    """Return the reason that a scorer is the usual one, in one line for a plan."""
     different = len(set(targets))
     return {
         "label": f"{different} different targets, which repeat: one label of a closed set",

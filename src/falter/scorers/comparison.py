@@ -37,7 +37,7 @@ class Comparison(TextScorer):
 
     @abstractmethod
     def fault(self, target: str) -> str | None:
-        """Why nothing can be compared with this target."""
+        """Return the reason that nothing can be compared with this target."""
 
     @abstractmethod
     def compare(self, text: str, target: str) -> Score:

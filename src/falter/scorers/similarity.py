@@ -68,7 +68,7 @@ def semantic_similarities(
 
 
 def bertscore(candidate: str, reference: str, *, encoder: TokenEncoder | None = None) -> TokenMatch:
-    """How well the tokens of two texts match, each token with its nearest by cosine.
+    """Match the tokens of two texts, each token with its nearest by cosine.
 
     precision = the mean over the candidate's tokens of the highest cosine with one of the
     reference's, recall the reverse, F1 = 2PR/(P + R). No idf, no rescaling, no special tokens.

@@ -1,4 +1,4 @@
-"""What a judge thinks of a summary: a rating from 1 to 5, and whether it follows from another."""
+"""A judge's view of a summary: a rating from 1 to 5, and whether it follows from another."""
 
 from __future__ import annotations
 

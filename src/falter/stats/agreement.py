@@ -53,7 +53,7 @@ def exact_agreement(
     replications: int = 2000,
     seed: int = 0,
 ) -> Agreement:
-    """How often raters say the same: share of items on which all agree, or of pairs that do.
+    """Exact agreement of raters: the share of items on which all agree, or of pairs that do.
 
     `ratings` is items x raters with NaN or None for a missing one. `items`: all ratings of an item
     are equal, with Wilson's interval; falls as raters are added. `pairs`: equal pairs of ratings
@@ -144,6 +144,8 @@ def weighted_kappa(
 
     def interval() -> Interval:
         if flat.shape[1] ** 2 > MOST_SUMS:
+            # Too many products of labels to sum per item: draw the items one draw at a time
+            # instead.
             return bootstrap(flat, lambda rows: float(average((rows.T @ rows)[None])[0]), **options)
         joint = (flat[:, :, None] * flat[:, None, :]).reshape(len(flat), -1)
         return bootstrap_of_sums(joint, average, **options)
@@ -250,6 +252,7 @@ def _kappas(joint: Floats, distance: Floats) -> Floats:
 def _alpha(pairs: Floats, margins: Floats, places: Floats, metric: str) -> Floats:
     """Alpha of every draw, from o_cd and n_c; NaN where all ratings are the same."""
     if metric == "ordinal":
+        # The middle of a value's ratings, in ranks: distances count the ratings that lie between.
         places = np.cumsum(margins, axis=1) - margins / 2.0
     delta = np.square(places[..., :, None] - places[..., None, :])
     if metric == "nominal":
@@ -325,6 +328,7 @@ def average_ranks(values: ArrayLike) -> Floats:
     _, places, counts = np.unique(
         np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True
     )
+    # The last place of each group of ties, less half the way to its first: the mean of its places.
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2.0)[places.ravel()])
 
 
@@ -393,6 +397,7 @@ def kendall_w(scores: ArrayLike) -> Concordance:
         for column in table.T:
             t = np.unique(column, return_counts=True)[1].astype(np.float64)
             ties += float((t**3 - t).sum())
+        # Ties lower the largest possible sum; without the correction W could not reach 1.
         most = conditions**2 * (things**3 - things) - conditions * ties
         value = float(12.0 * np.square(sums - sums.mean()).sum() / most)
         chi2 = conditions * (things - 1) * value

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Moments:
-    """What the first three cumulants of D = Q − tr V − ωH are made of.
+    """The moments that the first three cumulants of D = Q − tr V − ωH are computed from.
 
     H is `scale` and h_i an item's influence on it; a_i = 2u'r_i, of the item's residuals r_i, is
     its influence on Q along u. So the linear part of D is the mean of √θ a_i − ω h_i over n items.

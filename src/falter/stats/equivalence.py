@@ -111,7 +111,7 @@ def _upper_limit(fell: int, rose: int, pairs: int, error: float) -> float:
 
 
 def noninferiority_critical_z(pairs: int, margin: float, *, error: float) -> float:
-    """How large the score must be so that at the margin it is so in at most the share `error`."""
+    """Return the score that is exceeded at the margin with a probability of at most `error`."""
     return _critical(int(pairs), float(margin), float(error))
 
 

@@ -83,6 +83,7 @@ def anova(
         raise InvalidValue("eta", eta, "'total' or 'with_intercept'")
     y, labels, blocks, excluded = _rows(scores, factors, block)
     raw, own = _contrasts(labels, blocks)
+    # Within blocks there is no intercept, so that no column of ones stands before the terms.
     if products:
         raw, own = _with_products(raw, own, offset=0 if blocks is not None else 1)
     columns = np.hstack([np.ones((len(y), 1)), raw]) if blocks is None else _within(raw, blocks)
@@ -170,6 +171,7 @@ def _with_products(
         columns += [raw[:, i - offset] * raw[:, j - offset] for i in places for j in others]
         terms[f"{a} × {b}"] = list(range(start, len(columns) + offset))
     table = np.column_stack(columns)
+    # A combination without scores makes its product a combination of the other columns.
     if np.linalg.matrix_rank(table) < table.shape[1]:
         expected = "scores for every combination of two levels"
         raise InvalidValue("factors", "missing combinations", expected, hint="leave products out")
@@ -192,9 +194,13 @@ def _check_aliases(
         for level in range(1, len(distinct)):
             column = (places[name] == level).astype(np.float64)[:, None]
             size = float(np.linalg.norm(column))
+            # An effect that varies only between blocks vanishes here, and is reported as aliased
+            # with them.
             column = column if blocks is None else _within(column, blocks)
             effect = f"{name}={distinct[level]}"
             rest = column - basis @ (basis.T @ column)
+            # Once more, since the first pass leaves rounding that is as large as a nearly aliased
+            # effect.
             rest = rest - basis @ (basis.T @ rest)
             if np.linalg.norm(rest) <= ALIASED * size:
                 aliases = _aliases(column, columns, effects) + ["the block"] * (blocks is not None)

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """How the variance of an estimate falls with n items asked of the N there are:
+    """The variance of an estimate as a function of the n items asked of the N there are:
 
         super-population: sampled/n + fixed/N        finite: sampled/n − items/N
 
@@ -43,7 +43,7 @@ class Goal(Protocol):
 
     @property
     def spread(self) -> Spread:
-        """How the variance of its estimate falls."""
+        """The variance of its estimate as a function of the items asked."""
 
     def error(self, level: float) -> float:
         """The standard error that is needed."""
@@ -87,6 +87,8 @@ class Drops:
             raise InvalidValue("drop", self.drop, expected)
         if self.accuracy is not None:
             check_unit("accuracy", self.accuracy)
+            # With d = 2 p (1 − p)(1 − φ), more would need a correlation φ of baseline and condition
+            # below −1.
             if self.discordance > 4.0 * self.accuracy * (1.0 - self.accuracy):
                 expected = f"at most 4 p (1 - p) at accuracy {self.accuracy}"
                 raise InvalidValue("discordance", self.discordance, expected)
@@ -96,11 +98,14 @@ class Drops:
         whole = self.discordance - self.drop**2
         if self.accuracy is None:
             return Spread(sampled=whole, items=whole)
+        # 2 p (1 − p)(1 − φ) becomes p (1 − p)(1 − φ²): what the baseline predicts is taken off.
         factor = 1.0 - self.discordance / (4.0 * self.accuracy * (1.0 - self.accuracy))
         within = min(whole, self.discordance * factor)
+        # The part that the baseline predicts still varies from one set of N items to another.
         return Spread(sampled=within, items=within, fixed=whole - within)
 
     def calls(self, items: int, available: int | None) -> int:
+        # Post-stratification needs the baseline of every available item, not only of those asked.
         baseline = items if self.accuracy is None or available is None else available
         return baseline + items * self.conditions
 
@@ -235,6 +240,7 @@ class BrittlenessPrecision(_HalfWidth):
         right = np.arange(k + 1.0)
         chance = _beta_binomial(k, p, max(0.0, 1.0 - self.brittleness / share))
         v = share * right * (k - right) / (k * (k - 1.0))
+        # The denominator p (1 − p) is estimated from the same items; its derivative is 1 − 2p.
         influence = v - self.brittleness * (1.0 - 2.0 * p) * right / k
         variance = float(chance @ influence**2 - (chance @ influence) ** 2)
         return max(0.0, variance) / (p * (1.0 - p)) ** 2
@@ -276,6 +282,7 @@ class RankingPower(_MeanOverConditions):
 
     @property
     def _quantile(self) -> float:
+        # A pair comes out in the wrong order on one side only, and `normal_quantile` has two.
         return normal_quantile(1.0 - 2.0 * (1.0 - self.power) / (self.models - 1))
 
 
@@ -287,6 +294,7 @@ def _beta_binomial(trials: int, share: float, correlation: float) -> Floats:
     Pólya's urn with the share s: unlike gamma functions, it takes ρ = 0 and ρ = 1 too.
     """
     steps = np.arange(trials) * correlation
+    # Entry c is the product over c successes; `wrong`, reversed, has the other n − c failures.
     right = np.concatenate(([1.0], np.cumprod(share * (1.0 - correlation) + steps)))
     wrong = np.concatenate(([1.0], np.cumprod((1.0 - share) * (1.0 - correlation) + steps)))
     ways = np.array([math.comb(trials, k) for k in range(trials + 1)], dtype=np.float64)

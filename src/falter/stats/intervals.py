@@ -50,7 +50,7 @@ class Interval:
 
 
 def no_interval(level: float, why: str = "too few items, or all alike") -> Interval:
-    """What is returned where there is no saying how sure a number is."""
+    """Return the interval without ends, for a number whose uncertainty cannot be estimated."""
     return Interval(low=None, high=None, level=level, method=f"none: {why}")
 
 
@@ -250,7 +250,7 @@ def _tango_upper(b: float, c: float, n: float, z: float) -> float:
 
 
 def _root(f: Callable[[float], float], low: float, high: float) -> float:
-    """Where f last crosses 0 on its way up from `low`, where it may touch it, to `high`.
+    """Return the last zero of a rising f between `low`, where f may touch 0, and `high`.
 
     To fifteen digits in about ten steps: the next point is where the inverse quadratic through the
     last three crosses, if it can be trusted, else the middle. Source: Chandrupatla (1997).

@@ -1,4 +1,4 @@
-"""Which cells a budget asks: a balanced random mask of items x conditions, and what it promises."""
+"""The cells that a budget asks: a balanced random mask of items x conditions, and its promises."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEAST = 4
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Layout:
-    """Which cells are asked: items x conditions, and the order in which items are asked.
+    """The cells that are asked: items x conditions, and the order in which items are asked.
 
     `order` holds the places of the items that have any cell. The first of them are a random part
     of all items, however many they are, so that one may stop after any of them.
@@ -35,7 +35,7 @@ class Layout:
 
     @property
     def items(self) -> int:
-        """How many items have a cell."""
+        """The number of items that have a cell."""
         return len(self.order)
 
     @property

@@ -230,7 +230,7 @@ def _attenuation(sigma: float) -> float:
 def _obstacle(
     table: Floats, present: NDArray[np.bool_], used: NDArray[np.bool_]
 ) -> tuple[EstimateStatus, str]:
-    """Why there is no maximum; `used` are the conditions that are neither all right nor wrong."""
+    """Return the reason for no maximum; `used` are the conditions with right and wrong answers."""
     if table.shape[1] < 2:
         return "not_identified", "not fitted: fewer than two conditions"
     if int(present.any(axis=1).sum()) < 2:

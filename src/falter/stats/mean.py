@@ -90,12 +90,15 @@ class _Counts:
 
     def interval(self, value: float, level: float, share: float = 1.0) -> Interval:
         """Scaled; every pair counts `share`."""
+        # Counts over several conditions are less coarse, so that Tango's interval is enough for
+        # them.
         proportions = tango if self.several else paired_proportions_interval
         fell, rose, pairs = self.fell * share, self.rose * share, self.pairs * share
         base = proportions(fell, rose, pairs, level=level)
         if base.low is None or base.high is None:
             return base
         low, high = max(-1.0, self.scale * base.low), min(1.0, self.scale * base.high)
+        # Rounding must not leave the value outside its interval.
         return Interval(low=min(value, low), high=max(value, high), level=level, method=base.method)
 
     def events(self) -> float:
@@ -107,9 +110,11 @@ class _Counts:
         return open_effect(self.events(), size)
 
     def excludes_zero(self, level: float, share: float) -> bool:
-        """Whether `interval` does, without finding its ends."""
+        """Return True if `interval` excludes zero, without finding its ends."""
         fell, rose, pairs = self.fell * share, self.rose * share, self.pairs * share
         z = normal_quantile(level)
+        # Tango's score test at 0: if it does not reject, no interval excludes 0, and no root is
+        # sought.
         if not (fell - rose) ** 2 > z * z * (fell + rose):
             return False
         if self.several:
@@ -248,7 +253,7 @@ def _of_one_condition(values: Floats, level: float) -> ItemMean:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inference:
-    """What intervals and tests of a mean at any level are made of.
+    """The parts from which intervals and tests of a mean are made at any level.
 
     `pairs` where scores are 0/1; else `error`, that of Student's t, 0 where nothing varies. `least`
     is the design effect that is reckoned with, None without clusters.
@@ -263,7 +268,7 @@ class Inference:
     apart: Between | None = None
 
     def share(self, level: float) -> float:
-        """How much one of the clustered items counts: (z/t)²/deff, at most 1, deff at least 1.
+        """The weight of one of the clustered items: (z/t)²/deff, at most 1, deff at least 1.
 
         Source: Korn and Graubard (1998).
         """
@@ -286,6 +291,8 @@ class Inference:
         if self.pairs is not None:
             interval, share = self.pairs.interval(self.value, level), self.share(level)
             if share < 1.0:
+                # Fewer pairs pull the centre towards 0, so one end may lie further in than for
+                # independent items.
                 interval = outer(self.pairs.interval(self.value, level, share), interval)
             if self.least is None:
                 return interval
@@ -355,6 +362,7 @@ def _of_clusters(
     level = mean.interval.level
     if freedom <= 0.0:
         return replace(mean, interval=no_interval(level, "all items of a condition in one cluster"))
+    # Below 1 the items of a cluster cancel out. Counted pairs take no credit for that: see `share`.
     effect = (by_cluster / error) ** 2 if error > 0.0 else None
     least = effect or 1.0
     how = Inference(
@@ -404,6 +412,7 @@ def bisect_error(
 
     `beyond` where even the largest, with the logarithm `log_most`, does not.
     """
+    # On the log scale the same steps find a rate of 0.04 and one of 1e-12.
     low, high = math.log(least), log_most
     if shows(math.exp(low)):
         return least

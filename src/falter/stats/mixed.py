@@ -130,7 +130,7 @@ def difference_in_drops(
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> ItemMean:
-    """How much less is lost with a treatment (chain of thought, say) than without, within items.
+    """The drop less with a treatment (chain of thought, say) than without, within items.
 
         (plain baseline − plain perturbed) − (treated baseline − treated perturbed)
 
@@ -172,6 +172,7 @@ def _fit(
     except ImportError as error:
         raise MissingExtra("A mixed-effects model", "stats", "statsmodels") from error
 
+    # MixedLM groups rows in one way, so crossed effects are variance components of one large group.
     one_hot = [[np.eye(int(codes.max()) + 1)[codes]] for codes in groups.values()]
     names = [[[str(level) for level in range(part[0].shape[1])]] for part in one_hot]
     with warnings.catch_warnings(record=True) as caught:

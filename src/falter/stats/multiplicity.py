@@ -115,7 +115,7 @@ class MaxT:
     seed: int
 
     def largest(self) -> tuple[int, Interval] | None:
-        """Where the largest mean is, and an interval for the largest true one.
+        """The place of the largest mean, and an interval for the largest true one.
 
         All true means are below the largest upper end, and one of them is above the largest lower
         end. None where a mean is not known.
@@ -134,7 +134,7 @@ class MaxT:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Family:
-    """How a p-value of one of `size` columns becomes one of the family.
+    """The family in which a p-value of one of `size` columns is adjusted.
 
     `least` are the sorted smallest p-values of the draws, of the columns that were drawn; `apart`
     is the number of the others.

@@ -280,6 +280,7 @@ def cochran_q(
         value = _q(varying, varying.sum(axis=0)[None])[0].item()
         p_value = float(chdtrc(conditions - 1, value))
         if method == "permutation":
+            # Permutations that give the same Q in another order of additions count as equal.
             least = value - 1e-9 * max(1.0, value)
             p_value = (_as_large(varying, least, replications, seed) + 1) / (replications + 1)
     return CochranQ(
@@ -296,11 +297,12 @@ def cochran_q(
 
 
 def _as_large(table: Floats, least: float, replications: int, seed: int) -> int:
-    """How many permutations of the conditions within items have a Q of `least`."""
+    """Return the number of permutations of the conditions within items with a Q of `least`."""
     rng = np.random.Generator(np.random.PCG64(seed))
     as_large, step = 0, max(1, BLOCK // max(1, table.size))
     for start in range(0, replications, step):
         count = min(step, replications - start)
+        # Within each row by itself: under the hypothesis an item's outcomes are exchangeable.
         shuffled = rng.permuted(np.tile(table, (count, 1)), axis=1)
         columns = shuffled.reshape(count, *table.shape).sum(axis=1)
         as_large += int((_q(table, columns) >= least).sum())

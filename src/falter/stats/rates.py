@@ -52,6 +52,7 @@ def rate(
         raise InvalidValue("values", (float(known.min()), float(known.max())), expected)
     unit = (table - low) / (high - low)
     mean = replace(item_mean(unit, clusters=clusters, level=level), how=None)
+    # `item_mean` wants two items; one 0/1 answer is already a binomial count.
     if mean.items == 1 and clusters is None and known.size == 1 and known[0] in (low, high):
         share = float(unit[~np.isnan(table)][0])
         interval = agresti_coull(share, 1, level=level)
@@ -159,9 +160,12 @@ def _rate(
     binary = bool(np.isin(matrix[present], (0.0, 1.0)).all())
     own = _over_variance(alone, 1.0 / alone.items)
     if binary:
+        # However the answers of an item cancel, n binary ones are worth no more than n independent
+        # ones.
         own = max(own, 1.0 / float(present.sum()))
     elif own == 0.0:  # scores on a scale that are all alike
         return None
+    # One 0/1 answer an item is binomial, so its variance follows from the mean alone.
     once = binary and int(present.any(axis=0).sum()) == 1
     rate = Rate(
         value=mean.value,
@@ -197,6 +201,7 @@ def informative_items(means: Floats) -> float:
 
     The effective number of Kish (1965): an item that is wrong once in twelve runs counts little.
     """
+    # Wrong answers are counted like right ones: whichever are rarer limit what is known.
     return min(float(x.sum()) ** 2 / max(float(x @ x), 1e-300) for x in (means, 1.0 - means))
 
 

@@ -43,6 +43,7 @@ def bootstrap(
     )
 
     without = (np.delete(table, row, axis=0) for row in range(items))
+    # BCa's acceleration needs the influence of each item, which the draws do not tell.
     left_out = np.array([statistic(rows) for rows in without], dtype=float)
     return bca_interval(float(statistic(table)), draws, [left_out], level=level)
 
@@ -69,6 +70,7 @@ def bootstrap_of_sums(
     step = max(1, BLOCK // max(items, columns.shape[1]))
     for start in range(0, replications, step):
         count = min(step, replications - start)
+        # One `bincount` for all draws: the items of draw k are numbered from k × items on.
         drawn = rng.integers(items, size=(count, items)) + items * np.arange(count)[:, None]
         counts = np.bincount(drawn.ravel(), minlength=count * items).reshape(count, items)
         draws[start : start + count] = statistic(counts @ columns)
@@ -96,6 +98,7 @@ def bca_interval(
         return no_interval(level)
     tails = np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])
     method = f"percentile bootstrap of items, {len(draws)} draws, PCG64"
+    # Draws equal to the value count half: 0/1 scores tie often, which would bias z0 otherwise.
     below = float((np.sum(known < value) + np.sum(known <= value)) / (2.0 * len(known)))
     influences = [(len(g) - 1) / len(g) * (g.mean() - g) for g in left_out if len(g)]
     squares = sum(float(np.square(influence).sum()) for influence in influences)
@@ -142,6 +145,7 @@ def jackknife(
     lowest = min(value, float(left_out.min(initial=value)))
     highest = max(value, float(left_out.max(initial=value)))
     if transform != "identity" and not (lowest > 0.0 and (transform == "log" or highest < 1.0)):
+        # At 0 or 1 the transform is infinite, and one item there would make the interval endless.
         transform, method = "identity", f"jackknife t, identity (no {transform} at the boundary)"
     g, g_left_out = _to_scale(np.array([value]), transform)[0], _to_scale(left_out, transform)
     spread = float(g_left_out.max() - g_left_out.min()) if n else 0.0

@@ -88,6 +88,8 @@ def sample_size(
     # The part of the variance that asking more of the available items does not change.
     constant = 0.0
     if available is not None:
+        # Of a finite target the part between items vanishes as all of them are asked, hence the
+        # minus.
         constant = (spread.fixed if target == "super-population" else -spread.items) / available
     least = _least_items(spread.sampled, error**2 - constant)
     varies = spread.sampled > 0.0
@@ -95,6 +97,7 @@ def sample_size(
     value = least if attainable else None
     needed = value
     if varies and not attainable and target == "super-population":
+        # With more data N grows along with n, so that `fixed` is divided by n too.
         needed = _least_items(spread.sampled + spread.fixed, error**2)
     best = None
     if available is not None and varies:

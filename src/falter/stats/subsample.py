@@ -72,7 +72,7 @@ def masked_brittleness(
     excluded. J < 2 or nothing but such items: not_identified; fewer than two others:
     insufficient_data; nothing varies: undefined_zero_variance.
     """
-    rows = MaskedRows.read(outcomes, baseline, population, least=2, level=level)
+    rows = MaskedRows.from_outcomes(outcomes, baseline, population, least=2, level=level)
     what = "brittleness"
     if rows.status != "ok":
         return _undefined(rows, what, rows.status)
@@ -84,11 +84,13 @@ def masked_brittleness(
     weights = (-value / whole, 2.0 * value * m / whole, 1.0 / whole)
     influence = weights[0] * rows.square + weights[1] * rows.mean + weights[2] * rows.pert
     variance = rows.sampling_variance(influence, rows.quadratic_mask(*weights))
+    # Few items that disagree make the log odds far from normal, so these are counted instead.
     interval = _few(rows)
     if interval is None:
         interval = _logit(value, variance, _log_odds_bias(rows, m, within, whole), rows)
     else:
         interval = interval.mapped(lambda end: end * (1.0 / whole))
+    # The ratio of two unbiased estimates may exceed 1, and its interval has to contain it.
     return _estimate(rows, what, value, interval.clipped(0.0, max(1.0, value)), variance)
 
 
@@ -103,11 +105,11 @@ def masked_drop(
     conditions, which shows from two of them per item on; with one the interval is that for items
     like these. Items without the baseline or without another are excluded.
     """
-    rows = MaskedRows.read(outcomes, baseline, population, least=1, level=level)
+    rows = MaskedRows.from_outcomes(outcomes, baseline, population, least=1, level=level)
     what = "mean of score(baseline) - score(condition)"
     if rows.status != "ok":
         return _undefined(rows, what, rows.status)
-    drops = rows.baseline - rows.others
+    drops = rows.baseline - rows.other_mean
     variance = rows.sampling_variance(drops, rows.linear_mask(0.0, 1.0))
     value = float(drops.mean())
     interval = _tango(drops, variance, rows) if rows.binary else _t(value, variance, rows)
@@ -132,7 +134,7 @@ class MaskedRows:
     level: float
 
     @classmethod
-    def read(
+    def from_outcomes(
         cls,
         outcomes: ArrayLike,
         baseline: int | None,
@@ -160,6 +162,7 @@ class MaskedRows:
         cells = table[:, others]
         column = np.zeros(len(table)) if baseline is None else table[:, baseline]
         counts = (~np.isnan(cells)).sum(axis=1)
+        # Of a single other condition nobody can ask two: then one cell is the whole row.
         enough = (counts >= max(1, min(least, len(others)))) & ~np.isnan(column)
         was_asked = ~np.isnan(table).all(axis=1)
         return cls(
@@ -178,7 +181,7 @@ class MaskedRows:
 
     @property
     def status(self) -> EstimateStatus:
-        """Why nothing can be estimated, or ok."""
+        """The reason that nothing can be estimated, or ok."""
         if self.conditions < 2 or (self.items == 0 and self.excluded):
             return "not_identified"
         return "insufficient_data" if self.items < 2 else "ok"
@@ -186,16 +189,16 @@ class MaskedRows:
     @cached_property
     def binary(self) -> bool:
         """Return True if all scores are 0 or 1."""
-        scores = np.concatenate([self.cells[self.asked], self.baseline])
+        scores = np.concatenate([self.cells[self.is_asked], self.baseline])
         return bool(np.isin(scores, (0.0, 1.0)).all())
 
     @cached_property
     def exact(self) -> bool:
         """Return True if nothing of the population's table was left out."""
-        return self.items == self.population and bool(self.asked.all())
+        return self.items == self.population and bool(self.is_asked.all())
 
     @cached_property
-    def asked(self) -> NDArray[np.bool_]:
+    def is_asked(self) -> NDArray[np.bool_]:
         return ~np.isnan(self.cells)
 
     @property
@@ -204,9 +207,9 @@ class MaskedRows:
         return int(self.cells.shape[1])
 
     @cached_property
-    def others(self) -> Floats:
+    def other_mean(self) -> Floats:
         """The mean of the cells asked, the baseline apart."""
-        return np.asarray(np.where(self.asked, self.cells, 0.0).sum(axis=1) / self.counts)
+        return np.asarray(np.where(self.is_asked, self.cells, 0.0).sum(axis=1) / self.counts)
 
     @cached_property
     def others_variance(self) -> Floats:
@@ -216,12 +219,12 @@ class MaskedRows:
     @cached_property
     def mean(self) -> Floats:
         """The estimated mean of each whole row: (baseline + K others)/J."""
-        return (self.baseline + self.width * self.others) / self.conditions
+        return (self.baseline + self.width * self.other_mean) / self.conditions
 
     @cached_property
     def square(self) -> Floats:
         """The estimated mean square of each whole row."""
-        squares = np.where(self.asked, self.cells**2, 0.0).sum(axis=1) / self.counts
+        squares = np.where(self.is_asked, self.cells**2, 0.0).sum(axis=1) / self.counts
         return np.asarray((self.baseline**2 + self.width * squares) / self.conditions)
 
     @cached_property
@@ -252,6 +255,7 @@ class MaskedRows:
         k = float(self.counts.min())
         right, baseline = np.meshgrid(np.arange(k + 1.0), (0.0, 1.0))
         mean = (baseline + self.width * right / k) / self.conditions
+        # Without a baseline its two values in the grid must not enter the mean.
         if self.width == self.conditions:
             mean = right / k
         variance = right * (k - right) / (k * max(k - 1.0, 1.0)) * (1.0 - k / self.width) / k
@@ -264,6 +268,7 @@ class MaskedRows:
         T is the variance of the values, of which `mask` comes from asking some cells and the rest
         is between items (Cochran 1977, 10.3); without it known, all of T may.
         """
+        # Nothing was left to chance, so the number is known and not estimated.
         if self.exact:
             return 0.0
         total = float(values.var(ddof=1))
@@ -295,7 +300,9 @@ class MaskedRows:
         if not self.binary or (self.counts < degree).any():
             return None
         values = square * self.square + mean * self.mean + pert * self.pert
-        right = np.rint(self.others * self.counts)
+        right = np.rint(self.other_mean * self.counts)
+        # Newton's forward differences: q(C) = Σ_r Δ^r q(0) (C over r). For c right of k random
+        # cells (c over r)/(k over r) has the mean (C over r)/(K over r), so every term is unbiased.
         q_of_all = np.zeros(self.items)
         for baseline in (0.0, 1.0):
             # q(0), ..., q(K): the mean of a whole row of 0/1 outcomes is also its mean square.
@@ -305,6 +312,7 @@ class MaskedRows:
                 difference = np.diff(q, n=r)[0] * math.comb(self.width, r)
                 share = _choose(right, r) / _choose(self.counts, r)
                 q_of_all += np.where(self.baseline == baseline, difference * share, 0.0)
+        # An unbiased difference can leave the range of a part of the variance: from 0 to all of it.
         return min(float(values.var(ddof=1)), max(0.0, float((values**2 - q_of_all).mean())))
 
 
@@ -358,6 +366,7 @@ def _tango(drops: Floats, variance: float, rows: MaskedRows) -> Interval:
     magnitude = float(np.abs(drops).sum())
     s = float(np.square(drops).sum()) / magnitude if magnitude > 0.0 else 1.0
     b, c = float(drops[drops > 0.0].sum()) / s, float(-drops[drops < 0.0].sum()) / s
+    # b + c is at most n (Cauchy and Schwarz), but for rounding.
     interval = tango(b, c, max(float(rows.items), b + c), level=rows.level)
     of_items = float(drops.var(ddof=1)) / rows.items
     shrink = math.sqrt(variance / of_items) if of_items > 0.0 else 1.0
@@ -373,7 +382,7 @@ def _t(value: float, variance: float, rows: MaskedRows) -> Interval:
 
 
 def _log_odds_bias(rows: MaskedRows, mean: float, within: float, whole: float) -> float:
-    """How far the log odds of within/whole are too high: log within - log(whole - within).
+    """Return the bias of the log odds of within/whole: log within - log(whole - within).
 
     The log of an unbiased estimate is too small by half its squared relative error.
     """
@@ -381,6 +390,7 @@ def _log_odds_bias(rows: MaskedRows, mean: float, within: float, whole: float) -
     if within <= 0.0 or between <= 0.0:
         return 0.0
     weights = (1.0, -2.0 * mean, -1.0)
+    # The linear influence of an item on whole − within, as `rows.pert` is that on within.
     rest = rows.square - 2.0 * mean * rows.mean - rows.pert
     of_within = rows.sampling_variance(rows.pert, rows.quadratic_mask(0.0, 0.0, 1.0)) / within**2
     of_between = rows.sampling_variance(rest, rows.quadratic_mask(*weights)) / between**2
@@ -394,7 +404,9 @@ def _logit(value: float, variance: float, bias: float, rows: MaskedRows) -> Inte
     if not 0.0 < value < 1.0:
         return _t(value, variance, rows)
     half = _half_width(variance, rows) / (value * (1.0 - value))
+    # A correction larger than the half-width would move the value itself out of its interval.
     centre = math.log(value) - math.log1p(-value) - max(-half, min(bias, half))
+    # The logistic function in a form that does not overflow.
     low, high = (0.5 + 0.5 * math.tanh((centre + end) / 2.0) for end in (-half, half))
     return Interval(low=low, high=high, level=rows.level, method="t over items, logit")
 

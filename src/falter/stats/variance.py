@@ -97,6 +97,7 @@ def _of_whole(table: Floats) -> Components:
     columns = cells.sum(axis=0)
     all_items = columns @ columns
     without = all_items - 2.0 * cells @ columns + np.square(cells).sum(axis=1)
+    # Leaving out by subtraction costs I × J once, and not for each of the I items.
     column_squares = np.concatenate(([all_items], without))
 
     # Σ_i (y_i. − y_..)², and the sums of squares of conditions and of what both leave over
@@ -142,7 +143,7 @@ def _of_pairs(table: Floats, codes: NDArray[np.intp]) -> Components:
     """
     width = table.shape[1]
     sums = _Sums.of(table, codes % GROUPS)
-    totals = sums.whole()
+    totals = sums.totals()
     parts = [_moments(totals, sums.centre)]
     parts += [_moments(without, sums.centre) for without in sums.left_out(totals)]
     # The mean squared cell and outcome less the squared mean, the variance in an item of cells and
@@ -220,7 +221,7 @@ class _Sums:
             centre=centre,
         )
 
-    def whole(self) -> dict[str, Floats]:
+    def totals(self) -> dict[str, Floats]:
         """The sums over all units, with a leading axis of one."""
         totals: dict[str, Any] = {}
         for block in self._blocks():
@@ -291,6 +292,8 @@ def _moments(s: dict[str, Floats], centre: float) -> Floats:
     within = _mean(_ratio(s["gap2"], common), pair) / 2.0
     within_single = _mean(_ratio(s["single2"], common), pair) / 2.0
     units = np.square(common) - s["own_common"]
+    # A unit's product with itself has the noise of its cells squared in it; pairs of units have
+    # not.
     gap = np.square(s["gap"]) - s["own_gap"]
     gap = _rounded(gap, np.square(s["gap"]))
     condition = _mean(_ratio(gap, units), pair & (units > 0.0)) / 2.0

@@ -42,10 +42,13 @@ class VerdictGoal(Drops):
     def least_items(self, level: float) -> int:
         """Return the least number of items with the chance, by bisection of its logarithm."""
         low = high = max(2.0, self.start(level))
+        # The start is a normal approximation: go up by halves, then down, until the answer is
+        # between.
         while self.shares(round(high), level)[0] < self.power:
             low, high = high, 1.5 * high
         while low > 2.0 and self.shares(round(low), level)[0] >= self.power:
             low, high = max(2.0, low / 1.5), low
+        # Finer than 0.3 % would only follow the Monte Carlo error of the chance.
         while high / low > 1.003 and round(high) - round(low) > 1:
             middle = math.sqrt(low * high)
             enough = self.shares(round(middle), level)[0] >= self.power
@@ -54,9 +57,11 @@ class VerdictGoal(Drops):
 
     def _drawn(self, items: int, drop: float, studies: int, columns: int) -> tuple[Floats, Floats]:
         """Return studies x columns of pairs that fell and that rose."""
+        # A fixed seed: the same goal always has the same size.
         rng = np.random.Generator(np.random.PCG64(0))
         fall, rise = (self.discordance + drop) / 2.0, (self.discordance - drop) / 2.0
         fell = rng.binomial(items, fall, size=(studies, columns))
+        # Multinomial in two steps: of the pairs that did not fall, some rose.
         rose = rng.binomial(items - fell, min(1.0, rise / (1.0 - fall)) if fall < 1.0 else 0.0)
         return fell.astype(np.float64), rose.astype(np.float64)
 
@@ -94,6 +99,8 @@ class DropDetection(VerdictGoal):
         fell, rose = self._drawn(items, self.size, STUDIES, 1)
         c = simultaneous_quantile(self.conditions, level)
         gap, wide = fell - rose, items + 2.0
+        # Bonett and Price's standard error. The verdict's interval excludes 0 if their test and
+        # Tango's both reject it, so a study has to pass the two.
         price = np.sqrt((fell + rose + 2.0) / wide - np.square(gap / wide)) / math.sqrt(wide)
         found = (gap > c * np.sqrt(fell + rose)) & (gap / wide > c * price)
         return float(found.mean()), math.nan

@@ -34,12 +34,13 @@ class Batches:
 
     def record(self, model: Model, keys: Sequence[str], asked: str) -> StoredBatch | None:
         now = time.time()
+        # With the time in it: the same requests may have to be handed in once more.
         mark = digest("batch", model.id, now, *keys[:1], len(keys))
         # Leased before it can be seen: another process would look for it at the provider.
         self._store.claim([mark])
         with self._store.transaction():
             missing = self._store.missing(keys)
-            taken = self.held(missing) | self._store.claims.taken(missing)
+            taken = self.held(missing) | self._store.claims.leased_elsewhere(missing)
             ours = [key for key in dict.fromkeys(keys) if key in missing and key not in taken]
             if ours:
                 number = self._db.execute(
@@ -69,7 +70,7 @@ class Batches:
         ]
 
     def any_open(self) -> bool:
-        """Whether there is a batch whose answers may still come."""
+        """Return True if there is a batch whose answers may still come."""
         with self._store.reading():
             return self._db.execute(f"SELECT 1 FROM batches WHERE {_OPEN}").fetchone() is not None
 

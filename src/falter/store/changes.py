@@ -1,4 +1,4 @@
-"""What another process adds to a store: replies, failures, and the cells that waited for them."""
+"""Additions of other processes to a store: replies, failures, and the cells that wait for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from falter.store.store import CellRange, Store
 
 
 def cell_ranges(store: Store, run: Run) -> list[CellRange]:
-    """Where the items stand in the plan, panel by panel."""
+    """Return the ranges of the items in the plan, panel by panel."""
     query = """
         SELECT c.panel, i.id, min(c.sequence), max(c.sequence)
         FROM cells c JOIN items i ON i.number = c.item
@@ -41,6 +41,7 @@ def cells_with(
             AND v.id = c.variant
         LEFT JOIN responses r ON r.key = c.key WHERE c.run = ? AND c.panel = ?
     """
+    # As the text stands in the stored JSON: escaped, without its quotes.
     raw = orjson.dumps(text)[1:-1].decode().lower()
 
     with store.reading():

@@ -137,10 +137,10 @@ REMEMBERED, LONGEST = 1024, 4096
 
 def read_prompt(body: bytes, *, whole: bool) -> tuple[Prompt, int]:
     """A prompt and the number of its edits; unless it is `whole`, without its texts."""
-    return (_remembered if len(body) <= LONGEST else _read)(body, whole)
+    return (_remembered if len(body) <= LONGEST else _decode_prompt)(body, whole)
 
 
-def _read(body: bytes, whole: bool) -> tuple[Prompt, int]:
+def _decode_prompt(body: bytes, whole: bool) -> tuple[Prompt, int]:
     content = orjson.loads(body)
     sections = content.pop("s")
     edits = sum(_edit_count(s[3]) for s in sections if len(s) > 3)
@@ -157,7 +157,7 @@ def _read(body: bytes, whole: bool) -> tuple[Prompt, int]:
     return prompt, edits
 
 
-_remembered = lru_cache(REMEMBERED)(_read)
+_remembered = lru_cache(REMEMBERED)(_decode_prompt)
 
 
 def characters(body: bytes) -> int:

@@ -1,4 +1,4 @@
-"""Which rows of a store are sound: each against its own hash, and against what it names.
+"""Soundness of a store's rows: each against its own hash, and against what it names.
 
 Nothing that is read here is trusted, whatever its type or bytes: a row is sound or has a problem.
 """
@@ -92,7 +92,7 @@ class Soundness:
     def rows(self, table: str) -> Iterator[tuple[Row, str | None]]:
         """Every row that can be read, and what is wrong with it."""
         check: Callable[[Row], None] = getattr(self, f"_check_{table}")
-        for row in self._read(table):
+        for row in self._salvaged_rows(table):
             try:
                 check(row)
             except Unsound as problem:
@@ -102,7 +102,7 @@ class Soundness:
             else:
                 yield row, None
 
-    def _read(self, table: str) -> Iterator[Row]:
+    def _salvaged_rows(self, table: str) -> Iterator[Row]:
         """From the start, and if that breaks off, from the end, as far as either goes."""
         columns = COLUMNS[table]
         many = _KEYS.get(table, 1)
@@ -265,7 +265,7 @@ class Soundness:
         return blob(request(variant, model, way, repeat).key)
 
     def _way(self, number: int, panel: int, *, infer: bool) -> Way | None:
-        """How a panel was asked: as its run says, or else as some of its keys tell."""
+        """Return the way a panel was asked: as its run says, or else as some of its keys tell."""
         run = self.runs[number]
         if run.ways:
             return run.ways[panel]

@@ -37,18 +37,21 @@ class Claims:
         """The keys that are now leased to this store; what another one holds is left out."""
         if fcntl is None or not hasattr(fcntl, "F_OFD_SETLK") or not self._opened():
             return set(keys)
+        # Locks of an open file, not of a process as POSIX has them: those would not keep two stores
+        # in one process apart, and closing any descriptor of the file would drop them all.
         return {key for key in keys if self._lock(key, fcntl.F_WRLCK)}
 
-    def taken(self, keys: Iterable[str]) -> set[str]:
+    def leased_elsewhere(self, keys: Iterable[str]) -> set[str]:
         """The keys that another store has a lease on. Leases nothing itself."""
         if fcntl is None or not hasattr(fcntl, "F_OFD_GETLK") or not self._opened():
             return set()
         return {key for key in keys if self._is_taken(key)}
 
-    def others(self) -> bool:
-        """Whether another store has a lease on any request: a run is going on."""
+    def has_other_leases(self) -> bool:
+        """Return True if another store has a lease on any request: a run is going on."""
         if fcntl is None or not hasattr(fcntl, "F_OFD_GETLK") or not self._opened():
             return False
+        # The length 0 reaches to the end of the file: any lease at all.
         return self._is_held(struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
 
     def release(self, keys: Iterable[str]) -> None:
@@ -87,10 +90,12 @@ class Claims:
         try:
             fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, _lock_of(key, kind))
         except OSError as error:
+            # Any other error is a file system without locks: rather send twice than never.
             return error.errno not in _LOCKED
         return True
 
 
 def _lock_of(key: str, kind: int) -> bytes:
     place = int(key[7:22], 16)  # sixty bits: an offset that every system takes
+    # `struct flock` of 64-bit Linux: kind, origin, start, length, process (0 here), padding.
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, place, 1, 0)

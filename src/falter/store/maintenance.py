@@ -27,7 +27,7 @@ MOST_OF_A_TABLE = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """How many records were checked, and what is wrong with the damaged ones."""
+    """The number of records that were checked, and the faults of the damaged ones."""
 
     checked: int
     problems: tuple[str, ...]
@@ -90,7 +90,7 @@ def _of_the_file(db: sqlite3.Connection) -> list[str]:
 
 
 def _of_the_schema(db: sqlite3.Connection) -> list[str]:
-    """What the schema has more, less or otherwise than the one that falter writes."""
+    """Return the differences between the schema and the one that falter writes."""
     query = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_stat%'"
     try:
         found = {(kind, name): sql for kind, name, sql in db.execute(query)}
@@ -161,7 +161,7 @@ COMMIT = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairReport:
-    """How many rows of each table were kept, and why the others were not."""
+    """The number of rows of each table that were kept, and the reasons the others were not."""
 
     kept: dict[str, int]
     problems: tuple[str, ...]
@@ -295,7 +295,7 @@ _REMOVE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneReport:
-    """How many rows of each table went, or would go; whether the file was made smaller.
+    """The number of rows of each table that were, or would be, deleted; whether the file shrank.
 
     `kept` are the answers that stay for the `unfinished` runs, which may come to need them.
     """
@@ -322,7 +322,7 @@ def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneRepor
     and reviews stay.
     """
     with Store(path) as store:
-        if store.claims.others():
+        if store.claims.has_other_leases():
             raise UsageError(
                 "Another process is asking for answers in this store",
                 hint="wait until its run has ended: what it is about to use would be removed",

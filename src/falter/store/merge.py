@@ -24,7 +24,7 @@ _MAX_PRINTED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeReport:
-    """How many rows of each table were new, and how many answers were there with another text.
+    """The number of new rows in each table, and of answers that were there with another text.
 
     `twice` are requests that two stores had asked: the answer that was there first is kept.
     """
@@ -153,6 +153,7 @@ class _Union:
             known = self._new.db.execute(
                 "SELECT checksum FROM responses WHERE key = ?", (key,)
             ).fetchone()
+            # By checksum: the very same row in both files is a copy and no second request.
             self.twice += known is not None and known[0] != mark
         self._insert("responses", [(r[0], r[1], models[r[2]], *r[3:]) for r in rows])
 
@@ -186,6 +187,7 @@ class _Union:
                     "others",
                 )
             if known is None:
+                # The checksum covers numbers of rows, which are others in this file.
                 fresh.append((*cell, cell_mark(cell)))
         self._insert("cells", fresh)
 
@@ -199,7 +201,7 @@ class _Union:
 
 
 class _Needed:
-    """What some runs of a store consist of, by the first columns of the rows."""
+    """The rows that some runs of a store consist of, by their first columns."""
 
     def __init__(self, sound: Soundness, runs: Collection[str]) -> None:
         self._runs = {blob(run) for run in runs}
@@ -220,7 +222,7 @@ class _Needed:
         self._sound = sound
 
     def has(self, table: str, row: Row) -> bool:
-        """Whether one of the runs needs the row. Rewrites and reviews go with every run."""
+        """Return True if one of the runs needs the row. Rewrites and reviews go with every run."""
         if table == "items":
             return row[0] in self._items
         if table == "runs":

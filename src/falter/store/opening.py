@@ -25,7 +25,7 @@ FAULTS = (sqlite3.Error, UnicodeDecodeError)
 
 
 class Place:
-    """Which file a path names: it must stay the same for as long as the store is open."""
+    """The file that a path names: it must stay the same for as long as the store is open."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -65,7 +65,11 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
         _refuse_foreign_code(db, path)
         if _patient(lambda: db.execute("PRAGMA journal_mode").fetchone()[0]) != "wal":
             _keep_a_journal(db)
+        # No wait for the disk at each commit: with a log beside the file a power cut may lose the
+        # last commits, but not the file, and a process that is killed loses none.
         db.execute("PRAGMA synchronous = NORMAL")
+        # Pages of 4 KiB: checkpoints are rare while answers stream in, and the log stays near 64
+        # MB.
         db.execute("PRAGMA wal_autocheckpoint = 16000")
         db.execute("PRAGMA cache_size = -32000")
         _patient(lambda: migrate(db, str(path)))
@@ -97,7 +101,7 @@ def _keep_a_journal(db: sqlite3.Connection) -> None:
 
 
 def shared(db: sqlite3.Connection) -> bool:
-    """Whether several processes may use the file at once."""
+    """Return True if several processes may use the file at once."""
     return bool(db.execute("PRAGMA locking_mode").fetchone()[0] != "exclusive")
 
 
@@ -134,6 +138,7 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
 
 
 def _connect_to_copy(path: Path, log: Path) -> sqlite3.Connection:
+    # The names are gone at once; the open connection keeps the files until it is closed.
     with tempfile.TemporaryDirectory(prefix="falter-") as folder:
         copy = Path(folder) / path.name
         shutil.copyfile(path, copy)
@@ -150,6 +155,7 @@ def _refuse_foreign_code(db: sqlite3.Connection, path: Path) -> None:
 
     falter writes none. The schema is read without running any of it.
     """
+    # Nor may an expression of the schema, as of an index, call a function with side effects.
     db.execute("PRAGMA trusted_schema = OFF")
     rows = _patient(
         lambda: db.execute(

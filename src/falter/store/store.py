@@ -84,7 +84,7 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSize:
-    """How long a prompt was, and how many tokens the server counted in it."""
+    """The length of a prompt, and the tokens that the server counted in it."""
 
     key: str
     characters: int
@@ -130,6 +130,8 @@ class Store:
         """One commit, or nothing of it. Raises `StoreGone` or `StoreBusy` where it cannot be."""
         self.check_place()
         try:
+            # The write lock at once: one who reads first and writes then fails without any waiting
+            # if somebody has committed in between.
             self.db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -226,6 +228,7 @@ class Store:
         """Mark the run's plan as completely stored, with the number of its cells."""
         with self.transaction():
             self.db.execute(
+                # A plan without cells is whole as well: 0 stands for one that is not.
                 "UPDATE runs SET planned = max(1, "
                 "(SELECT count(*) FROM cells WHERE run = runs.number)) WHERE id = ?",
                 (blob(run.id),),
@@ -245,6 +248,7 @@ class Store:
         unanswered = {blob(key): key for key in keys}
         identities = list(unanswered)
         try:
+            # Before the look-up, so that a commit during it counts as newer.
             self._looked_up = self._version()
             for (answered,) in self.rows_in("SELECT key FROM responses WHERE key", identities):
                 unanswered.pop(answered, None)
@@ -448,7 +452,7 @@ class Store:
         return planned, answered
 
     def item_counts(self, run: Run) -> dict[int, int]:
-        """How many items each panel has."""
+        """Return the number of items of each panel."""
         query = "SELECT panel, count(DISTINCT item) FROM cells WHERE run = ? GROUP BY panel"
         with self.reading():
             return dict(self.db.execute(query, (self.number(run.id),)).fetchall())

@@ -111,15 +111,15 @@ def read_source(place: str) -> Source:
     A folder has one file an item, translations in folders below named by language. Whatever is
     wrong with the items is said at once.
     """
-    return _bundled(place) if place in _bundled_domains() else _read(place)
+    return _bundled(place) if place in _bundled_domains() else _read_source(place)
 
 
 @cache
 def _bundled(domain: str) -> Source:
-    return _read(domain)
+    return _read_source(domain)
 
 
-def _read(place: str) -> Source:
+def _read_source(place: str) -> Source:
     if place in _bundled_domains():
         found = list(_folder(_data().joinpath(place, "items")))
     else:
@@ -152,7 +152,7 @@ def _read(place: str) -> Source:
 
 
 def _folder(folder: Traversable) -> Iterator[tuple[str, str, Any]]:
-    """Where, language and content of every file."""
+    """Yield the place, language and content of every file."""
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if entry.is_dir() and entry.name in LANGUAGES:
             for file in sorted(entry.iterdir(), key=lambda entry: entry.name):
@@ -459,7 +459,7 @@ def _sources(row: Row) -> Iterator[str]:
 
 
 def _leaks(row: Row) -> Iterator[str]:
-    """What one task holds must not answer another."""
+    """Yield the parts of a task that answer another."""
     chat = "\n".join(turn["text"] for turn in row["chat"])
     for name, text in (("case", row["case"]), ("chat", chat)):
         for document in row["documents"]:

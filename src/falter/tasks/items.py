@@ -14,7 +14,7 @@ from falter.records.errors import DuplicateName, TaskError, nearest
 from falter.records.ids import digest, raw_digest, short
 from falter.records.types import Item
 from falter.tasks.rows import DataSpec, Row, TargetAs, first_row
-from falter.tasks.task import LABELS, Template, Whole, pick_hash, revision_of
+from falter.tasks.task import LABELS, FullFile, Template, pick_hash, revision_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def drawn_items(
     task: str,
     fields: Sequence[str],
     draw: Draw,
-) -> tuple[tuple[Item, ...], Whole]:
+) -> tuple[tuple[Item, ...], FullFile]:
     """Return the items that `pick` can take, in the order of the rows, and a summary of all.
 
     Every row is read once and checked, since any of them may be drawn and the revision is a hash
@@ -81,7 +81,7 @@ def drawn_items(
     if len(keys) < len(ids):
         items_from_rows(rows, spec, template, task, fields)  # names the two
     drawn = {place: item for _, _, sample in samples for _, place, item in sample}
-    whole = Whole(items=len(ids), revision=revision_of(ids), targets=tuple(targets))
+    whole = FullFile(items=len(ids), revision=revision_of(ids), targets=tuple(targets))
     return tuple(drawn[place] for place in sorted(drawn)), whole
 
 

@@ -35,10 +35,10 @@ from falter.records.rng import Rng
 
 Row = dict[str, Any]
 MEMORY = "memory:"
-"""What begins the name of rows that are no file."""
+"""The beginning of the name of rows that are no file."""
 TargetAs = Literal["auto", "index", "label", "text"]
 row_sources: Registry[Callable[[str, str], list[Row]]] = Registry("source of rows", "falter.rows")
-"""What gives the rows of a data set elsewhere, by the name of the set and of its split."""
+"""The functions that give the rows of a data set elsewhere, by the names of set and split."""
 _DEEPEST, _MOST_BYTES = 50, 2 * 2**30
 _LONGEST_CELL = _LONGEST_LINE = 16 * 2**20
 _LINES = re.compile(r"[\t\r\n]")
@@ -61,7 +61,7 @@ _READABLE = ".jsonl, .json, .csv, .tsv or .parquet (also .gz)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSpec:
-    """Where items come from and what each column holds.
+    """The source of items, and the use of each column.
 
     `fields` maps placeholders to columns; without it every placeholder is a column's name.
     `choices` is one column that holds a list, or several columns with one option each. Rows that
@@ -187,7 +187,7 @@ def _is_plain_name(name: str) -> bool:
 
 
 def _fault(value: Any, depth: int) -> str | None:
-    """What a value is, if it is nothing that an item can hold."""
+    """Return the kind of a value that an item cannot hold; None if it can."""
     if value is None or isinstance(value, (str, bool, int)):
         return None
     if isinstance(value, float):
@@ -453,7 +453,7 @@ _FRAMES = ("to_dicts", "to_pylist", "to_dict")  # polars, pyarrow, pandas
 
 
 def is_rows(data: object) -> bool:
-    """Whether something is a list of rows or a data frame, and not the settings of a file."""
+    """Return True if `data` is a list of rows or a data frame, not the settings of a file."""
     if isinstance(data, (list, tuple)):
         return True
     named = hasattr(data, "columns") or hasattr(data, "column_names")
@@ -475,7 +475,7 @@ def offer_rows(data: Any) -> str:
 
 
 def in_memory(path: str) -> bool:
-    """Whether a path is a name that `offer_rows` gave."""
+    """Return True if a path is a name that `offer_rows` gave."""
     return path.startswith(MEMORY)
 
 
@@ -492,7 +492,7 @@ def rows_at(path: str) -> Iterable[Row]:
 
 
 def source_name(path: str) -> str:
-    """What a path is called in messages and in a report: a file's name, or rows in memory."""
+    """Return a path's name for messages and reports: a file's name, or rows in memory."""
     if in_memory(path):
         return f"{len(_OFFERED.get(path, ())):,} rows in memory"
     return path.replace("\\", "/").rpartition("/")[2]
@@ -551,7 +551,7 @@ def _reader(data: object) -> Any:
 
 
 def _plain_rows(data: Any) -> Any:
-    """What a frame makes of its rows; nothing is imported for it."""
+    """Return a frame's rows; nothing is imported for it."""
     if isinstance(data, (list, tuple)):
         return data
     names = list(getattr(data, "column_names", None) or data.columns)

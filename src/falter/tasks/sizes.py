@@ -23,7 +23,7 @@ from falter.tasks.rows import Row, in_memory, rows_at, sampled_rows
 
 FILLER_ROWS = 50
 """Rows of filler that a plan looks at."""
-MOST_READ = 2_000
+MAX_ROWS_READ = 2_000
 """Rows of the user's own file that a plan reads: enough to choose the scorer by their targets."""
 _TEXT = (
     "The report # was written in the spring and sent to the office in March. Most people who read "
@@ -47,7 +47,7 @@ class Described:
     read: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def times(self, task: str) -> float:
-        """How many times the items of a task there really are, and 1 for a task that is here."""
+        """Return the ratio of a task's real items to those here, and 1 for a task that is here."""
         if task in self.read:
             read, count = self.read[task]
             return count / read
@@ -87,7 +87,7 @@ def planned_rows(path: str, task: str) -> Iterable[Row]:
     described = _described.get()
     if described is None or described.exact or in_memory(path):
         return rows_at(path)
-    rows, count = sampled_rows(path, MOST_READ)
+    rows, count = sampled_rows(path, MAX_ROWS_READ)
     if len(rows) < count:
         described.read[task] = len(rows), count
     return rows
@@ -103,7 +103,7 @@ def sizes() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Filler:
-    """What stands in braces: a number, and sentences of about so many characters after it."""
+    """The text in braces: a number, and sentences of about so many characters after it."""
 
     words: str
     n: int

@@ -47,7 +47,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """How an item becomes a prompt.
+    """The form in which an item becomes a prompt.
 
     Written as one text with `{field}` placeholders, or as named parts (`system`, `instruction`,
     `input`, `documents`, `choices`, `output_format`, `cue`), one line apart. `{{field}}` is the
@@ -202,7 +202,7 @@ def _split(text: str, own_kind: SectionKind, substituted_kind: SectionKind) -> l
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Whole:
+class FullFile:
     """All items of a file of which a task holds those that a limit can draw."""
 
     items: int
@@ -234,7 +234,7 @@ class Task:
     translations: Callable[[], Mapping[str, Mapping[str, str]]] | None = None
     rewrites: Callable[[], Mapping[str, Mapping[str, str]]] | None = None
     remarks: tuple[str, ...] = ()
-    whole: Whole | None = None
+    whole: FullFile | None = None
 
     @property
     def revision(self) -> str:

@@ -177,7 +177,7 @@ def check_protected(perturbation: Perturbation, sample: Sample, outputs: Outputs
 
 
 def _promised(perturbation: Perturbation, text: str) -> bool:
-    """Whether the text has to stay: the perturbation may not change its numbers or code."""
+    """Return True if the text has to stay: the perturbation may not change its numbers or code."""
     invariants = perturbation.invariants
     return not (
         ("numbers" not in invariants and any(map(str.isdigit, text)))
@@ -210,12 +210,12 @@ def _require_edits(perturbation: Perturbation, sample: Sample, after: Prompt) ->
 
 
 def _own_section(section: Section) -> bool:
-    """Whether it is one of the prompt's own sections, which are matched by name."""
+    """Return True if it is one of the prompt's own sections, which are matched by name."""
     return section.kind != "added" and not _is_new(section)
 
 
 def _is_new(section: Section) -> bool:
-    """Whether the whole text is one edit of nothing."""
+    """Return True if the whole text is one edit of nothing."""
     edits = [(e.start, e.end, e.new_start, e.new_end) for e in section.edits]
     return bool(section.text) and edits == [(0, 0, 0, len(section.text))]
 

@@ -91,12 +91,12 @@ def code_lines(text: str, start: int = 0, end: int | None = None) -> Iterator[Sp
 
 
 def indent(line: str) -> int:
-    """How many white-space characters a line begins with."""
+    """Return the number of white-space characters that a line begins with."""
     return len(line) - len(line.lstrip())
 
 
 def is_code(line: str) -> bool:
-    """Whether one line looks like code; a very long one does not."""
+    """Return True if one line looks like code; a very long one does not."""
     if len(line) > _LINE_LIMIT:
         return False
     last = line.rstrip()[-1:]

@@ -1,4 +1,4 @@
-"""What a changed text must keep: protected spans, numbers, negations, quantifiers, and more."""
+"""Checks that a changed text keeps protected spans, numbers, negations, quantifiers, and more."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _find_passives(text: str, language: str) -> list[tuple[re.Match[str], re.Mat
 
 
 def _is_short(low: str, auxiliaries: frozenset[str], language: str) -> bool:
-    """Whether it holds an auxiliary: *it's*, *wasn't*."""
+    """Return True if the word holds an auxiliary: *it's*, *wasn't*."""
     ending = language == "en" and low.endswith(_SHORT_FORMS)
     return ending or low.removesuffix("n't") in auxiliaries
 
@@ -239,9 +239,9 @@ def _flags(before: str, after: str, language: str) -> tuple[MeaningFlag, ...]:
     lost_spans = [text for text, count in spans.items() if after.count(text) < count]
     losses: list[tuple[MeaningCheck, list[str]]] = [("span", lost_spans)]
     losses += [
-        ("number", [*_more(old.numbers, new.numbers), *_plus(_more(new.numbers, old.numbers))]),
+        ("number", [*_extra(old.numbers, new.numbers), *_plus(_extra(new.numbers, old.numbers))]),
         ("negation", _negations(old.denials, new.denials)),
-        ("quantifier", list(_more(old.amounts, new.amounts))),
+        ("quantifier", list(_extra(old.amounts, new.amounts))),
         ("relation", lost_relations(before, after, language)),
         ("symbol", lost_symbols(before, after) if language == "en" else []),
         ("word", list(_other_words(old, new)) if language == "en" else []),
@@ -251,7 +251,7 @@ def _flags(before: str, after: str, language: str) -> tuple[MeaningFlag, ...]:
 
 
 class _Counted(NamedTuple):
-    """What a text holds that is counted: its numbers, negations, quantifiers, and all its words."""
+    """The counted features of a text: its numbers, negations, quantifiers, and all its words."""
 
     numbers: Counter[str]
     denials: Counter[str]
@@ -260,7 +260,7 @@ class _Counted(NamedTuple):
     counts: Counter[str]
 
 
-def _read(text: str, language: str) -> _Counted:
+def _count_features(text: str, language: str) -> _Counted:
     numbers, denials, amounts = Counter[str](), Counter[str](), Counter[str]()
     pieces = text.split(" ")
     for piece, count in Counter(pieces).items():
@@ -273,7 +273,7 @@ def _read(text: str, language: str) -> _Counted:
 
 
 # Every recipe is held against the same few texts: each is read once.
-_text_features = cached_by_text(_read)
+_text_features = cached_by_text(_count_features)
 
 
 # A report asks twice about the same two texts, of each model and for each form. Memory stays
@@ -284,12 +284,12 @@ _known_flags = lru_cache(maxsize=4_096)(_flags)
 def _negations(before: Counter[str], after: Counter[str]) -> list[str]:
     """Negations lost or added, if their number differs: *no* may become *not any*."""
     if before.total() > after.total():
-        return list(_more(before, after))
-    return _plus(_more(after, before)) if before.total() < after.total() else []
+        return list(_extra(before, after))
+    return _plus(_extra(after, before)) if before.total() < after.total() else []
 
 
-def _more(larger: Counter[str], smaller: Counter[str]) -> Iterator[str]:
-    """What the larger has more of than the smaller."""
+def _extra(larger: Counter[str], smaller: Counter[str]) -> Iterator[str]:
+    """Return everything of which `larger` has more than `smaller`, as often as it has more."""
     return (larger - smaller).elements()
 
 

@@ -63,7 +63,7 @@ def names(text: str, language: str = "en") -> tuple[Span, ...]:
 
 
 def _begins(text: str, start: int) -> bool:
-    """Whether a sentence begins here; not after *Mr.* or an initial."""
+    """Return True if a sentence begins here; not after *Mr.* or an initial."""
     if start == 0:
         return True
     if text[start - 1] == " " and (text[start - 2 : start - 1].isalnum() or text[start - 2] == ","):
@@ -75,7 +75,7 @@ def _begins(text: str, start: int) -> bool:
 def _opens_with_name(
     text: str, found: Sequence[re.Match[str]], inside: Sequence[bool], n: int, language: str
 ) -> bool:
-    """Whether the first word of a sentence is a name or part of one."""
+    """Return True if the first word of a sentence is a name or part of one."""
     word, end = found[n][0], found[n].end()
     if word.lower() in _OPENERS or len(word) == 1:
         return False
@@ -148,7 +148,7 @@ SHORT_ANSWER = 5
 
 
 def copied_words(text: str, answers: Sequence[str], *, each_word: bool) -> tuple[Span, ...]:
-    """Where answers stand in a text word for word, in any case.
+    """Return the places where answers stand in a text word for word, in any case.
 
     With `each_word`, the words of an answer of at most five words count by themselves, but for
     function words: an answer may have to be put together from the text.

@@ -63,14 +63,14 @@ class Family(NamedTuple):
 def _families() -> Iterator[Family]:
     sources = named_patterns("text")
 
-    def given(name: str) -> re.Pattern[str] | None:
+    def regex(name: str) -> re.Pattern[str] | None:
         return late_regex(sources[name]) if name in sources else None
 
     for key, pattern in sources.items():
         if key.startswith("family "):
             name, *words = key.split(" ")[1:]
             needs = tuple([word.replace("␤", "\n").replace("␠", " ") for word in words])
-            yield Family(given(f"{name}_needs") or needs, late_regex(pattern), given(f"{name}_cue"))
+            yield Family(regex(f"{name}_needs") or needs, late_regex(pattern), regex(f"{name}_cue"))
 
 
 FAMILIES = tuple(_families())
@@ -154,7 +154,7 @@ def _spans_of(family: Family, text: str) -> Iterable[Span]:
 
 
 def matches_from_cues(cue: re.Pattern[str], pattern: re.Pattern[str], text: str) -> Iterator[Span]:
-    """Where the pattern matches from a cue on, none inside another."""
+    """Yield the spans that the pattern matches from a cue on, none inside another."""
     end = 0
     for start in cue.finditer(text):
         if start.start() >= end:

@@ -1,4 +1,4 @@
-"""Which source sentences each sentence of a summary is based on."""
+"""The source sentences that each sentence of a summary is based on."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def overlaps(spans: Sequence[Span], start: int, end: int) -> bool:
-    """Whether any of the merged spans shares a character with start … end.
+    """Return True if any of the merged spans shares a character with start … end.
 
     An empty span counts when it lies strictly inside.
     """

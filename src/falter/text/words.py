@@ -117,7 +117,7 @@ def _goes_on(text: str, match: re.Match[str]) -> bool:
 
 
 def _is_quoted(text: str, start: int, end: int) -> bool:
-    """Whether a Japanese stop is inside a quotation, or ends one that is part of a sentence."""
+    """Return True if a Japanese stop is inside a quotation, or ends one inside a sentence."""
     opened = sum(text.count(mark, start, end) for mark in _OPEN)
     closed = sum(text.count(mark, start, end) for mark in _CLOSED)
     if opened > closed:

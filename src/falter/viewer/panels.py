@@ -27,7 +27,7 @@ CODES = (
     "not applicable",
     "unchanged",
 )
-"""What a cell's byte says. Right is a score of at least one half."""
+"""The meanings of a cell's byte. Right is a score of at least one half."""
 MISSING, RIGHT, WRONG, _UNPARSED, _TRUNCATED, _REFUSED, FAILED, NOT_APPLICABLE, UNCHANGED = range(9)
 HALF = 0.5
 FIELD_SHOWN, TEXT_SHOWN = 80, 120  # characters
@@ -78,7 +78,7 @@ class ViewPanel:
 def view_panel(
     table: Table, panel: Panel, items: Sequence[Item], *, run: str, part: str, study: int
 ) -> ViewPanel:
-    """What the page has to know of a table."""
+    """Return the parts of a table that the page needs."""
     return ViewPanel(
         run=run,
         part=part,

@@ -43,7 +43,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Viewer:
-    """What answers the page's requests."""
+    """The server that answers the page's requests."""
 
     _source: Source
 
@@ -65,7 +65,7 @@ class Viewer:
         app.router.add_get("/api/panels", self._panels)
         app.router.add_get(f"/api/cells/{{panel:{NUMBER}}}", self._cells)
         app.router.add_get(f"/api/item/{{panel:{NUMBER}}}/{{row:{NUMBER}}}", self._item)
-        app.router.add_get(f"/api/found/{{panel:{NUMBER}}}", self._found)
+        app.router.add_get(f"/api/found/{{panel:{NUMBER}}}", self._search)
         app.router.add_get(f"/api/findings/{{study:{NUMBER}}}", self._findings)
         app.router.add_get("/report/{name}", self._report)
         app.router.add_get("/api/events", self._events)
@@ -76,7 +76,7 @@ class Viewer:
 
     @property
     def address(self) -> str:
-        """Where the page is, with the token in its fragment."""
+        """The page's address, with the token in its fragment."""
         return f"http://{LOOPBACK}:{self.port}/#token={self.token}"
 
     async def follow(self) -> None:
@@ -143,7 +143,7 @@ class Viewer:
             raise web.HTTPNotFound
         return _json(self._source.item(panel, row))
 
-    async def _found(self, request: web.Request) -> web.Response:
+    async def _search(self, request: web.Request) -> web.Response:
         text = request.query.get("text", "")[:LONGEST_SOUGHT]
         return _bytes(await _aside(self._source.found, self._panel(request), text))
 

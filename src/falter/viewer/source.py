@@ -1,4 +1,4 @@
-"""What a page shows: panels and their bytes at once, texts item by item, and what arrives later."""
+"""Contents of a page: panels and their bytes at once, texts item by item, and later arrivals."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _cell(first: StoredCell, cell: StoredCell, score: Score | None, column: int)
 
 
 def asked_of(panel: Panel, run: Run) -> dict[str, Any]:
-    """How a panel's prompts were sent, as far as a run knows it: for a command that asks again."""
+    """Return a panel's way of asking, as far as a run knows it: for a command that asks again."""
     sampling = run.experiment.get("sampling") or {}
     return {
         "client": panel.model.client,
@@ -185,7 +185,7 @@ class Findings:
 
 
 class Source(Protocol):
-    """Where a page's content comes from."""
+    """A source of a page's content."""
 
     title: str
 
@@ -206,7 +206,7 @@ class Source(Protocol):
         ...
 
     def arrivals(self) -> list[Arrivals] | None:
-        """What changed since the last call; None if everything has to be read again."""
+        """Return the changes since the last call; None if everything has to be read again."""
         ...
 
 
@@ -243,7 +243,7 @@ class StoredSource:
         self.title = ", ".join(
             f"{study.protocol or 'run'} {short(study.id)}" for study in self._studies
         )
-        self._read()
+        self._reload()
 
     def close(self) -> None:
         """Close the store."""
@@ -265,7 +265,7 @@ class StoredSource:
         return [place.view for place in self._places]
 
     def asked(self, panel: int) -> dict[str, Any]:
-        """How the prompts of a panel were sent."""
+        """Return the way in which the prompts of a panel were sent."""
         place = self._places[panel]
         return asked_of(place.run.panels[place.number], place.run)
 
@@ -329,14 +329,14 @@ class StoredSource:
         return Findings(page, drops)
 
     def arrivals(self) -> list[Arrivals] | None:
-        """What other processes have added; None where a plan has grown."""
+        """Return the additions of other processes; None if a plan has grown."""
         version = changes(self._store)
         if version == self._version:
             return []
         if self._planning:
             if time.monotonic() - self._read_at < RELOAD_EVERY:
                 return []
-            self._read()
+            self._reload()
             return None
         self._version = version
         newest = newest_replies(self._store)
@@ -362,7 +362,7 @@ class StoredSource:
             arrived.codes.append(int(fresh[column]))
         place.codes[row] = fresh
 
-    def _read(self) -> None:
+    def _reload(self) -> None:
         """Everything anew, as the store is now."""
         self._read_at = time.monotonic()
         self._version = changes(self._store)

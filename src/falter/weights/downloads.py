@@ -89,7 +89,7 @@ MINILM = Weights(
 
 
 def cache_dir() -> Path:
-    """Where falter stores downloads: `$FALTER_CACHE`, else the platform's cache folder."""
+    """Return the folder of downloads: `$FALTER_CACHE`, else the platform's cache folder."""
     chosen = os.environ.get("FALTER_CACHE")
     return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("falter")
 

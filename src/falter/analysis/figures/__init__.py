@@ -1,4 +1,4 @@
-"""What an analysis shows: every number of it in a figure, panel by panel and then across them."""
+"""Figures of an analysis: every number of it, panel by panel and then across them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What takes more than one panel or recipe: verdicts, tests, consistency, pools, rankings."""
+"""Figures of more than one panel or recipe: verdicts, tests, consistency, pools, rankings."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _left_out(pooled: str, pool: PooledBrittleness) -> list[str]:
 Analyses = Sequence[tuple[str, Across]]
 
 
-class _Asked(NamedTuple):
+class _Titled(NamedTuple):
     """A record of an analysis, with how this was asked."""
 
     how: str
@@ -122,7 +122,7 @@ def _grids(
     **values: Any,
 ) -> Iterator[Grid]:
     """A row for each record that an analysis has; how it was asked follows the labels."""
-    records = [_Asked(how, item) for how, a in analyses for item in pick(a) if item is not None]
+    records = [_Titled(how, item) for how, a in analyses for item in pick(a) if item is not None]
     several = len(analyses) > 1
     for grid in declared.grids(figure, records, cells=cells, several=several, **values):
         yield replace(grid, labels=grid.labels + several)
@@ -216,7 +216,7 @@ def _panel_row(panel: PanelResult, tested: Mapping[tuple[str, str], Estimate]) -
 
 
 def _unreadable(across: Across, level: float) -> Iterator[Figure]:
-    """Whether recipes make answers unreadable, the clearest named first."""
+    """Yield the recipes' tests for unreadable answers, the clearest named first."""
     if not across.failures:
         return
     alpha = round(1.0 - level, 10)

@@ -51,7 +51,7 @@ Named = Sequence[tuple[str, PanelResult]]
 
 
 def answer_figure(analyses: Sequence[tuple[str, Analysis]]) -> Statement:
-    """What the analyses say, in words. Each comes with how it was asked, or an empty text."""
+    """Return the result of analyses in words. Each has its way of asking, or an empty text."""
     panels = [
         (f"{panel.title}, {how}" if how else panel.title, panel)
         for how, analysis in analyses
@@ -348,7 +348,7 @@ def _noise(panels: Sequence[PanelResult]) -> str:
 
 
 def _evidence(counts: Counts, unread_are: str) -> str:
-    """How many requests failed, and how many of the answers were read; what the others count as."""
+    """Return the sentence on failed requests, answers that were read, and how the others count."""
     answers = counts.answers
     failed = "No request failed"
     if counts.failed:
@@ -381,7 +381,7 @@ def _rule(counts: Counts, unread_are: str) -> str:
 
 
 def _verdicts_read(counts: Counts) -> Iterator[str]:
-    """How often a judge was asked, and how many of its replies say nothing."""
+    """Yield the sentence on how often a judge was asked and how many of its replies are empty."""
     asked, lost = counts.cells - counts.missing, counts.unread + counts.failed
     if asked:
         read = "every reply held a verdict"
@@ -506,7 +506,7 @@ def keeping_sentence(title: str, panel: PanelResult) -> str:
     again = keeping.again.value if keeping.again is not None else None
     moved = 0.0 if again is None else 1.0 - again
     first = sentence("keeping.restless", share=n.percent(moved)) if moved > RESTLESS else ""
-    kept = _kept(title, keeping, again)
+    kept = _keeping_sentence(title, keeping, again)
     if keeping.word == "not asked":
         kept = kept[:1].upper() + kept[1:]
     return (
@@ -526,7 +526,7 @@ def keeping_sentence(title: str, panel: PanelResult) -> str:
     )
 
 
-def _kept(title: str, keeping: KeepsAndReads, again: float | None) -> str:
+def _keeping_sentence(title: str, keeping: KeepsAndReads, again: float | None) -> str:
     harmless = [c for c in keeping.conditions if not c.control]
     if not harmless or keeping.keeps.value is None:
         return sentence("keeping.no_change", panel=title)

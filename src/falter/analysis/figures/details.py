@@ -70,7 +70,7 @@ def _row(parts: RecipeParts, recipe: RecipeResult) -> BreakdownRow:
 
 
 def _corrected(parts: RecipeParts) -> str:
-    """How many items each correction touched; which had nothing to do, which were not made."""
+    """Return the items that each correction touched; name those without any and those not made."""
     split = parts.split
     named = list(zip(_NAMES, split.parts, split.corrected, strict=False))
     unknown = [name for name, part, _ in named if part.status == "not_identified"]

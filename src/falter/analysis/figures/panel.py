@@ -60,7 +60,7 @@ def overview(analysis: Analysis) -> tuple[Figure, ...]:
 def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterator[Figure]:
     """Everything about one panel. Where there are several, its number ends every name."""
     alone = len(analysis.panels) == 1
-    counted = (*_read(panel), *_failed(panel), *_notes(panel))
+    counted = (*_cell_counts(panel), *_failed(panel), *_notes(panel))
     if panel.counts.mostly_failed:  # counts alone: no estimate has a value
         for figure in (*(() if alone else (answer_of_panel(panel, analysis),)), *counted):
             yield figure if alone else _in_section(figure, panel.title, place)
@@ -84,7 +84,7 @@ def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterato
         *verdict_figures(panel),
     )
     if panel.counts.hold_no_answer:
-        shown, numbers, details = shown[: not alone], (*_read(panel), *_failed(panel)), ()
+        shown, numbers, details = shown[: not alone], (*_cell_counts(panel), *_failed(panel)), ()
     for section, figures in (("", shown), (NUMBERS, numbers), (DETAILS, details)):
         for figure in figures:
             if alone:
@@ -200,8 +200,8 @@ def _forest_row(label: str, kind: Literal["group", "total"], drop: Estimate | No
     return ForestRow(label=label, kind=kind, estimate=drop, verdict=verdict)
 
 
-def _read(panel: PanelResult) -> Iterator[Figure]:
-    """What was not scored, and what was not changed."""
+def _cell_counts(panel: PanelResult) -> Iterator[Figure]:
+    """Yield the counts of cells that were not scored, or not changed."""
     counts = panel.counts
     by_name = {
         "unparsed": counts.unparsed,
@@ -221,7 +221,7 @@ def _read(panel: PanelResult) -> Iterator[Figure]:
 
 
 def _failed(panel: PanelResult) -> Iterator[Figure]:
-    """Why requests failed, the most frequent reason first."""
+    """Yield the reasons for failed requests, the most frequent first."""
     if not panel.failures:
         return
     ranked = sorted(panel.failures.items(), key=lambda pair: (-pair[1], pair[0]))

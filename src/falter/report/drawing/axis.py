@@ -111,7 +111,7 @@ class Scale(Axis):
         return _MARGIN + (1 - 2 * _MARGIN) * min(1.0, max(0.0, share))
 
     def beyond(self, value: float) -> bool:
-        """Whether a value lies outside and needs an arrow; a pixel or two need none."""
+        """Return True if a value lies outside and needs an arrow; a pixel or two need none."""
         seen = _VISIBLE * (self.high - self.low)
         return not self.low - seen <= value <= self.high + seen
 
@@ -142,7 +142,7 @@ def _scale(estimates: Sequence[Estimate]) -> Scale:
 
 
 def _reach(high: float, ends: Sequence[float], spread: float) -> float:
-    """How far to the right: to the last end, but not far beyond the values."""
+    """Return the right end of the axis: the last end, but not far beyond the values."""
     last, most = max((high, *ends)), high + spread
     return last if last <= most + _SLACK * spread else most
 

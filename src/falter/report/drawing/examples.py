@@ -34,7 +34,7 @@ def example_pairs(figure: Examples) -> Html:
 
 
 def _filters(figure: Examples, recipes: Sequence[str]) -> list[Html]:
-    """Which way the answer turned, and under which recipe; none where there is no choice."""
+    """Return the filters by direction of the flip and by recipe; none if there is no choice."""
     turned = [kind for kind in ("lost", "gained") if any(e.turned == kind for e in figure.examples)]
     everyday = {example.recipe: example.everyday for example in figure.examples}
     kinds = [(f"only-{kind}", kind.capitalize()) for kind in turned]

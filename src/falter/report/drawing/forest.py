@@ -75,7 +75,7 @@ def _row(row: ForestRow, figure: Forest, scale: Scale) -> Html:
 
 
 def _name(row: ForestRow) -> list[Html]:
-    """What people call it, its own name, and one place where it changed a prompt."""
+    """Return a row's everyday name, its own name, and one place where it changed a prompt."""
     everyday = row.everyday or row.label
     name = [tag("span", label(everyday[:1].upper() + everyday[1:]), class_="called")]
     if row.kind != "member" or not row.everyday:
@@ -164,7 +164,7 @@ def _axis(scale: Scale, figure: Forest) -> Html:
 
 
 def _legend(figure: Forest) -> Html:
-    """What the marks mean; only those that the figure has."""
+    """Return the meaning of the marks; only those that the figure has."""
     dot = tag("circle", cx=13, cy=8, r=4.5, class_="dot")
     bar = tag("line", x1=1, x2=25, y1=8, y2=8, class_="whisker")
     diamond = tag("svg", tag("path", d=_DIAMOND, class_="dot"), x=13, y=8, class_="at")

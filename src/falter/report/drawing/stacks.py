@@ -166,7 +166,7 @@ def length(part: Estimate) -> float:
 
 
 def reach(row: BreakdownRow) -> tuple[float, float]:
-    """How far the parts of a row lie below and above zero, taken together."""
+    """Return the extent of a row's parts below and above zero, taken together."""
     lengths = [length(part) for part in row.parts]
     return -sum(v for v in lengths if v < 0), sum(v for v in lengths if v > 0)
 
@@ -245,7 +245,7 @@ def _rows(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Iterator[Html]:
 
 
 def _name(row: BreakdownRow) -> list[Html]:
-    """What people call it, and its own name."""
+    """Return a row's everyday name and its own name."""
     if not row.everyday:
         return [label(row.label, 120)]
     name = [tag("span", label(row.everyday[:1].upper() + row.everyday[1:]), class_="called")]

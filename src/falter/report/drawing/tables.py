@@ -15,7 +15,7 @@ from falter.report.markup import label, number, scroll, tag
 from falter.report.words import colour, excludes_zero, few, heading, provenance, reason
 
 WIDE, NARROW = 132, 46
-"""How many characters fit on a page, and on a telephone."""
+"""The number of characters that fit on a page, and on a telephone."""
 PADDING = 3
 MOST_WORDS = 24
 

@@ -356,7 +356,7 @@ def _tables(figure: Figure) -> Iterator[str]:
 
 
 def _lines(figure: Breakdown) -> Iterator[str]:
-    """What is read below each row."""
+    """Yield the text below each row."""
     for row in figure.rows:
         if row.lines:
             yield rf"{{\small \textbf{{{latex(row.label)}}} {latex(' '.join(row.lines), 1_000)}}}"

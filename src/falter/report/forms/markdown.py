@@ -102,7 +102,7 @@ def _figure(figure: Figure, level: str) -> Iterator[str]:
 
 
 def _lines(figure: Breakdown) -> Iterator[str]:
-    """What is read below each row."""
+    """Yield the text below each row."""
     said = [
         f"- **{text(row.label)}** {text(' '.join(row.lines), 1_000)}"
         for row in figure.rows

@@ -305,7 +305,7 @@ def _forest_table(
     return rows
 
 
-def _cell(text: str, column: PrintedColumn | _Laid) -> str:
+def _cell(text: str, column: PrintedColumn | _Column) -> str:
     return " " * GAP + padded(text, column.width, left=column.left)
 
 
@@ -323,7 +323,7 @@ _NAME = 14
 
 
 @dataclass(frozen=True, slots=True)
-class _Laid:
+class _Column:
     """A column as text: its heading on several lines, its cells and their styles.
 
     It has the `least` width of the longest word of the heading that it shares, so that none is cut.
@@ -354,13 +354,13 @@ def grid_rows(grid: Grid, width: int, out: Printer) -> list[list[Row]]:
     natural = max(cell_len(text) for text in (top, *labels))
     room = max(1, min(_LABEL, natural, width // 2))
     laid = [
-        _laid(at, grid, out, width - room - GAP) for at in range(grid.labels, len(grid.columns))
+        _column(at, grid, out, width - room - GAP) for at in range(grid.labels, len(grid.columns))
     ]
     parts = split([column.width + GAP for column in laid], width - room)
     return [_grid_table(top, labels, room, [laid[at] for at in part]) for part in parts]
 
 
-def _laid(at: int, grid: Grid, out: Printer, most: int) -> _Laid:
+def _column(at: int, grid: Grid, out: Printer, most: int) -> _Column:
     column = grid.columns[at]
     cells = [out.plain(line(n.as_text(row[at], column.unit), 60)) for row in grid.rows]
     cells = [text if cell_len(text) <= most else flow(text, max(1, most - 1))[0] for text in cells]
@@ -370,13 +370,13 @@ def _laid(at: int, grid: Grid, out: Printer, most: int) -> _Laid:
     styles = [_CELL_COLOURS[colour(row[at], column.unit)] for row in grid.rows]
     over = out.plain(line(column.over, 60))
     least = min(most, max(map(cell_len, over.split()), default=0))
-    return _Laid(over, tuple(head), tuple(cells), tuple(styles), left, least)
+    return _Column(over, tuple(head), tuple(cells), tuple(styles), left, least)
 
 
 _CELL_COLOURS = {"worse": "bold red", "better": "bold green", "": ""}
 
 
-def _grid_table(top: str, labels: Sequence[str], room: int, part: Sequence[_Laid]) -> list[Row]:
+def _grid_table(top: str, labels: Sequence[str], room: int, part: Sequence[_Column]) -> list[Row]:
     rows: list[Row] = [[(" " * room + text, "dim")] for text in _overs(part)]
     names = flow(top, room)
     height = max(len(names), *(len(column.head) for column in part))
@@ -394,7 +394,7 @@ def _at_bottom(lines: Sequence[str], height: int) -> list[str]:
     return [""] * (height - len(lines)) + list(lines)
 
 
-def _overs(part: Sequence[_Laid]) -> list[str]:
+def _overs(part: Sequence[_Column]) -> list[str]:
     """The headings of groups, each over its own columns, on as many lines as they need."""
     groups = [(over, list(columns)) for over, columns in groupby(part, key=lambda c: c.over)]
     widths = [sum(GAP + column.width for column in columns) - GAP for _, columns in groups]

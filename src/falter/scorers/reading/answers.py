@@ -21,6 +21,7 @@ _COUNTS = named_regex("scorers/reading", "asks_for_number")
 _ALONE = 6  # words of a reply that is its own answer, without a verb of its own
 _QUESTION_END = 1_000
 _EDGES = " \t\r\n\"'“”‘’«»„`*_.,;:!。、()[]"
+# "The answer to the question is", "Answer:": an answer noun, a few words, then a copula or a colon.
 _MARK = re.compile(r"a(?:[ (][wdvae]){0,6}?(?:[ ,][ij](?:[ ][sd](?=[ ,:]))?|[:>-])")
 _REASON = named_regex("scorers/reading", "reason")
 _POLITE = named_regex("scorers/reading", "polite")
@@ -29,6 +30,7 @@ _PRONOUN = late_regex(r"\A(?:it|he|she|they|this|that|there|i|we|you)['’\s]", 
 _BY = named_regex("scorers/reading", "by_whom")
 _PASSIVE = named_regex("scorers/reading", "passive")
 _CALLED = late_regex(r"\A(?:called|named|known as|held in|made of|made with)\s", re.IGNORECASE)
+# "located in the Alps": the answer is what follows.
 _VERB_FIRST = late_regex(r"\A[a-zà-ÿ]+\s(?:in|at|on|for|from|to|as|im|am|en|à|nel|op)\s(?:the )?")
 _TIME = named_regex("scorers/reading", "time")
 _ARTICLE = re.compile(r"\A[Oo]\s")  # Portuguese; "o" is also a word for "or"
@@ -37,6 +39,7 @@ _OPENER = named_regex("scorers/reading", "opener")
 _AFTERTHOUGHT = named_regex("scorers/reading", "afterthought")
 _DESCRIPTION = named_regex("scorers/reading", "description")
 _COPULA_AT_END = late_regex(r"(?:です|でした|である|だ)\Z")
+# Points, apostrophes and hyphens inside a word are part of it: O'Neill, well-known.
 _WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*")
 _VALUE_KEYS = r"answer|result|response|antwort|réponse|respuesta|risposta|antwoord|resposta|final"
 

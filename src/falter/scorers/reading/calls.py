@@ -28,6 +28,7 @@ MAX_PYTHON = 2_000
 _ARGUMENTS = ("arguments", "parameters", "input")
 _START = re.compile(r"[\[{]")
 _PYTHON = re.compile(r"\[\s*([A-Za-z_][\w-]*)\(")
+# What leads into a call as its form: ```json, <tool_call>, the bracket of a list.
 _OPENING = re.compile(r"(?:```\w*|<tool_call>|[\s\[(,:`*])+\Z")
 _UNSAID = named_regex("scorers/reading", "unsaid")
 
@@ -96,6 +97,7 @@ def _calls_in(value: Any, offered: frozenset[str]) -> Iterator[Call]:
 def _call(value: dict[str, Any], offered: frozenset[str]) -> Call | None:
     name = value.get("name")
     key = next((key for key in _ARGUMENTS if key in value), None)
+    # With a description the tool is listed, as the prompt does it, and not called.
     if not isinstance(name, str) or name not in offered or key is None or "description" in value:
         return None
     arguments = value[key]
@@ -118,6 +120,7 @@ def _python_at(text: str, start: int) -> tuple[Any, int] | None:
     if _PYTHON.match(text, start) is None:
         return None
     window = text[start : start + MAX_PYTHON]
+    # A text in the call may hold ")]" itself: try each end, but not any number of them.
     for end in islice((m.end() for m in re.finditer(r"\)\s*\]", window)), 20):
         try:
             with warnings.catch_warnings():

@@ -27,21 +27,28 @@ TAKEN_BACK = "the reply takes its answer back"
 # Tags: see `phrases.TAGS`. A mark is an answer noun, then a copula or a colon, then the candidate:
 # "The correct answer to this question is therefore option (B)".
 _MARK = named_regex("scorers/reading", "candidate_mark")
+# "Answer", then a line of its own with the candidate.
 _HEADED = re.compile(r"[\n.](?:v )?a\nc[\n.]")
 _NAMED_RIGHT = named_regex("scorers/reading", "named_right")
+# A line of a key and a value: "Team: billing".
 _KEYED = re.compile(r"(?<=[\n.>])((?:[wdvae] ){0,2}[wva]):(?:[ (]d)?[ (]?c(?=[\n.,(-])")
+# "It is Paris", "I choose Paris", "therefore Paris"; or "Paris is correct".
 _COMMITTED = re.compile(r"[mis](?:[ ,(:-][wdva]){0,4}?[ ,(:-]c|c[ (,](?:i[ (](?:[dw][ (]){0,2})?v")
+# The candidate that ends a refusal: "I can't say. But perhaps Paris."
 _HEDGED = re.compile(r".[^hmc]*[hm](?:[ ,:(][hmdi])*[ ,:(]c[.?\n]\Z")
 _FOR = named_regex("scorers/reading", "candidate_for")
 _LED = re.compile(r"[\n.?>:]s|>(?:. ){0,3}c")
 DOUBT = frozenset("nhfrok")
 UNMARKED = named_regex("scorers/reading", "unmarked")
+# A correction that begins a clause, as "Paris. Wait, Rome", "but actually"; or a lone "No."
 CORRECTED = re.compile(r"[.\n?,(>-]x|b[ ,]x|[.\n]n[.\n]")
 _BEHIND = named_regex("scorers/reading", "behind")
+# "Paris or Rome": all of them are named, and none is chosen.
 _CHOICE = re.compile(r"c(?:[, (]c)*[ ,][oe][ (](?:[dwa][ (])?c")
 _WEAKENED = re.compile(r"(?:[ (]c)?(?:[ ,]o|[ ,](?:d[ ])?[hj]|[ ,]f)")
 _NO_DENIAL = str.maketrans("nrk", "www")
 _JOINED = re.compile(r"(?:[ (,:]|[ (,][oe][ (](?:[dwa][ (])?)c|\.c(?=[.\n])")
+# A sentence of its own that begins with "but" and refuses: "However, I cannot answer."
 WITHDRAWN = re.compile(r"[.\n]b[^.\n]*[zp]")
 _LONG, _END = 400, 3  # characters of a reply that has to draw a conclusion, in its last sentences
 CLAUSE_TAGS = 120  # before a candidate that are looked at: 60 words
@@ -119,6 +126,7 @@ def _set_off(reply: Cleaned, find: Finder) -> Reading[int] | None:
 def _in_prose(
     row: Row, reply: Cleaned, find: Finder, question: str, count: int, opens: bool
 ) -> Reading[int]:
+    # Marks come first: they count in a reply too long to be read as a whole, and before a refusal.
     claims = _claims(row, question)
     if opens and row.values[0] >= 0:
         claims = [Claim(0, row.values[0]), *(c for c in claims if c.at and not c.is_soft)]
@@ -174,6 +182,7 @@ def _claims(row: Row, question: str) -> list[Claim]:
         claims.append(Claim(at, row.values[at]))
     if question and not claims:
         claims += _keyed(row, question)
+    # "The answer would be A" is a mark only where there is no firmer one.
     firm = [claim for claim in claims if not claim.is_soft]
     return sorted(firm or claims, key=lambda claim: claim.at)
 
@@ -229,6 +238,7 @@ def _agreed(row: Row, claims: list[Claim], count: int) -> Reading[int]:
     if (last.is_line and "p" in behind[1::2]) or WITHDRAWN.search(behind):
         return Reading(reason=TAKEN_BACK)
     who = {claim.who for claim in claims}
+    # What is concluded behind a mark may contradict it: then nobody knows which one holds.
     later = _concluded(rest)
     if later is not None and later not in who:
         return Reading(reason=SEVERAL)
@@ -288,6 +298,8 @@ def _inferred(row: Row, count: int) -> Reading[int]:
             committed.append(None)
     last = committed[-1] if committed else None
     if len(firm) > 1:
+        # A candidate that is named first and excluded later is out; if all are, exclusions decide
+        # nothing.
         firm = firm - out or firm
     is_long = len(row.text) > _LONG
     if last is not None and last in firm and not (is_long and at < len(bounds) - _END):
@@ -318,6 +330,8 @@ def _affirmed(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[i
         after = part[at + 1 : at + 10]
         whole = set(part[max(0, at - CLAUSE_TAGS) : at])
         led = part[max(0, at - CLAUSE_TAGS) : at] if part[at - 1] not in ":>-" else ""
+        # A "not" denies all that its own clause names, which a comma before a candidate does not
+        # end: "not A, B" affirms neither.
         clause = set(CLAUSE.split(led)[-1])
         if is_japanese:  # what denies stands behind
             denied = after[1:2] in ("n", "r")

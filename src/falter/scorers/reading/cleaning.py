@@ -18,7 +18,9 @@ THOUGHTS_ONLY = "the reply ends inside its thoughts"
 
 _THOUGHT = r"(?:think|thinking|thoughts?|reasoning|scratchpad|analysis|reflection|rationale)"
 _PREFIX = r"(?:\w{1,12}[:_])?"
+# <think>, [THINK], <|begin_of_thought|>, <seed:think>, ◁think▷
 _OPENED = late_regex(rf"[<\[◁]\|?{_PREFIX}(?:begin_of_)?{_THOUGHT}\|?[>\]▷]", re.IGNORECASE)
+# </think>, <|/think|>, <|end_of_thought|>, [/THINK]
 _CLOSED = late_regex(rf"[<\[◁](?:\|?/|\|?end_of_){_PREFIX}{_THOUGHT}\|?[>\]▷]", re.IGNORECASE)
 _CHANNEL = late_regex(r"<\|channel\|>\s{0,9}(\w{1,20})[^<]{0,80}<\|message\|>", re.IGNORECASE)
 _FINAL_LINE = named_regex("scorers/reading", "final_line")
@@ -80,6 +82,7 @@ def answer_part(reply: str) -> tuple[str, bool, str]:
     behind = _behind_thoughts(text[-LONGEST:])
     if behind is not None:
         text = behind
+    # Begun and never ended: the limit of tokens was reached inside the thoughts.
     elif _OPENED.search(text[:LONGEST]):
         return "", True, THOUGHTS_ONLY
     if not text.strip():
@@ -89,6 +92,7 @@ def answer_part(reply: str) -> tuple[str, bool, str]:
     text = text.replace("\r\n", "\n")
     if not text.isascii():
         text = text.translate(_WIDE)
+    # Long runs are shortened, so that no later expression goes back over them again and again.
     text = _BLANKS.sub(lambda m: "\n\n" if "\n" in m[0] else "    ", text)
     text = _REPEATED_MARK.sub(lambda m: m[1] * 12, text)
     text = _without_sequel(text).strip()
@@ -147,6 +151,7 @@ def plain(text: str, *, keeps_tags: bool = False) -> str:
     if "```" in text or "~~~" in text:
         text = _unfenced(text)
     if "\\" in text or "$" in text:
+        # Wraps stand inside wraps, as in \text{\mathbf{B}}, but hardly deeper than this.
         for _ in range(3):
             text, count = _LATEX_WRAP.subn(r" \1 ", text)
             if not count:
@@ -163,6 +168,7 @@ def plain(text: str, *, keeps_tags: bool = False) -> str:
         text = re.sub(r"<br\s{0,3}/?>", "\n", text)
         text = _TAG.sub(" ", text)
     if "#" in text or ">" in text:
+        # "#### 42" is how the solutions of GSM8K mark their answer.
         text = _HASHES.sub("Answer: ", text)
         text = _HEADING.sub("", text)
     return text.replace("`", "").strip()

@@ -69,6 +69,7 @@ class _Lenient:
                 raise _Broken
             self.at += 1
             value = self.value(depth + 1)
+            # Two values under one key: which of them counts is not known.
             if key in found and found[key] != value:
                 raise _Broken
             found[key] = value
@@ -103,6 +104,7 @@ class _Lenient:
             slashes = 0
             while at - slashes > start and self.text[at - slashes - 1] == "\\":
                 slashes += 1
+            # An even number of backslashes escape one another and not the quote.
             if slashes % 2 == 0 and _CLOSES.match(self.text, at + 1):
                 self.at = at + 1
                 return _unescaped(self.text[start:at])
@@ -138,7 +140,7 @@ def _unescaped(text: str) -> str:
         return text
 
 
-class Found(NamedTuple):
+class FoundObject(NamedTuple):
     """An object of a text, where it begins and ends, and whether it was closed."""
 
     value: dict[str, Any]
@@ -152,8 +154,8 @@ def objects(text: str) -> list[dict[str, Any]]:
     return [found.value for found in _located(text)]
 
 
-def _located(text: str) -> list[Found]:
-    found = list[Found]()
+def _located(text: str) -> list[FoundObject]:
+    found = list[FoundObject]()
     at = attempts = 0
     while attempts < MAX_ATTEMPTS and (at := text.find("{", at)) >= 0:
         attempts += 1
@@ -165,7 +167,7 @@ def _located(text: str) -> list[Found]:
             while text[at : at + 1] == "{":  # one attempt for a whole run of brackets
                 at += 1
             continue
-        found.append(Found(value, at, reader.at, reader.whole))
+        found.append(FoundObject(value, at, reader.at, reader.whole))
         at = reader.at
     return found
 
@@ -230,13 +232,13 @@ def set_off(
         if known:
             return Reading(reason=SEVERAL)
     values = objects(reply.raw) if "{" in reply.raw else []
-    readings = [taken(value, take, keys, asked) for value in values]
+    readings = [answer_of_object(value, take, keys, asked) for value in values]
     if len({one.answer for one in readings} - {None}) > 1:
         return Reading(reason=SEVERAL)
     return readings[-1] if readings else None
 
 
-def taken(
+def answer_of_object(
     value: dict[str, Any],
     take: Callable[[Any], T | None],
     keys: str,

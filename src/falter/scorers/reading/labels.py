@@ -46,6 +46,7 @@ def folded(text: str) -> str:
 @lru_cache(maxsize=4096)
 def _folded_character(char: str) -> str:
     base = unicodedata.normalize("NFD", char.lower())[:1]
+    # One character for one, so that places stay. Kana keep their marks: か and が are two sounds.
     return base if len(base) == 1 and base < "\u3040" else char
 
 
@@ -71,13 +72,16 @@ class _Index:
                 continue
             self._add(words, n)
             if len(words) > 1 and words[0].isalpha() and len(label) <= 30:
+                # "follow-up" is also written "followup".
                 self._add(("".join(words),), n)
             if len(words) == 1 and words[0].isalpha() and len(words[0]) > _SHORT:
                 stem = _stem(words[0])
+                # A stem that begins two labels tells neither.
                 if not any(other != words[0] and other.startswith(stem) for other in names):
                     self.by_stem.setdefault(stem[:_STEM], []).append((stem, words[0], n))
                 if len(labels) == 2:
                     for prefix in _NEGATED:
+                        # Of two labels, "unhelpful" denies the one and so means the other.
                         if prefix + words[0] not in names:
                             self._add((prefix + words[0],), 1 - n)
         for found in self.by_word.values():
@@ -138,6 +142,7 @@ class _Index:
             end = at
             for wanted in rest:
                 end += 1
+                # "billing and refunds", for a label that has another sign between the words.
                 if end < len(words) and words[end][2] in _AND:
                     end += 1
                 if end >= len(words) or words[end][2] != wanted:

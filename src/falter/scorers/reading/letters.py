@@ -29,6 +29,7 @@ def _letter_pattern(letters: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str
             numbers.setdefault(form.strip(" ()[].:"), n)
     inner = "|".join(sorted(map(re.escape, numbers), key=len, reverse=True))
     return re.compile(
+        # Not inside a word, but beside Japanese, which has no spaces: 答えはB。Nor in R&A, I/A, 'A.
         rf"(?<![^\W\u3040-\u9fff])(?<![&/'’-])({inner})(?![^\W\u3040-\u9fff])"
     ), numbers
 
@@ -36,6 +37,7 @@ def _letter_pattern(letters: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str
 def _letters(text: str, letters: tuple[str, ...]) -> list[Span]:
     """Return the letters of a text that name an option."""
     pattern, numbers = _letter_pattern(letters)
+    # A reply that is one letter, however it is dressed: "(b)."
     if sum(map(str.isalnum, text[:20])) == 1 and len(text) < 20:
         return [(0, len(text), numbers[c]) for c in text if c in numbers]
     return [
@@ -85,10 +87,12 @@ def option_finder(letters: Sequence[str], texts: Sequence[str]) -> Finder:
     """Return a finder of options by letter, text and place; texts come before letters in them."""
     named = tuple(letters)
     twice = {one for one, count in Counter(map(folded, texts)).items() if count > 1}
+    # Options with equal texts cannot be named by them: a private character takes their place.
     by_text = label_finder([f"\ue000{n}" if folded(t) in twice else t for n, t in enumerate(texts)])
 
     def find(text: str) -> list[Span]:
         named_texts = by_text(text)
+        # A letter inside an option's text, as in "vitamin B", names no other option.
         covered = bytearray(len(text) + 1)
         for start, end, _ in named_texts:
             covered[start:end] = b"\1" * (end - start)

@@ -20,10 +20,10 @@ from falter.scorers.reading.fields import set_off
 from falter.scorers.reading.numerals import Number, numbers_in, without_latex
 from falter.scorers.reading.phrases import HAS_CJK, Row, refusal_at, tag_text
 from falter.scorers.reading.places import (
-    BESIDE,
     EQUALS,
-    Asked,
+    LABEL_WORD,
     Place,
+    Question,
     asked_of,
     joined,
     place_at,
@@ -34,6 +34,7 @@ from falter.scorers.reading.reading import Reading
 
 _SHORT = 8  # words of a reply that is its number
 MAX_TEXT = 200  # characters of a box or a value that is a number
+# A rating: 7/10, 4.5 / 5. The scale goes, so that it is no second number.
 _OUT_OF = late_regex(r"(?<![\d/.,])(\d{1,3}(?:[.,]\d)?)\s?/\s?(?:4|5|6|10|20|100)(?![\d/.,]\d|\d)")
 _MARK = named_regex("scorers/reading", "number_mark")
 
@@ -64,7 +65,7 @@ _UNFINISHED = late_regex(r"\d[.,]?\s*\Z")  # "7." may go on as 7.5
 _VALUE_KEYS = r"answer|result|total|number|final|antwort|réponse|respuesta"
 
 
-def _set_off(cleaned: Cleaned, asked: Asked) -> Reading[Decimal] | None:
+def _set_off(cleaned: Cleaned, asked: Question) -> Reading[Decimal] | None:
     """Return the number in an answer tag, a box or an object; None where there is none."""
 
     def take(value: Any) -> Decimal | None:
@@ -78,15 +79,17 @@ def _set_off(cleaned: Cleaned, asked: Asked) -> Reading[Decimal] | None:
     return Reading(reason="the object is broken") if cleaned.raw.startswith("{") else None
 
 
-def _result(value: Any, asked: Asked) -> Decimal | None:
+def _result(value: Any, asked: Question) -> Decimal | None:
     """Return the number that a value is, or the one of a short text, behind its equals sign."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return Decimal(str(value)) if abs(value) < 10**60 else None
     if not isinstance(value, str) or len(value) > MAX_TEXT:
         return None
     text = without_latex(value)
+    # A box with "5 ± 1" or "2x + 3" holds no single number.
     if "±" in text or re.search(r"\d\s?[a-z]\s?[+-]", text):
         return None
+    # "3 + 4 = 7" states what is behind its last sign.
     numbers = numbers_in(re.split(r"=|≈|\\approx", text)[-1], commas=asked.commas)
     return numbers[0].value if len(numbers) == 1 else None
 
@@ -94,17 +97,19 @@ def _result(value: Any, asked: Asked) -> Decimal | None:
 # In prose
 
 
-def _in_prose(cleaned: Cleaned, asked: Asked, question: str, cut: bool) -> Reading[Decimal]:
+def _in_prose(cleaned: Cleaned, asked: Question, question: str, cut: bool) -> Reading[Decimal]:
     text = without_latex(cleaned.text)
     if asked.rated:
         text = _OUT_OF.sub(r"\1", text)
     numbers = numbers_in(text, commas=asked.commas)
     if not numbers:
         return Reading(reason="the reply holds no number")
+    # The last ones, where answers stand. If some are left out, only marked ones are trusted.
     numbers = numbers[-MAX_MENTIONS:]
     cleaned.is_whole &= len(numbers) < MAX_MENTIONS
     row = tag_text(text, [(n.start, n.end, i) for i, n in enumerate(numbers)], question)
     refused = refusal_at(row)
+    # Before refusals and hedges: a number that a reply itself marks is its answer.
     marked = _marked(row, numbers, asked)
     if marked is not None:
         return marked
@@ -165,7 +170,7 @@ def _is_alone(row: Row, sentence: tuple[int, int], places: list[Place], *, whole
     )
 
 
-def _marked(row: Row, numbers: Sequence[Number], asked: Asked) -> Reading[Decimal] | None:
+def _marked(row: Row, numbers: Sequence[Number], asked: Question) -> Reading[Decimal] | None:
     """Return the number that a mark gives: "the answer is", "Answer:"."""
     values, ends = list[Decimal](), list[int]()
     for first, end in row.sentences():
@@ -214,13 +219,14 @@ def _chain_end(row: Row, at: int) -> int:
         if n >= len(row.values) or row.values[n] < 0:
             break
         gap = text[row.spans[at][1] : row.spans[n][0]]
+        # Minus, slash and x count between spaces alone: 2-3 is a range, 1/2 a fraction, 3x a term.
         if not re.search(r"[=≈+×*÷^·]|\s[-−/x]\s", gap) or "\n" in gap or ". " in gap:
             break
         at = n
     return at
 
 
-def _bold(cleaned: Cleaned, asked: Asked, places: list[Place]) -> Decimal | None:
+def _bold(cleaned: Cleaned, asked: Question, places: list[Place]) -> Decimal | None:
     """Return the only number that stands in bold type with nothing but its unit."""
     known = {place.value for place in places}
     values = set()
@@ -229,7 +235,7 @@ def _bold(cleaned: Cleaned, asked: Asked, places: list[Place]) -> Decimal | None
         if (
             len(numbers) == 1
             and len(span.split()) <= 4
-            and not BESIDE.search(span[: numbers[0].start])
+            and not LABEL_WORD.search(span[: numbers[0].start])
         ):
             values.add(numbers[0].value)
     return values.pop() if len(values) == 1 and values <= known else None
@@ -238,7 +244,7 @@ def _bold(cleaned: Cleaned, asked: Asked, places: list[Place]) -> Decimal | None
 _LED = re.compile(r"[\n.>:,]s")
 
 
-def _concluded(row: Row, places: list[Place], asked: Asked) -> Reading[Decimal]:
+def _concluded(row: Row, places: list[Place], asked: Question) -> Reading[Decimal]:
     """Return the number that a careful reader takes: the only one, or the last conclusion's."""
     firm = [place for place in places if not place.weak]
     if not firm:
@@ -250,6 +256,7 @@ def _concluded(row: Row, places: list[Place], asked: Asked) -> Reading[Decimal]:
         return Reading(reason="the reply only repeats numbers of the question")
     if HAS_CJK.search(row.text) and _single_value(fresh) is None:
         return Reading(reason="the reply gives several numbers")
+    # From the strongest evidence to the weakest.
     for choose in (_calculated, _last_led, _only_fitting, _only):
         value = choose(row, fresh, asked)
         if value is not None:
@@ -257,7 +264,7 @@ def _concluded(row: Row, places: list[Place], asked: Asked) -> Reading[Decimal]:
     return Reading(reason=f"the reply gives {len({p.value for p in fresh})} numbers")
 
 
-def _last_led(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
+def _last_led(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
     """Return the number of the last sentence that draws a conclusion."""
     start, end = row.sentence_at(fresh[-1].at)
     led = list(_LED.finditer("\n" + row.part(start, end)[1:]))
@@ -281,7 +288,7 @@ def _equation(row: Row, place: Place) -> bool:
     return EQUALS.search(row.text[max(0, start - 5) : start]) is not None
 
 
-def _calculated(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
+def _calculated(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
     """Return the result of a calculation that ends the reply."""
     start, end = row.sentence_at(fresh[-1].at)
     here = [p for p in fresh if start <= p.at < end]
@@ -293,7 +300,7 @@ def _calculated(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     return None if misses else results[-1].value
 
 
-def _only_fitting(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
+def _only_fitting(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
     """Return the only number with what was asked for behind it, if no "but" gives another."""
     fitting = [p for p in fresh if p.fits]
     value = _single_value(fitting)
@@ -303,7 +310,7 @@ def _only_fitting(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
     return value
 
 
-def _only(row: Row, fresh: list[Place], asked: Asked) -> Decimal | None:
+def _only(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
     """Return the only number of a reply, if its sentence says something that was asked."""
     value = _single_value(fresh)
     if value is None or not asked.words:

@@ -117,6 +117,7 @@ class _Sum:
                 self.total, self.scale = self.total * value, value
                 return True
             return False
+        # "three hundred", "nineteen hundred": hundreds of what was read so far.
         if known.hundreds.get(word) == 100 and not joint and 0 < now < 100:
             self.current = now * 100
             return True
@@ -125,6 +126,8 @@ class _Sum:
             self.current = value if grows else now
             return grows
         below = now % 100
+        # French counts by twenties: "quatre-vingts" turns 4 into 80, and "quatre-vingt-douze" goes
+        # on to 92. The three cases below are "two hundred five", "twenty-one" and "soixante-dix".
         if below == 4 and word in ("vingt", "vingts"):
             self.current = now + 76
         elif (
@@ -191,6 +194,9 @@ def _written_pattern() -> re.Pattern[str]:
     names = sorted((w for w in vocabulary().scales if w != "dutzend"), key=len, reverse=True)
     scale = "|".join(map(re.escape, names))
     return re.compile(
+        # A minus between numbers is no sign, as in 5-3. Behind the digits stands one of: 3 × 10^5
+        # (power, stars, high), 2^5 and 2² (raised, super), 1e5 (e), 3/4 (below), 1 3/4 (part,
+        # whole), 1½ (mark), 2 million (scale), 5k (letter), 3万5千 (kanji).
         r"(?P<sign>(?<![\w\d)])[-−–+](?=[$€£₹¥]?[\d.]))?(?:[$€£₹¥]\s?)?"
         rf"(?P<digits>(?<![^\W\u3040-\u9fff])(?<!\d[.,]){_DIGITAL})"
         r"(?:\s?(?:[×x·*]|\\times|\\cdot)\s?10\s?(?:\^\s?\{?\s?(?P<power>[-−]?\d{1,3})\s?\}?"
@@ -211,11 +217,15 @@ def decimal(digits: str, *, commas: bool) -> Decimal | None:
     digits = re.sub(r"['\u2009 ]", "", digits)
     points, marks = digits.count("."), digits.count(",")
     if points and marks:
+        # 1.234,5 and 1,234.5: with both signs, the last one is the decimal mark.
         mark = max(digits.rfind("."), digits.rfind(","))
         digits = re.sub(r"[.,]", "", digits[:mark]) + "." + digits[mark + 1 :]
     elif points > 1 or marks > 1:
+        # A sign that stands twice groups: 1.234.567.
         digits = re.sub(r"[.,]", "", digits)
     elif marks:
+        # 1,234 may be either: the language of the text decides. 12,34 and 0,234 are decimals
+        # anywhere.
         grouped = re.fullmatch(r"[1-9]\d{0,2},\d{3}", digits) is not None
         digits = digits.replace(",", "" if grouped and not commas else ".")
     elif points and commas and re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", digits):
@@ -265,6 +275,7 @@ def _written(text: str, low: str, *, commas: bool) -> Iterator[Number]:
             value = decimal(match["digits"], commas=commas)  # 5 m is five metres
             end = match.end("digits")
         else:
+            # "12,-" is a price without cents.
             dashed = low[match.end() : match.end() + 2] in (",-", ",–", ",—")
             value, end = decimal(match["digits"], commas=commas or dashed), match.end()
             if value is not None and match["below"] and _is_division(match, value):
@@ -316,6 +327,7 @@ def numbers_in(text: str, *, commas: bool | None = None) -> list[Number]:
     """
     low = text.lower()
     if len(low) != len(text):
+        # Lower case may be longer (İ), and places in `low` have to be places in the text.
         low = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
     found = list[Number]()
     if commas is None:

@@ -40,7 +40,7 @@ def stem(word: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Question:
     """The numbers that a question gives, the stems of its words and of what it counts or wants."""
 
     given: frozenset[Decimal] = frozenset()
@@ -61,10 +61,10 @@ _RATED = named_regex("scorers/reading", "rated")
 
 
 @lru_cache(maxsize=512)
-def asked_of(question: str) -> Asked:
+def asked_of(question: str) -> Question:
     text = question[-_QUESTION_END:]
     if not text.strip():
-        return Asked()
+        return Question()
     known, scales = all_stop_words(), vocabulary().scales
     words = frozenset(
         stem(w) for w in re.findall(r"[^\W\d_]{2,}|[€$£%]", text) if w.lower() not in known
@@ -87,7 +87,7 @@ def asked_of(question: str) -> Asked:
     given = frozenset(n.value for n in numbers_in(without_latex(text)))
     commas = writes_commas(text, 3) or None
     dated, rated = _DATED.search(text) is not None, _RATED.search(text) is not None
-    return Asked(given, words, frozenset(counted), scale, commas, dated, rated)
+    return Question(given, words, frozenset(counted), scale, commas, dated, rated)
 
 
 KNOWN_UNITS = frozenset(
@@ -107,28 +107,30 @@ class Place:
     weak: bool  # denied, doubted, a limit, an ordinal or beside the point
 
 
-BESIDE = named_regex("scorers/reading", "beside")
+LABEL_WORD = named_regex("scorers/reading", "beside")
 _ORDINAL = named_regex("scorers/reading", "ordinal")
 _DATE = named_regex("scorers/reading", "date")
 _DATE_BEFORE = named_regex("scorers/reading", "date_before")
 _LIMIT = named_regex("scorers/reading", "limit")
 _PAIRED = named_regex("scorers/reading", "paired")
+# "3x = 12", "x + y = 9": the value of an expression, and not yet of the unknown.
 _UNSOLVED = late_regex(r"\d[a-z]\s?=\s?\Z|[=+*·-]\s?[a-z]\s?=\s?\Z")
 _RESULT = named_regex("scorers/reading", "result")
 EQUALS = late_regex(r"[=≈→⇒]\s*[$€£(]*\Z")
 _OPERATOR = named_regex("scorers/reading", "operator")
 _AFTER_OPERATOR = named_regex("scorers/reading", "after_operator")
 _RANGE = named_regex("scorers/reading", "range")
+# The unit and two words behind it: "km per hour", "% of those".
 _FIRST = late_regex(r"\s?([%€$£¥°]|[^\W\d_]+(?:/[^\W\d_]+)?)(?:\s([^\W\d_]+))?(?:\s([^\W\d_]+))?")
 
 
-def places_in(row: Row, numbers: Sequence[Number], asked: Asked) -> list[Place]:
+def places_in(row: Row, numbers: Sequence[Number], asked: Question) -> list[Place]:
     """Return the numbers of a row that may be its answer."""
     found = (place_at(row, n, numbers, asked) for n, value in enumerate(row.values) if value >= 0)
     return [place for place in found if place is not None]
 
 
-def place_at(row: Row, n: int, numbers: Sequence[Number], asked: Asked) -> Place | None:
+def place_at(row: Row, n: int, numbers: Sequence[Number], asked: Question) -> Place | None:
     """Return the number of an item with what its place says of it; None if it is no answer."""
     number = numbers[row.values[n]]
     before, after = (
@@ -159,7 +161,7 @@ def _is_term(before: str, after: str) -> bool:
     return "=" in after[:24] and _TERM_OF.match(after) is not None and "=" not in before[-3:]
 
 
-def _is_label(before: str, after: str, number: Number, asked: Asked) -> bool:
+def _is_label(before: str, after: str, number: Number, asked: Question) -> bool:
     """Return True for the number of a list's entry, of a step or page, and of a date or an hour."""
     if (
         number.end - number.start <= 2
@@ -168,7 +170,7 @@ def _is_label(before: str, after: str, number: Number, asked: Asked) -> bool:
         and not before.rpartition("\n")[2].strip(" \t*-#")
     ):
         return True
-    if before[-1:] in (" ", "#") and BESIDE.search(before[-18:]):
+    if before[-1:] in (" ", "#") and LABEL_WORD.search(before[-18:]):
         return True
     if (
         _ORDINAL.match(after)
@@ -180,7 +182,7 @@ def _is_label(before: str, after: str, number: Number, asked: Asked) -> bool:
     return years and not asked.dated and _DATE_BEFORE.search(before[-16:]) is not None
 
 
-def _place(row: Row, n: int, number: Number, before: str, after: str, asked: Asked) -> Place:
+def _place(row: Row, n: int, number: Number, before: str, after: str, asked: Question) -> Place:
     """Return a number with what its place says of it."""
     value, start, end = number
     behind = _FIRST.match(row.text, end, end + 60)
@@ -188,6 +190,7 @@ def _place(row: Row, n: int, number: Number, before: str, after: str, asked: Ask
     for sign in (row.text[start], before[-1:]):
         if sign in _SIGNS:
             stems.add(stem(sign))
+    # A question for a date is answered by a year, which has no unit.
     is_year = asked.dated and 1000 <= value < 2200 and end - start == 4
     fits = bool(stems & asked.counted) or is_year
     return Place(
@@ -212,7 +215,7 @@ def _is_weak(row: Row, n: int, before: str, after: str) -> bool:
     )
 
 
-def _is_beside(row: Row, n: int, stems: set[str], after: str, asked: Asked) -> bool:
+def _is_beside(row: Row, n: int, stems: set[str], after: str, asked: Question) -> bool:
     """Return True for a number of another unit, a share, or a remark in brackets."""
     if stems & KNOWN_UNITS and asked.counted & KNOWN_UNITS:
         return True
