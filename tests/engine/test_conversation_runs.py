@@ -123,6 +123,9 @@ def test_the_report_says_how_calls_came_and_which_argument_or_answer_stands_out(
     result = falter.run(**settings, ignore_arguments=["reason"])
     assert "argument 'reason'" not in noted(result)
     assert keeping(result.analysis.panels[0]).keeps.value == 1.0
+    native = falter.run(**settings, ignore_arguments=["reason"], calls="native")
+    by = {c.recipe: c.accuracy.value for c in native.analysis.panels[0].conditions}
+    assert (by["tool_names"], by["pad_newlines"]) == (0.0, 1.0)
     with pytest.raises(UsageError, match="argument of the tools of"):
         falter.run(**settings, ignore_arguments=["reasons"])
     always = {"data": {"rows": rows(24), "target": "target"}, "models": constant}
