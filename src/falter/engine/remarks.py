@@ -60,8 +60,11 @@ def unmade_controls(resolved: Resolved) -> list[str]:
         steps = [step.name for condition in panel.conditions for step in condition.recipe.steps]
         names = [name for name in dict.fromkeys(steps) if name in FROM_TARGETS]
         if names and not has_targets(panel.task):
-            said = f"{' and '.join(names)} put the right answer's own words or tool otherwise, and"
-            remarks[f"{said} {panel.task.name} has no right answers: they change nothing"] = None
+            said = (
+                f"{' and '.join(names)} change nothing in {panel.task.name}: they are made from "
+                "right answers, and it has none. A second run can take the clean answers for them"
+            )
+            remarks[said] = None
     return list(remarks)
 
 
