@@ -271,7 +271,7 @@ async def in_the_prompt(relay: Relay) -> str:
         url = f"http://127.0.0.1:{relay.port}/apply-template"
         async with relay.session.post(url, json=body) as reply:
             prompt = (await reply.json())["prompt"]
-        said = [turn["content"] for turn in body["messages"] if turn["content"]]
+        said = [turn["content"] for turn in body["messages"] if turn.get("content")]
         names = [json.dumps(entry["function"]["name"]) for entry in body["tools"]]
         tools, turns = tools + len(names), turns + len(said)
         seen += sum(name in prompt for name in names) + sum(text in prompt for text in said)
@@ -285,14 +285,14 @@ def calls_told(settings: dict[str, Any], folder: Path) -> str:
     with Store(folder / "falter.db") as store:
         run = store.find_run().run
         for cell, score in scored_cells(store, run, run_scorers(run)):
-            if cell.response is None or score is None:
+            if cell.response is None or score is None or cell.variant.status == "not_applicable":
                 continue
             tokens += cell.response.usage.prompt_tokens
             how[(score.reason or "").rpartition("; ")[2]] += 1
-            recipe = str(cell.variant.recipe)
+            recipe = cell.variant.recipe.label
             asked[recipe] += 1
             right[recipe] += score.value == 1
-    told = ", ".join(f"{right[name]} of {count}" for name, count in asked.items())
+    told = ", ".join(f"{name} {right[name]} of {count}" for name, count in asked.items())
     replies = sum(asked.values())
     return f"{tokens:,} | {how[NATIVE]} of {replies} | {how[FROM_TEXT]} of {replies} | {told}"
 
