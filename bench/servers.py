@@ -275,7 +275,7 @@ async def in_the_prompt(relay: Relay) -> str:
         names = [json.dumps(entry["function"]["name"]) for entry in body["tools"]]
         tools, turns = tools + len(names), turns + len(said)
         seen += sum(name in prompt for name in names) + sum(text in prompt for text in said)
-    return f"{seen} of {tools} tools and {turns} turns"
+    return f"{seen} of {tools + turns}: {tools} tools, {turns} turns"
 
 
 def calls_told(settings: dict[str, Any], folder: Path) -> str:
