@@ -7,8 +7,10 @@ python bench/servers.py llama --python VENV/bin/python --tools FILE.gguf
 
 Each server runs in an environment of its own, behind a relay that counts the requests. llama.cpp
 serves SmolLM2, transformers a tiny model with random weights, and litellm a scripted upstream. With
---tools, llama.cpp serves a model of yours by its own chat template, and a few conversations with
-tools go to it in three dialects: the report says whether its calls are native.
+--tools, llama.cpp serves a model of yours by its own chat template, and items of `tools:core` go to
+it in three dialects: one table says how many of the tools and turns stand in the prompt that the
+server makes of the request, how many calls are native or read from text, and how many are right,
+in the clean prompt and with typos.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from itertools import product
@@ -31,9 +34,12 @@ import aiohttp
 from aiohttp import web
 
 import falter
-from falter.analysis.figures.answer import keeping_sentence
+from falter.analysis.table import scored_cells
 from falter.cli.listing import weights_here
+from falter.engine.scoring import run_scorers
 from falter.records.errors import FalterError
+from falter.scorers.calls import FROM_TEXT, NATIVE
+from falter.store.store import Store
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 PATIENCE = 900
@@ -51,8 +57,9 @@ SMALL = {"recipes": ["pad_newlines"], "limit": 4, "sampling": {"max_tokens": 32}
 LLAMA = """
 import sys, xllamacpp
 given = xllamacpp.CommonParams()
-given.model.path, given.port, given.n_parallel, given.n_ctx = sys.argv[1], int(sys.argv[2]), 2, 4096
-given.model_alias, given.cpuparams.n_threads, given.use_jinja = {"m"}, 2, len(sys.argv) > 3
+given.model.path, given.port, given.n_parallel, given.n_ctx = sys.argv[1], int(sys.argv[2]), 2, 8192
+given.model_alias, given.cpuparams.n_threads = {"m"}, int(sys.argv[3])
+given.use_jinja = len(sys.argv) > 4
 server = xllamacpp.Server(given)
 sys.stdin.read()
 """
@@ -174,6 +181,7 @@ class Relay:
 
     def __init__(self, port: int, session: aiohttp.ClientSession) -> None:
         self.port, self.session, self.posted = port, session, 0
+        self.bodies: list[dict[str, Any]] = []
 
     async def handle(self, request: web.Request) -> web.Response:
         """One request, to the server and back."""
@@ -181,6 +189,8 @@ class Relay:
         kept = {k: v for k, v in request.headers.items() if k.lower() not in ("host", "connection")}
         url = f"http://127.0.0.1:{self.port}{request.path_qs}"
         data = await request.read()
+        if request.method == "POST":
+            self.bodies.append(json.loads(data))
         async with self.session.request(request.method, url, data=data, headers=kept) as reply:
             kind = reply.headers.get("Content-Type", "application/json")
             raw = await reply.read()
@@ -223,7 +233,7 @@ async def table(server: str, port: int, model: str, dialects: dict[str, str], pl
 
 @asynccontextmanager
 async def started(
-    server: str, python: str, folder: Path, with_tools: Path | None
+    server: str, python: str, folder: Path, with_tools: Path | None, threads: int
 ) -> AsyncIterator[tuple[int, str]]:
     """A server in its own environment: its port, and its model's name."""
     port, tools = free_port(), Path(python).parent
@@ -231,7 +241,7 @@ async def started(
         model, address = "m", ["--host", "127.0.0.1", "--port", str(port)]
         if server == "llama":
             weights = with_tools or weights_here()["smollm2"]
-            command = [python, "-c", LLAMA, str(weights), str(port)]
+            command = [python, "-c", LLAMA, str(weights), str(port), str(threads)]
             command += ["jinja"] if with_tools else []
         elif server == "transformers":
             model = str(folder / "tiny")
@@ -254,34 +264,62 @@ async def started(
         yield port, model
 
 
-async def ask_with_tools(port: int) -> None:
-    """Say what the report says of a few conversations with tools, in each dialect."""
-    sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / "support")]
-    from routers import rows
+async def in_the_prompt(relay: Relay) -> str:
+    """How many of the tools and turns that were posted the model's own template writes out."""
+    tools, turns, seen = 0, 0, 0
+    for body in relay.bodies:
+        url = f"http://127.0.0.1:{relay.port}/apply-template"
+        async with relay.session.post(url, json=body) as reply:
+            prompt = (await reply.json())["prompt"]
+        said = [turn["content"] for turn in body["messages"] if turn.get("content")]
+        names = [json.dumps(entry["function"]["name"]) for entry in body["tools"]]
+        tools, turns = tools + len(names), turns + len(said)
+        seen += sum(name in prompt for name in names) + sum(text in prompt for text in said)
+    return f"{seen} of {tools + turns}: {tools} tools, {turns} turns"
 
-    for dialect, path in {"openai": "/v1", "responses": "/v1", "anthropic": ""}.items():
-        settings = {
-            "data": {"rows": rows(3), "target": "target"},
-            "models": {
-                "name": f"{dialect}:m",
-                "base_url": f"http://127.0.0.1:{port}{path}",
-                "concurrency": 2,
-                "timeout": 300,
-            },
-            "recipes": ["tool_names", "negated"],
-            "sampling": {"max_tokens": 64},
-        }
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                result = await asyncio.to_thread(
-                    falter.run, settings, store=Path(folder) / "falter.db"
-                )
-            except FalterError as error:
-                print(f"{dialect}: {error.message}", flush=True)
+
+def calls_told(settings: dict[str, Any], folder: Path) -> str:
+    """Prompt tokens, native calls, calls read from text, and right answers by recipe: cells."""
+    falter.run(settings, store=folder / "falter.db")
+    tokens, how, right, asked = 0, Counter[str](), Counter[str](), Counter[str]()
+    with Store(folder / "falter.db") as store:
+        run = store.find_run().run
+        for cell, score in scored_cells(store, run, run_scorers(run)):
+            if cell.response is None or score is None or cell.variant.status == "not_applicable":
                 continue
-        (panel,) = result.analysis.panels
-        print(f"{dialect}: {panel.counts.scored} of {panel.counts.cells} answers scored")
-        print("", keeping_sentence("the model", panel), *panel.notes, sep="\n  ", flush=True)
+            tokens += cell.response.usage.prompt_tokens
+            how[(score.reason or "").rpartition("; ")[2]] += 1
+            recipe = cell.variant.recipe.label
+            asked[recipe] += 1
+            right[recipe] += score.value == 1
+    told = ", ".join(f"{name} {right[name]} of {count}" for name, count in asked.items())
+    replies = sum(asked.values())
+    return f"{tokens:,} | {how[NATIVE]} of {replies} | {how[FROM_TEXT]} of {replies} | {told}"
+
+
+async def ask_with_tools(port: int, items: int) -> None:
+    """A line for each dialect: what arrived, how the calls came back, and how many are right."""
+    async with aiohttp.ClientSession() as session:
+        relay = Relay(port, session)
+        async with served(relay.handle) as mine:
+            print("| dialect | in the prompt | prompt tokens | native | from text | right |")
+            print("|---|---|--:|--:|--:|---|")
+            for dialect, path in {"openai": "/v1", "responses": "/v1", "anthropic": ""}.items():
+                asked = {
+                    "name": f"{dialect}:m",
+                    "base_url": f"http://127.0.0.1:{mine}{path}",
+                    "concurrency": 1,
+                    "timeout": 1200,
+                }
+                settings = {
+                    "task": "tools:core", "limit": items, "models": asked, "recipes": ["typos"],
+                    "sampling": {"max_tokens": 96},
+                }  # fmt: skip
+                relay.bodies.clear()
+                with tempfile.TemporaryDirectory() as folder:
+                    said = await asyncio.to_thread(calls_told, settings, Path(folder))
+                arrived = await in_the_prompt(relay) if dialect == "openai" else "the tokens tell"
+                print(f"| {dialect} | {arrived} | {said} |", flush=True)
 
 
 async def main() -> None:
@@ -290,11 +328,15 @@ async def main() -> None:
     parser.add_argument("server", choices=("llama", "transformers", "litellm"))
     parser.add_argument("--python", required=True, help="of the environment with the server")
     parser.add_argument("--tools", type=Path, help="a GGUF file, asked with tools")
+    parser.add_argument("--items", type=int, default=20, help="items of tools:core, with --tools")
+    parser.add_argument("--threads", type=int, default=2, help="of llama.cpp's server")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        async with started(given.server, given.python, Path(folder), given.tools) as (port, model):
+        async with started(
+            given.server, given.python, Path(folder), given.tools, given.threads
+        ) as (port, model):
             if given.tools:
-                await ask_with_tools(port)
+                await ask_with_tools(port, given.items)
                 return
             proxy = given.server == "litellm"
             names = {"openai": "/v1", "responses": "/v1", "anthropic": ""}

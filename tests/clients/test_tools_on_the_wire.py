@@ -14,6 +14,7 @@ import pytest
 
 import falter
 from falter.analysis.table import scored_cells
+from falter.cli.app import invoke
 from falter.clients.openai_replies import read_chat
 from falter.engine.scoring import run_scorers
 from falter.records.errors import FalterError
@@ -400,3 +401,32 @@ def test_odd_calls_of_a_server_are_no_calls() -> None:
     halved = [{"function": {"name": "f", "arguments": '{"a": "\ud800"}'}}]
     answer = read_chat({"choices": [{"message": {"tool_calls": halved}}]})
     assert answer.calls[0].arguments == '{"a": "\ufffd"}'
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        ({"name": "track_parcel", "arguments": {"parcel_id": "A1042"}}, "tools: native call: [{"),
+        ('{"name": "track_parcel", "arguments": {}}', "tools: call in the text: [{"),
+        ("It is in Utrecht.", "tools: no call: 'It is in Utrecht.'"),
+    ],
+)
+def test_the_doctor_says_how_a_call_comes(
+    reply: Any, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One request that offers one tool, beside the list of models."""
+
+    async def main() -> LocalServer:
+        async with LocalServer(lambda asked: (200, as_openai(reply))) as server:
+            command = ["doctor", "-m", "openai:m", "--base-url", server.base_url, "--tools"]
+            assert await asyncio.to_thread(invoke, command) == 0
+            return server
+
+    (asked,) = asyncio.run(main()).posted
+    assert [entry["function"]["name"] for entry in asked.body["tools"]] == ["track_parcel"]
+    assert told in capsys.readouterr().out
+
+
+def test_the_doctor_offers_no_tool_to_who_takes_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["doctor", "-m", "simulated:m", "--tools"]) == 0
+    assert "tools: takes none" in capsys.readouterr().out

@@ -123,6 +123,8 @@ def test_the_report_says_how_calls_came_and_which_argument_or_answer_stands_out(
     result = falter.run(**settings, ignore_arguments=["reason"])
     assert "argument 'reason'" not in noted(result)
     assert keeping(result.analysis.panels[0]).keeps.value == 1.0
+    (native,) = falter.run(**settings, ignore_arguments=["reason"], calls="native").analysis.panels
+    assert (noticed(native, "tool_names"), noticed(native, "pad_newlines")) == (0.0, 1.0)
     with pytest.raises(UsageError, match="argument of the tools of"):
         falter.run(**settings, ignore_arguments=["reasons"])
     always = {"data": {"rows": rows(24), "target": "target"}, "models": constant}
@@ -153,6 +155,22 @@ def test_turns_of_one_conversation_are_one_cluster(tmp_path: Path) -> None:
     (panel,) = result.analysis.panels
     assert (panel.baseline.items, panel.baseline.clusters) == (16, 8)
     assert "turns of one conversation are one" in noted(result)
+
+
+def test_controls_of_right_answers_take_the_clean_ones_in_a_second_run(tmp_path: Path) -> None:
+    """Without right answers they change nothing, which is said; the page has the few lines."""
+    data = [{k: v for k, v in row.items() if k != "target"} for row in rows(12)]
+    planned = falter.plan(data={"rows": data}, models=exact, same="call", recipes=["controls"])
+    said = "other_number and without_tool change nothing in rows"
+    assert any(said in note for note in planned.notes)
+    page = (Path(__file__).parents[2] / "docs" / "conversations.md").read_text("utf-8")
+    code = page.partition("<!-- second run -->\n```python\n")[2].partition("```")[0]
+    names: dict[str, Any] = {"falter": falter, "rows": data, "model": exact}
+    names["store"] = str(tmp_path / "falter.db")
+    exec(code, names)
+    (panel,) = names["second"].analysis.panels
+    assert panel.baseline.value == 1.0
+    assert (noticed(panel, "other_number"), noticed(panel, "without_tool")) == (1.0, 1.0)
 
 
 def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

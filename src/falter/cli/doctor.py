@@ -15,7 +15,7 @@ from falter import __version__
 from falter.cli.listing import EMBEDDED, not_downloaded, weights_here
 from falter.cli.options import takes
 from falter.engine.config import ModelSpec
-from falter.engine.connections import connect, probe_text, probed
+from falter.engine.connections import connect, probe_text, probed, probed_tools, tools_text
 from falter.engine.execution import run_async
 from falter.records.errors import FalterError, UsageError
 
@@ -35,11 +35,14 @@ EXTRAS = {
 
 @click.command()
 @takes("doctor")
-def doctor(names: tuple[str, ...], probe: bool, as_json: bool, **connection: Any) -> int:
+def doctor(
+    names: tuple[str, ...], probe: bool, tools: bool, as_json: bool, **connection: Any
+) -> int:
     """Say what is installed, whether models can be reached, and what they can do.
 
     With --probe, one real request of 16 tokens and one for log-probabilities: what the server had
-    to be asked otherwise, how it counts, and the tokens that were used.
+    to be asked otherwise, how it counts, and the tokens that were used. With --tools, one request
+    that offers a tool: whether the call comes as such, in the text, or not at all.
 
     Exit code 2 if one of these models cannot be used.
     """
@@ -48,7 +51,7 @@ def doctor(names: tuple[str, ...], probe: bool, as_json: bool, **connection: Any
         "python": platform.python_version(),
         "extras": {extra: _version(module) for extra, module in EXTRAS.items()},
         **weights_here(),
-        "models": [_diagnose(ModelSpec(name=name, **connection), probe) for name in names],
+        "models": [_diagnose(ModelSpec(name=name, **connection), probe, tools) for name in names],
     }
     if as_json:
         click.echo(json.dumps(findings, indent=2))
@@ -66,15 +69,17 @@ def _version(module: str) -> str | None:
         return "?"
 
 
-def _diagnose(spec: ModelSpec, probe: bool) -> dict[str, Any]:
+def _diagnose(spec: ModelSpec, probe: bool, tools: bool) -> dict[str, Any]:
     """Connect and check one model; sends no prompt unless it is probed."""
+    asked = {"probe": probed} if probe else {}
+    asked |= {"tools": probed_tools} if tools else {}
     try:
         client = connect(spec)
 
         async def check() -> dict[str, Any]:
             try:
                 await client.check()
-                return {"probe": await probed(client)} if probe else {}
+                return {what: await ask(client) for what, ask in asked.items()}
             finally:
                 await client.close()
 
@@ -105,6 +110,8 @@ def _print_findings(findings: dict[str, Any]) -> None:
             click.echo(f"{model['name']}: reachable; can be asked for {asked}")
             for line in probe_text(model["probe"]) if "probe" in model else ():
                 click.echo(f"  {line}")
+            if "tools" in model:
+                click.echo(f"  {tools_text(model['tools'])}")
         else:
             click.echo(f"{model['name']}: {model['problem']}")
             if model["hint"]:

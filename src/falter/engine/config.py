@@ -288,6 +288,8 @@ class Experiment:
     ignore_arguments: tuple[str, ...] = setting("arguments of tools that may be anything",
         "--ignore-arguments", shape=Columns(tuple), default=(), metavar="A,B,C",
         identity="when set", off="[reason]")
+    calls: Literal["any", "native"] = setting("native: take no call of a tool from a reply's text",
+        "--calls", default="any", identity="when set", off="native")
     keep_line: float = setting("percent of answers that a robust model keeps", default=90.0,
         low=50, high=99.9, identity="when set", off="90")
     read_line: float = setting("percent of changed meanings that a robust model follows",

@@ -8,9 +8,11 @@ from typing import Any
 
 from falter.clients import ClientSettings, clients
 from falter.engine.config import EngineSpec, Experiment, ModelSpec
+from falter.records.chats import chat_sections, json_line
 from falter.records.errors import EndpointError, UsageError, nearest
 from falter.records.interfaces import Client, Scorer
 from falter.records.types import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
+from falter.scorers.calls import FROM_TEXT, NATIVE, made_calls
 from falter.scorers.choosing import usual_scorer
 
 
@@ -83,6 +85,16 @@ def require_batches(spec: ModelSpec, client: Client, scorer: Scorer | None = Non
 QUESTION = "What is the capital of France? Answer with one word."
 MOST_TOKENS = 16
 OPTIONS = (" Paris", " London")
+TOOL = {
+    "name": "track_parcel", "description": "Say where a parcel is now.",
+    "parameters": {
+        "type": "object",
+        "properties": {"parcel_id": {"type": "string"}}, "required": ["parcel_id"],
+    },
+}  # fmt: skip
+TOOL_QUESTION = "Please track parcel A1042."
+TOOL_TOKENS = 64
+CALLS = {NATIVE: "native call", FROM_TEXT: "call in the text", "": "no call"}
 REASONING_LIMIT = 4096
 
 
@@ -105,6 +117,28 @@ async def probed(client: Client) -> dict[str, Any]:
         found["log_probabilities"] = {"failure": failure, "options": options}
     found["adapted"] = dict(getattr(client, "adapted", {}))
     return found
+
+
+async def probed_tools(client: Client) -> dict[str, Any]:
+    """Ask one question with one tool: a native call, one in the text, or none."""
+    if not client.capabilities.tools:
+        return {"failure": f"takes none; {client.capabilities.instead}".rstrip("; ")}
+    asked = _request(
+        client, TOOL_TOKENS, messages=(("user", TOOL_QUESTION),), tools=(json_line(TOOL),)
+    )
+    response = await client.generate(asked)
+    prompt = Prompt(sections=chat_sections([{"role": "user", "content": TOOL_QUESTION}], [TOOL]))
+    made, how = made_calls(response, prompt)
+    calls = [{"name": call.name, "arguments": call.arguments} for call in made]
+    return {**_text(response), "how": CALLS[how], "calls": calls}
+
+
+def tools_text(found: Mapping[str, Any]) -> str:
+    """The finding about tools in a line."""
+    if found["failure"]:
+        return f"tools: {found['failure']}"
+    told = json_line(found["calls"]) if found["calls"] else repr(found["text"])
+    return f"tools: {found['how']}: {told}"
 
 
 def probe_text(found: Mapping[str, Any]) -> Iterator[str]:
@@ -158,12 +192,12 @@ def _text(response: Response) -> dict[str, Any]:
     }
 
 
-def _request(client: Client, **asked: Any) -> Request:
+def _request(client: Client, most: int = MOST_TOKENS, **asked: Any) -> Request:
     item = Item(task="probe", key="probe", fields={})
     variant = Variant(
         item=item, recipe=BASELINE, draw=0, prompt=Prompt(sections=()), status="baseline"
     )
-    sampling = Sampling(max_tokens=MOST_TOKENS)
+    sampling = Sampling(max_tokens=most)
     key = f"sha256:{'0' * 64}"
     return Request(
         key=key, variant=variant, model=client.model, sampling=sampling, repeat=0, **asked

@@ -153,6 +153,7 @@ class ExperimentSettings(Columns, Reach, Writing, total=False):
     labels: str | Sequence[str] | None
     same: Literal["auto", "call", "choice", "label", "number", "text"] | None
     ignore_arguments: str | Sequence[str] | None
+    calls: Literal["any", "native"] | None
     keep_line: float | None
     read_line: float | None
     limit: int | None

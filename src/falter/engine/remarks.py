@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from falter.analysis.meaning_checks import answer_places
+from falter.engine.chats import has_targets
 from falter.engine.resolving import PanelPlan, Resolved
 from falter.perturbations.recipes import reaches_demonstrations
 from falter.records.planning import Condition
@@ -16,6 +17,8 @@ from falter.rewrites.bank import model_made
 from falter.scorers.choosing import are_labels
 
 SAMPLE_ITEMS, TRIED_ITEMS = 200, 25
+FROM_TARGETS = frozenset({"other_number", "without_tool"})
+"""Controls that are made from the right answer."""
 
 
 def copied_answers(resolved: Resolved) -> list[str]:
@@ -45,6 +48,21 @@ def moved_system_turns(resolved: Resolved) -> list[str]:
             said = (
                 f"{moved:,} of {len(chats):,} conversations have a later system turn, which "
                 f"{model.label} gets in front"
+            )
+            remarks[said] = None
+    return list(remarks)
+
+
+def unmade_controls(resolved: Resolved) -> list[str]:
+    """One remark for each task without right answers, if controls are made from these."""
+    remarks: dict[str, None] = {}
+    for panel in resolved.panels:
+        steps = [step.name for condition in panel.conditions for step in condition.recipe.steps]
+        names = [name for name in dict.fromkeys(steps) if name in FROM_TARGETS]
+        if names and not has_targets(panel.task):
+            said = (
+                f"{' and '.join(names)} change nothing in {panel.task.name}: they are made from "
+                "right answers, and it has none. A second run can take the clean answers for them"
             )
             remarks[said] = None
     return list(remarks)

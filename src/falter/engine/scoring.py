@@ -112,9 +112,10 @@ def run_scorers(run: Run) -> dict[str, Scorer]:
     """The scorers of a stored run, with the labels that it was planned with."""
     labels = run.experiment.get("labels") or {}
     ignored = run.experiment.get("ignore_arguments") or ()
+    native = run.experiment.get("calls") == "native"
     return {
         p.scorer: with_reasoning(
-            ignoring(with_labels(scorers.get(p.scorer), labels), ignored), run.experiment
+            ignoring(with_labels(scorers.get(p.scorer), labels), ignored, native), run.experiment
         )
         for p in run.panels
     }

@@ -32,7 +32,7 @@ from falter.engine.execution import (
 from falter.engine.findings import part_result
 from falter.engine.gate_settings import GateSpec
 from falter.engine.recipes import recipes_of
-from falter.engine.remarks import copied_answers, moved_system_turns
+from falter.engine.remarks import copied_answers, moved_system_turns, unmade_controls
 from falter.engine.resolving import Resolved, distinct, resolve
 from falter.engine.rewriting import bank_in
 from falter.engine.scoring import RemedyUnfit, run_scorers
@@ -257,7 +257,8 @@ class _Resolver:
                 )
                 continue
             by_part.append((part, resolved))
-            for remark in (*remarks, *moved_system_turns(resolved), *copied_answers(resolved)):
+            found = (*moved_system_turns(resolved), *copied_answers(resolved))
+            for remark in (*remarks, *unmade_controls(resolved), *found):
                 parts_of_remark.setdefault(remark, []).append(part.name)
         notes += [
             f"{' and '.join(names)}: {remark}." if spec.protocol.name else f"{remark}."

@@ -39,11 +39,13 @@ class MadeCall:
     offered: bool = True
 
 
-def made_calls(response: Response, prompt: Prompt) -> tuple[list[MadeCall], str]:
+def made_calls(
+    response: Response, prompt: Prompt, native_only: bool = False
+) -> tuple[list[MadeCall], str]:
     """The calls of a reply, and whether they are native or read from its text."""
     offered = {tool_name(s.text) for s in prompt.sections if s.kind == "tool" and s.text}
     native, old = response.calls, dict(prompt.renames)
-    calls = native or read_calls(response.text or "", offered)
+    calls = native or (() if native_only else read_calls(response.text or "", offered))
     how = NATIVE if native else FROM_TEXT if calls else ""
     gone = set(old.values())
     made = []
@@ -154,6 +156,7 @@ class ToolCall(TextScorer):
     """
 
     ignored: tuple[str, ...] = ()
+    native_only = False
 
     def fault(self, target: str) -> str | None:
         return None if target_calls(target) is not None else "the target lists no calls"
@@ -163,7 +166,7 @@ class ToolCall(TextScorer):
         wanted = target_calls(prompt.target)
         if wanted is None:
             return self.failed("the target lists no calls")
-        made, how = made_calls(case.response, prompt)
+        made, how = made_calls(case.response, prompt, self.native_only)
         if not made and not text.strip():
             return self.unparsed(EMPTY_REASON)
         if any(call.arguments is None for call in made):
@@ -256,8 +259,9 @@ def _same_as_clean(scorer: TextScorer, case: Case) -> Score:
     if not scorer.reads_calls:
         return score
     item = case.variant.item
-    made, how = made_calls(case.response, case.variant.prompt)
-    usual, _ = made_calls(before, clean_prompt(item))
+    native_only = getattr(scorer, "native_only", False)
+    made, how = made_calls(case.response, case.variant.prompt, native_only)
+    usual, _ = made_calls(before, clean_prompt(item), native_only)
     name = None if answer == known else changed_argument(made, usual, item, _ignored(scorer))
     about = None if name is None else ARGUMENT.format(name)
     return replace(score, reason="; ".join(filter(None, (about, how))) or None)
@@ -280,7 +284,7 @@ def clean_prompt(item: Item) -> Prompt:
 
 
 def _called(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
-    made, _ = made_calls(reply, prompt)
+    made, _ = made_calls(reply, prompt, getattr(scorer, "native_only", False))
     return canonical(made, item, _ignored(scorer)) if made or (reply.text or "").strip() else None
 
 
@@ -319,6 +323,7 @@ class Same(TextScorer):
     needs_baseline = True
     max_tokens = 512
     ignored: tuple[str, ...] = ()
+    native_only = False
 
     def __init__(self, kind: str, what: str, style: Style = "open") -> None:
         self.name = f"same_{kind}"
@@ -339,12 +344,12 @@ class SameLabel(Label):
         return _same_as_clean(self, case)
 
 
-def ignoring(scorer: Scorer, names: Sequence[str]) -> Scorer:
-    """The scorer without some arguments, where it compares calls."""
-    if not names or not isinstance(scorer, (ToolCall, Same)):
+def ignoring(scorer: Scorer, names: Sequence[str], native_only: bool) -> Scorer:
+    """The scorer without some arguments or calls that are text, where it compares calls."""
+    if not (names or native_only) or not isinstance(scorer, (ToolCall, Same)):
         return scorer
     other = copy(scorer)
-    other.ignored = tuple(names)
+    other.ignored, other.native_only = tuple(names), native_only
     return other
 
 
