@@ -10,6 +10,7 @@ from itertools import islice
 from falter.analysis.meaning_checks import answer_places
 from falter.engine.chats import has_targets
 from falter.engine.resolving import PanelPlan, Resolved
+from falter.perturbations.controls import FROM_TARGETS
 from falter.perturbations.recipes import reaches_demonstrations
 from falter.records.planning import Condition
 from falter.records.types import Demonstration, Item
@@ -17,8 +18,6 @@ from falter.rewrites.bank import model_made
 from falter.scorers.choosing import are_labels
 
 SAMPLE_ITEMS, TRIED_ITEMS = 200, 25
-FROM_TARGETS = frozenset({"other_number", "without_tool"})
-"""Controls that are made from the right answer."""
 
 
 def copied_answers(resolved: Resolved) -> list[str]:

@@ -23,6 +23,9 @@ from falter.records.types import Prompt, Span
 from falter.text.spans import overlaps, replace_spans
 from falter.text.words import sentences
 
+FROM_TARGETS = frozenset({"other_number", "without_tool"})
+"""Controls that are made from the right answer, and change nothing without one."""
+
 
 def _last(prompt: Prompt) -> int | None:
     """The place of what the user said last, if nothing has edited or protected it."""
