@@ -91,7 +91,7 @@ class SummaryRating(TextScorer):
         return self.scored((int(found.pop()) - 1) / 4.0, text.strip())
 
 
-@declared("entailment")
+@declared("entailment_written")
 class Entailment(TextScorer):
     """1 for a judge that writes *yes*, 0 for *no*, a half for *maybe*; the word in `extracted`."""
 

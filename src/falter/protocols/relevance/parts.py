@@ -113,7 +113,7 @@ def _judges(source: str, *, scores: bool) -> Iterator[Part]:
     yield Part(
         name=ENTAILMENT,
         title="Whether the summaries follow from the expected ones",
-        experiment={"scorer": "entailment_likelihood" if scores else "entailment"},
+        experiment={"scorer": "entailment_likelihood" if scores else "entailment_written"},
         judges=source,
     )
 
