@@ -171,7 +171,7 @@ def our_engine(path: Path) -> Ask:
 
 def their_server(path: Path) -> Ask:
     """Ask llama.cpp's server, which runs in this process."""
-    import xllamacpp
+    import xllamacpp  # type: ignore[import-not-found]
 
     given = xllamacpp.CommonParams()
     given.model.path, given.n_ctx, given.n_parallel, given.warmup = str(path), 2048, 1, False

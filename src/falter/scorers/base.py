@@ -27,7 +27,8 @@ class _Scorers(Registry[Scorer]):
     def get(self, name: str) -> Scorer:
         base, _, argument = name.partition(":")
         if not argument or name in self or base not in self:
-            return super().get(name)
+            found: Scorer = super().get(name)
+            return found
         taking: Callable[[str], Scorer] | None
         taking = getattr(super().get(base), "with_argument", None)
         if taking is None:

@@ -55,7 +55,9 @@ def fences(text: str) -> list[Span]:
 # A line that begins like this may be code even without any unusual character.
 
 _STATEMENT = _named("statement")
-_BLOCK = late_regex(r"[ \t]*(?:if|elif|while|for|with|except)\b[^\n]*[()\[\]=<>_]")
+_BLOCK = late_regex(r"[ \t]*(?:if|elif|while|for|with|except)\b[^\n]*[()\[\]=<>_%]")
+# A listing's line numbers stand before its code: `3  while i < n:`, `12 | total`.
+_LINE_NUMBER = late_regex(r"\d{1,4}(?:  |\t|[|:] )[ \t]*(?=\S)")
 _BODY = _named("body")
 _SHAPES = late_regex(r"[=(){}\[\]<>+*]")
 _ODD = _named("odd")
@@ -99,6 +101,8 @@ def is_code(line: str) -> bool:
     """Return True if one line looks like code; a very long one does not."""
     if len(line) > _LINE_LIMIT:
         return False
+    if numbered := _LINE_NUMBER.match(line):
+        line = line[numbered.end() :]
     last = line.rstrip()[-1:]
     if last == "{":
         return True
