@@ -189,7 +189,7 @@ def harms(before: Prompt, after: Prompt, language: str) -> list[Harm]:
 
 def losses(before: Prompt, after: Prompt) -> Iterator[Harm]:
     """The answers, forms and turns that are lost, which no look at words shows."""
-    told: list[object] = [*target_texts(before.target)] or [before.target]
+    told: Sequence[object] = target_texts(before.target) or (before.target,)
     old, new = own(before), own(after)
     for answer in {str(text).lower() for text in told if text and isinstance(text, str)}:
         whole = re.compile(rf"(?<!\w){re.escape(answer)}(?!\w)", re.IGNORECASE)

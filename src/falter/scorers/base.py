@@ -27,13 +27,13 @@ class _Scorers(Registry[Scorer]):
     def get(self, name: str) -> Scorer:
         base, _, argument = name.partition(":")
         if not argument or name in self or base not in self:
-            found: Scorer = super().get(name)
-            return found
+            return super().get(name)
         taking: Callable[[str], Scorer] | None
         taking = getattr(super().get(base), "with_argument", None)
         if taking is None:
             raise UsageError(f"The scorer '{base}' takes nothing after a colon")
-        return taking(argument)
+        made: Scorer = taking(argument)
+        return made
 
 
 scorers = _Scorers("scorer", "falter.scorers")
