@@ -85,15 +85,10 @@ def require_batches(spec: ModelSpec, client: Client, scorer: Scorer | None = Non
 QUESTION = "What is the capital of France? Answer with one word."
 MOST_TOKENS = 16
 OPTIONS = (" Paris", " London")
-TOOL = {
-    "name": "track_parcel", "description": "Say where a parcel is now.",
-    "parameters": {
-        "type": "object",
-        "properties": {"parcel_id": {"type": "string"}}, "required": ["parcel_id"],
-    },
-}  # fmt: skip
+_TAKES = {"type": "object", "properties": {"parcel_id": {"type": "string"}}}
+TOOL = {"name": "track_parcel", "description": "Say where a parcel is now.", "parameters": _TAKES}
 TOOL_QUESTION = "Please track parcel A1042."
-TOOL_TOKENS = 64
+TOOL_TOKENS = 512
 CALLS = {NATIVE: "native call", FROM_TEXT: "call in the text", "": "no call"}
 REASONING_LIMIT = 4096
 

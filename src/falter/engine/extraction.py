@@ -40,7 +40,7 @@ LONGEST_EXTRACTION = 20_000  # characters
 MAX_BRACES = 50
 """Braces that are tried as the start of an extraction: a model that thinks writes others before."""
 
-Outcome = Literal["read", "none", "rejected", "unreadable"]
+ExtractionOutcome = Literal["read", "none", "rejected", "unreadable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Extractions:
     reader: str
     readings: Mapping[str, ReadElsewhere]
     asked: int
-    found: Mapping[Outcome, int]
+    found: Mapping[ExtractionOutcome, int]
     compared: int
     agreeing: int
 
@@ -204,7 +204,9 @@ def _prompt(case: Case, options: Mapping[str, str]) -> Prompt:
 # Readings
 
 
-def read_extraction(text: str, reply: str, options: Mapping[str, str]) -> tuple[Outcome, str]:
+def read_extraction(
+    text: str, reply: str, options: Mapping[str, str]
+) -> tuple[ExtractionOutcome, str]:
     """The answer in an extractor's own reply, as text that a scorer reads; how it was found.
 
     The words it quotes have to stand in the reply, white space aside. The answer is one of the
@@ -219,7 +221,7 @@ def read_extraction(text: str, reply: str, options: Mapping[str, str]) -> tuple[
     return second if second[0] == "read" else first
 
 
-def _read_json(text: str, reply: str, options: Mapping[str, str]) -> tuple[Outcome, str]:
+def _read_json(text: str, reply: str, options: Mapping[str, str]) -> tuple[ExtractionOutcome, str]:
     for brace in islice(re.finditer(r"\{", text[:LONGEST_EXTRACTION]), MAX_BRACES):
         try:
             data, _ = json.JSONDecoder().raw_decode(text[:LONGEST_EXTRACTION], brace.start())
@@ -260,7 +262,7 @@ def extractions(
     asked = questions(store, run, scorers, reader)
     label = from_json(Model, reader["model"]).label
     stored = find_responses(store, list({q.request.key for q in asked.values()}))
-    found: dict[Outcome, int] = {"read": 0, "none": 0, "rejected": 0, "unreadable": 0}
+    found: dict[ExtractionOutcome, int] = {"read": 0, "none": 0, "rejected": 0, "unreadable": 0}
     readings: dict[str, ReadElsewhere] = {}
     compared = agreeing = 0
     for key, question in asked.items():

@@ -23,7 +23,7 @@ from falter.records.types import Prompt, Span
 from falter.text.spans import overlaps, replace_spans
 from falter.text.words import sentences
 
-FROM_TARGETS = frozenset({"other_number", "without_tool"})
+FROM_TARGETS = frozenset({"other_entity", "other_number", "shifted_labels", "without_tool"})
 """Controls that are made from the right answer, and change nothing without one."""
 
 
@@ -113,10 +113,13 @@ def _exchanged(prompt: Prompt, at: int, span: Span, new: str) -> Prompt:
     section, calls = prompt.sections[at], target_calls(prompt.target)
     old, said = section.text[slice(*span)], replace_spans(section, [(*span, new)])
     changed = replace(with_section(prompt, at, said), contrast=None)
-    if calls is not None:
+    told = texts_in([call.get("arguments") for call in calls or []])
+    # Where an argument was worked out and not taken over, the new one is not known.
+    copied = all(text in section.text for text in told) and not any("or" in c for c in calls or [])
+    if calls is not None and (old.isdigit() or copied):
         taken = [{**_taken_over(call, old, new), "name": call["name"]} for call in calls]
         return replace(changed, target=json_line(taken))
-    return replace(changed, other=True) if old.isdigit() else replace(changed, target=new)
+    return replace(changed, other=True)
 
 
 def _other_number(old: str, rng: Rng, said: str) -> str | None:
@@ -145,6 +148,7 @@ def _taken_over(value: Any, old: str, new: str) -> Any:
 # Another name, town or value of a list
 
 _WORD = re.compile(r"[^\W\d_]+")
+_ENUM = re.compile(r'"enum": (\[(?:"(?:[^"\\]|\\.)*+"|[^\[\]{}"])*+\])')
 _NOUN = named_regex("perturbations", "before_listed")
 
 
@@ -156,7 +160,7 @@ def _choices(prompt: Prompt) -> Iterator[tuple[str, list[str]]]:
     calls = target_calls(prompt.target)
     told = [prompt.target] if calls is None else texts_in([c.get("arguments") for c in calls])
     wanted, tools = set(told), "\n".join(prompt.sections[n].text for n in tools_at(prompt))
-    listed = (json.loads(values) for values in re.findall(r'"enum": (\[[^\[\]{}]*\])', tools))
+    listed = (json.loads(values) for values in _ENUM.findall(tools))
     for kind in (*listed, *map(sorted, proper_names())):
         words = [str(value) for value in kind if _WORD.fullmatch(str(value))]
         yield from ((word, words) for word in words if word in wanted)
@@ -172,7 +176,7 @@ def _entities(prompt: Prompt) -> list[tuple[int, Span, list[str]]]:
     for old, kind in _choices(prompt):
         places = list(re.finditer(rf"(?<!\w){old}(?!\w)", prompt.sections[at].text))
         # *a* and *an* stay right
-        fits = [new for new in kind if (new[0] in "aeiou") == (old[0] in "aeiou")]
+        fits = [new for new in kind if (new[0].lower() in "aeiou") == (old[0].lower() in "aeiou")]
         others = [new for new in fits if new.lower() not in words]
         alone = len(places) == words.count(old.lower()) == 1
         before = prompt.sections[at].text[: places[0].start()] if alone else ""
@@ -191,7 +195,9 @@ def other_entity(prompt: Prompt, rng: Rng) -> Prompt:
 
 # Labels that mean something else
 
-_LABELLED = re.compile(r"^([ \t]*[-*]?[ \t]*(\w[\w -]{0,30}?)[ \t]*: )(\S[^\n]*)$", re.MULTILINE)
+_LABELLED = re.compile(
+    r"^([ \t]*+(?:[-*][ \t]*+)?(\w[\w -]{0,30}?)[ \t]*: )(\S[^\n]*)$", re.MULTILINE
+)
 _OF_OTHERS = named_regex("perturbations", "of_others")
 
 
@@ -205,10 +211,15 @@ def _labelled(prompt: Prompt) -> tuple[int, list[re.Match[str]]]:
         labels = [line[2].lower() for line in lines]
         meanings = "\n".join(line[3] for line in lines).lower()
         mixed = _OF_OTHERS.search(meanings) or set(labels) & set(_WORD.findall(meanings))
-        told = prompt.target is None or str(prompt.target).lower() in labels
+        told = str(prompt.target).lower() in labels
         rules = section.kind in ("system", "instruction") and not prompt.other
         loose = rules and _is_open(prompt, at, 0, len(section.text))
-        if len(set(labels)) == len(labels) > 1 and not mixed and told and loose:
+        if (
+            len(set(labels)) == len(labels) == len({line[3] for line in lines}) > 1
+            and not mixed
+            and told
+            and loose
+        ):
             return at, lines
     return 0, []
 

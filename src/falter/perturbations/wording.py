@@ -240,7 +240,11 @@ def emoji(prompt: Prompt, rng: Rng, language: str) -> Prompt:
 
 # Other first names
 
-_FIRST_NAME = re.compile(r"(?<![\w@.#/’'-])[A-Z][a-z]+(?![\w@-]| [A-Z])")
+# No full name: neither *Anna Smith* nor *Otto von Bismarck* nor *Peter the Great*.
+_FIRST_NAME = re.compile(
+    r"(?<![\w@.#/’'-])[A-Z][a-z]+(?![\w@-]| [A-Z]"
+    r"| (?:von|van|de|del|della|da|di|du|den|der|le|la|the|of|bin|al)\b)"
+)
 _BEFORE = re.compile(r"([A-Z]\w*)[ ]\Z")
 _OPENERS = word_set("sentence_openers") | {"dear", "hello", "hey", "hi", "thanks"}
 
@@ -266,7 +270,7 @@ def _persons(prompt: Prompt) -> dict[str, list[str]]:
         name: sorted(new for new in kind if new.lower() not in words)
         for kind in proper_names()[:2]
         for name in own
-        if name in kind and name.lower() not in told
+        if name in kind and name.lower() not in told and set(map(str.lower, kind)) - set(words)
     }
 
 
@@ -280,7 +284,8 @@ def swap_names(prompt: Prompt, rng: Rng, language: str) -> Prompt:
     """
     pairs: dict[str, str] = {}
     for name, others in _persons(prompt).items():
-        pairs[name] = rng.choice([other for other in others if other not in pairs.values()])
+        if free := [other for other in others if other not in pairs.values()]:
+            pairs[name] = rng.choice(free)
     pattern = re.compile(rf"\b(?:{'|'.join(pairs)})\b")
     changes = {
         at: [(*match.span(), pairs[match[0]]) for match in pattern.finditer(section.text)]

@@ -96,11 +96,13 @@ class Entailment(TextScorer):
     """1 for a judge that writes *yes*, 0 for *no*, a half for *maybe*; the word in `extracted`."""
 
     def read(self, text: str, case: Case) -> Score:
-        found = {word for word in re.findall(r"\w+", text[:200].lower()) if word in ENTAILMENT}
-        if len(found) != 1:
-            return self.unparsed("the reply does not hold one of yes, no and maybe")
-        word = found.pop()
+        found = _VERDICT.fullmatch(text[:200].lower())
+        if found is None:
+            return self.unparsed("the reply is none of yes, no and maybe")
+        word = found[1]
         return self.scored({"yes": 1.0, "no": 0.0, "maybe": 0.5}[word], word)
 
 
+# The word alone: in *there is no contradiction* it is no verdict.
+_VERDICT = re.compile(r"\W*(?:answer\W+)?(yes|no|maybe)\W*")
 _NUMBER = re.compile(r"(?<![\d.,])\d+(?:[.,]\d+)?")

@@ -9,6 +9,7 @@ import itertools
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib import resources
 from typing import Any, TypeVar, get_args
 
 import orjson
@@ -37,23 +38,9 @@ Row = tuple[Any, ...]
 T = TypeVar("T", Item, Recipe, Model, Run, StoredStudy, Sample)
 
 # The tables in an order in which what a row names comes before it, with the columns of the schema.
-COLUMNS: dict[str, str] = {
-    "items": "number, id, body",
-    "recipes": "number, id, body",
-    "models": "number, id, body",
-    "runs": "number, id, body, created_at, planned, finished_at",
-    "studies": "number, id, created_at, body",
-    "variants": "item, recipe, draw, id, status, prompt",
-    "responses": "rowid, key, model, received_at, body, checksum",
-    "failures": "rowid, key, at, reason",
-    "rewrites": "rowid, key, author, at, body, checksum",
-    "samples": "rowid, id, key, author, body",
-    "sheets": "row, sheet, sample",
-    "reviews": "rowid, sample, rater, at, body",
-    "cells": "run, panel, sequence, repeat, item, recipe, draw, variant, key, mark",
-    "batches": "number, id, model, name, state, asked, said, created_at, changed_at",
-    "batch_keys": "batch, key",
-}
+COLUMNS: dict[str, str] = orjson.loads(
+    resources.files("falter.store").joinpath("data", "columns.json").read_bytes()
+)
 _KEYS = {
     "variants": 4,
     "cells": 3,

@@ -19,6 +19,7 @@ from falter.weights.downloads import MINILM, find_weights
 Floats = NDArray[np.float64]
 LONGEST = 256  # tokens; the model was not trained with more
 REMEMBERED = 4096  # vectors of 3 kB
+STATES = ("last_hidden_state", "token_embeddings")  # what exports call hidden states
 SPECIAL = ("[CLS]", "[SEP]")
 NAMED = "name minilm, or a folder with model.onnx (or onnx/model.onnx) and tokenizer.json"
 
@@ -111,7 +112,12 @@ def encoder_named(name: str) -> Encoder:
         tokenizer = tokenizers.Tokenizer.from_file(str(words))
         tokenizer.no_padding()
         tokenizer.enable_truncation(LONGEST)
-        return Encoder(_session(onnxruntime, found[0], 1), tokenizer, Path(name).name)
+        session = _session(onnxruntime, found[0], 1)
+        if (first := session.get_outputs()[0].name) not in STATES:
+            raise ValueError(f"its first output is '{first}', not one of {', '.join(STATES)}")
+        encoder = Encoder(session, tokenizer, Path(name).name)
+        encoder.tokens(["a text"])
+        return encoder
     except Exception as error:  # each library raises kinds of its own
         raise WeightsError(f"The encoder does not load: {printable(str(error))[:300]}") from error
 

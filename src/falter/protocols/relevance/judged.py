@@ -196,7 +196,9 @@ def _rows(panels: Sequence[_Judged], level: float) -> Iterator[tuple[Value, ...]
 def _entailment_grid(
     panels: Sequence[_Judged], scores: Sequence[Scores], text: Sequence[str], level: float
 ) -> Grid:
-    bertscores = {(s.model, s.task): s for s in scores if s.measure.startswith(BERTSCORE)}
+    # Reversed: of several encoders the first that was named counts.
+    named = [s for s in scores if s.measure.partition(":")[0] == BERTSCORE]
+    bertscores = {(s.model, s.task): s for s in reversed(named)}
     rows: list[tuple[Value, ...]] = []
     for panel in panels:
         f1 = bertscores.get((panel.model, panel.task))
