@@ -161,7 +161,7 @@ def test_controls_of_right_answers_take_the_clean_ones_in_a_second_run(tmp_path:
     """Without right answers they change nothing, which is said; the page has the few lines."""
     data = [{k: v for k, v in row.items() if k != "target"} for row in rows(12)]
     planned = falter.plan(data={"rows": data}, models=exact, same="call", recipes=["controls"])
-    said = "other_entity, other_number, shifted_labels and without_tool change nothing in rows"
+    said = "other_entity, other_number, shifted_labels, without_tool change nothing in rows"
     assert any(said in note for note in planned.notes)
     page = (Path(__file__).parents[2] / "docs" / "conversations.md").read_text("utf-8")
     code = page.partition("<!-- second run -->\n```python\n")[2].partition("```")[0]

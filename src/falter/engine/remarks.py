@@ -60,7 +60,7 @@ def unmade_controls(resolved: Resolved) -> list[str]:
         names = [name for name in dict.fromkeys(steps) if name in FROM_TARGETS]
         if names and not has_targets(panel.task):
             said = (
-                f"{' and '.join(names)} change nothing in {panel.task.name}: they are made from "
+                f"{', '.join(names)} change nothing in {panel.task.name}: they are made from "
                 "right answers, and it has none. A second run can take the clean answers for them"
             )
             remarks[said] = None
