@@ -265,7 +265,7 @@ async def started(
 
 
 async def in_the_prompt(relay: Relay) -> str:
-    """How many of the tools and turns that were posted the model's own template writes out."""
+    """Count the tools and turns, of those posted, that the model's own template writes out."""
     tools, turns, seen = 0, 0, 0
     for body in relay.bodies:
         url = f"http://127.0.0.1:{relay.port}/apply-template"

@@ -70,6 +70,8 @@ def test_a_name_is_another_one_in_the_whole_prompt() -> None:
         "Who was Anna Karenina?", "Write to anna@post.example, not to Anna.",
         "How is 'Anna' spelt?",
         "When did Queen Anna reign?", "Is April cold?", "`Anna` is a variable.",
+        "When did Peter the Great rule?", "Why did Otto von Bismarck resign?",
+        "Book me a hotel in Milan.", "What is the weather in Sofia?", "Move the talk to Jan.",
     ],
 )  # fmt: skip
 def test_names_stay_that_are_more_than_a_name(text: str) -> None:
@@ -79,6 +81,13 @@ def test_names_stay_that_are_more_than_a_name(text: str) -> None:
 def test_names_in_the_answer_stay() -> None:
     after, _ = applied(said("Is Anna older than Tom, or Tom than Anna?", "Tom"), "swap_names")
     assert plain(after).count("Tom") == 2 and "Anna" not in plain(after)
+
+
+def test_a_guest_list_of_all_names_changes_as_far_as_it_can() -> None:
+    women, _, _ = proper_names()
+    guests = "Invited: " + ", ".join(f"the girl {name}" for name in sorted(women)[:40]) + "."
+    for prompt in (said(guests, None), said(guests + " " + " and ".join(sorted(women)), None)):
+        assert applied(prompt, "swap_names")[1] in ("changed", "not_applicable")
 
 
 def test_markup_can_be_read_away() -> None:
@@ -134,6 +143,31 @@ def test_a_town_as_the_answer_is_another_town() -> None:
     assert town != "Lyon" and after.other
 
 
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        # Knowledge, and an argument that was worked out: nobody knows the new one.
+        ("Which of Lyon and Malmo lies in France?", "Lyon"),
+        ("Send it to Lyon.", sent(town="Lyon", name="France")),
+        (
+            "To Lyon.",
+            '[{"name": "send_parcel", "arguments": {"town": "Lyon"}, "or": {"town": []}}]',
+        ),
+    ],
+)
+def test_what_follows_from_another_word_is_only_another_answer(text: str, target: str) -> None:
+    after, status = applied(said(text, target), "other_entity")
+    assert status == "changed" and after.other and after.target == target
+
+
+def test_brackets_in_the_values_of_a_schema_are_read() -> None:
+    kinds = {"type": "string", "enum": ["(0,1]", '"[x', "fast", "slow"]}
+    tool = {**TOOL, "parameters": {"type": "object", "properties": {"speed": kinds}}}
+    turns = [{"role": "user", "content": "By the slow van."}]
+    prompt = Prompt(sections=chat_sections(turns, [tool]), target=sent(speed="slow"))
+    assert applied(prompt, "other_entity")[0].target == sent(speed="fast")
+
+
 def test_each_label_means_what_the_next_meant() -> None:
     after, status = applied(said("I forgot my password.", "login", LABELS), "shifted_labels")
     assert status == "changed" and after.other
@@ -145,5 +179,6 @@ def test_each_label_means_what_the_next_meant() -> None:
     for system, target in (
         (LABELS, "refund"), ("Sort it.\na: good\nb: bad\nc: both", "a"), ("Sort it: a or b.", "a"),
         ("a: b without a doubt\nb: else", "a"), ("billing: money", "billing"),
+        ("Language: English\nFormat: plain text", None), ("a: good\nb: good", "a"),
     ):  # fmt: skip
         assert applied(said("Why?", target, system), "shifted_labels")[1] == "not_applicable"

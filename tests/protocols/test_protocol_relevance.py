@@ -42,6 +42,7 @@ from falter.records.types import (
 from falter.report.forms.latex import as_latex
 from falter.rewrites.bank import hand_written
 from falter.scorers import scorers
+from falter.scorers.base import TextScorer
 from falter.scorers.summary_rating import ENTAILMENT, RATINGS, option_chances
 from falter.store.rewrites import put_rewrites
 from falter.store.store import Store
@@ -49,7 +50,7 @@ from falter.tasks import tasks
 from falter.tasks.sizes import described_rows, sized_by_description, sizes
 from falter.testing import Scripted
 from falter.weights.downloads import MINILM, find_weights
-from falter.weights.embedding import minilm
+from falter.weights.embedding import encoder_named, minilm
 from local_server import Asked, LocalServer
 from tex import compiled, needs_tex
 
@@ -365,6 +366,31 @@ def test_unknown_encoders_and_judges_are_refused(
     assert named in (refused.value.hint or "")
     with Store(tmp_path / "falter.db") as store:
         assert store.runs() == []
+
+
+def test_an_export_without_hidden_states_is_refused(tmp_path: Path) -> None:
+    """MiniLM under another name for its output, as an export for another task has it."""
+    weights = find_weights(MINILM)
+    assert weights is not None
+    other = weights.read_bytes().replace(b"last_hidden_state", b"logits_of_a_model")
+    (tmp_path / "model.onnx").write_bytes(other)
+    minilm()._tokenizer.save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(FalterError, match="its first output is 'logits_of_a_model'"):
+        encoder_named(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("Yes.", 1.0), ("**no**", 0.0), ("Answer: maybe", 0.5), ("", None), ("yes or no", None),
+        ("The second follows from the first; there is no contradiction.", None),
+        ("No doubt about it: it follows.", None), ("The answer is not yes.", None),
+    ],
+)  # fmt: skip
+def test_a_judge_writes_one_word_and_nothing_else(written: str, value: float | None) -> None:
+    scorer = scorers.get("entailment_written")
+    assert isinstance(scorer, TextScorer)
+    assert scorer.read(written, None).value == value  # type: ignore[arg-type]
 
 
 def test_people_rate_without_knowing_whose_summary_it_is(

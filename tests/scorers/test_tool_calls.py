@@ -13,6 +13,7 @@ from falter.records.chats import chat_sections
 from falter.records.interfaces import Case
 from falter.records.types import BASELINE, Call, Item, Prompt, Response, Score, Variant
 from falter.scorers import scorers
+from falter.scorers.calls import ignoring
 from falter.scorers.reading.calls import read_calls
 
 OFFERED = ("book_table", "cancel_order", "get_invoice", "search_docs")
@@ -204,3 +205,13 @@ def test_answers_are_compared_with_the_clean_one(
     score = scorers.get(name).score(replace(one, baseline=Response(key="b", text=clean)))
     assert score.value == value
     assert (score.outcome == "scored") == (value is not None)
+
+
+def test_where_native_calls_alone_count_one_in_words_is_unread() -> None:
+    """Else a model that writes all its calls as text would never change its answer."""
+    scorer = ignoring(scorers.get("same_call"), (), True)
+    here, there = (f'{{"name": "book", "arguments": {{"name": "{who}"}}}}' for who in ("Ann", "Bo"))
+    for clean, now, value in ((here, there, None), ("I leave it.", "No need.", 1.0)):
+        one = case([], text=now)
+        score = scorer.score(replace(one, baseline=Response(key="b", text=clean)))
+        assert score.value == value

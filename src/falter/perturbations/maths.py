@@ -146,7 +146,7 @@ def _word_before(text: str, start: int) -> str | None:
 
 
 def _labels_line(text: str, start: int, end: int) -> bool:
-    """Whether a line begins with this number as its label: `3. `, `3) `, `3  `."""
+    """Return True if a line begins with this number as its label: `3. `, `3) `, `3  `."""
     if _FIRST.match(text, end) is None:
         return False
     before = text[max(0, start - 80) : start].rstrip(" \t(")
