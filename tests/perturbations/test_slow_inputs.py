@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from falter import perturb
-from falter.perturbations import perturbations, spacing
+from falter.perturbations import apply_recipe, parse_step, perturbations, spacing
 from falter.perturbations.template_parts import units
+from falter.records.chats import chat_sections
 from falter.records.errors import TaskError
 from falter.records.rng import Rng
-from falter.records.types import Prompt, Section
+from falter.records.types import Prompt, Recipe, Section
 from falter.scorers.reading.labels import read_label, read_yes_no
 from falter.scorers.reading.letters import read_letter
 from falter.scorers.reading.numbers import read_number
@@ -23,6 +24,16 @@ def test_perturbations_are_linear_in_what_made_one_stall(blank: str) -> None:
     (unit,) = units((Section(name="q", kind="input", text=text),))
     assert text[unit.start : unit.end].startswith("First.")
     assert text[: unit.end].endswith("Second.")
+
+
+@pytest.mark.parametrize("name", ["shifted_labels", "tone_rules", "code_switch"])
+@pytest.mark.parametrize("blank", [" ", "\t"])
+def test_heads_and_labels_are_looked_for_once(name: str, blank: str) -> None:
+    """With two quantifiers over the same blanks, 100,000 of them took twelve minutes."""
+    turns = [{"role": "user", "content": f"{blank * 100_000}x\nWhere is it?"}]
+    recipe = Recipe(label="r", steps=(parse_step(name),))
+    made = apply_recipe("k", Prompt(sections=chat_sections(turns)), recipe, 0, 0)
+    assert made.status in ("changed", "not_applicable")
 
 
 def test_ten_megabytes_of_data_are_read(tmp_path: object) -> None:
