@@ -2,14 +2,13 @@
 
     python bench/findings.py NAME [--store FILE] [--to FOLDER] [--model MODEL] [--limit N]
 
-NAME is drop, rankings, quantised, written, remedies or everyday.
+NAME is drop, remedies or everyday.
 
 Runs the experiment into a store of its own (`findings-*.db`; what is stored is not asked again),
 prints the tables, and writes NAME.svg and NAME.json, the numbers of the figure, to docs/findings.
-The pages there say what the numbers mean and what cannot be concluded. The first three read the
-same answers, which the first of them asks for. All need SmolLM2 alone, which is fetched once, but
-`written` and `everyday`, which take the file that `bench/real_models.py 0.5b` brings. The time
-counted is that of this process, asking and analysing.
+The pages there say what the numbers mean and what cannot be concluded. `drop` and `remedies` ask
+SmolLM2, which is fetched once; `everyday` asks the model that `bench/real_models.py 0.5b` brings.
+The time counted is that of this process, asking and analysing.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import nan
 from pathlib import Path
 from statistics import fmean
@@ -38,21 +37,11 @@ from falter.report.drawing.pictures import picture  # noqa: E402
 from falter.stats.paired import paired_difference  # noqa: E402
 
 AS_IT_COMES = "smollm2"
-QUANTISED = ("smollm2:q8_0", "smollm2:q4_0", "smollm2:q2_k")
-SEVERAL = {
+DROP = {
     "task": "basics",
     "limit": 120,
-    "models": [{"name": name, "concurrency": 1} for name in (AS_IT_COMES, *QUANTISED)],
+    "models": [{"name": AS_IT_COMES, "concurrency": 1}],
     "recipes": ["typos", "word_split", "casing", "pad_newlines", "persona"],
-}
-WRITER = "gguf:Qwen2.5-Coder-0.5B-Instruct-Q4_K_M.gguf"
-WRITTEN = {
-    "task": "basics",
-    "scorer": "choice_letter",
-    "limit": 60,
-    "models": [{"name": WRITER, "concurrency": 2}],
-    "sampling": {"max_tokens": 24},
-    "recipes": ["typos", "word_split", "pad_newlines", "persona", "relabel_choices"],
 }
 REMEDIES = {
     "protocol": "mend",
@@ -76,7 +65,7 @@ STRESSORS = tuple(r for r in RECIPE_SETS["brittlebench"] if r != NOISE_FLOOR)
 EVERYDAY = {
     "task": "basics",
     "limit": 30,
-    "models": [{"name": WRITER, "concurrency": 1}],
+    "models": [{"name": "gguf:Qwen2.5-Coder-0.5B-Instruct-Q4_K_M.gguf", "concurrency": 1}],
     "recipes": [*PEOPLE, *STRESSORS],
 }
 
@@ -86,35 +75,9 @@ EVERYDAY = {
 
 def parts(result: Result) -> Breakdown:
     """Each recipe's drop in its parts, for the model as it comes."""
-    known = {figure.name for figure in result.figures}
-    figure = result.figure("parts-1" if "parts-1" in known else "parts")
+    figure = result.figure("parts")
     assert isinstance(figure, Breakdown)
     return figure
-
-
-def rankings(result: Result) -> Forest:
-    """The share of changed rankings, and what chance alone gives."""
-    grid = _grid(result, "rankings-changed")
-    _, share, swapped, items, _ = grid.rows[0]
-    named = {
-        "rankings changed by a recipe": share,
-        "by chance: answers swapped": swapped,
-        "by chance: other items": items,
-    }
-    return _forest(named, "Rankings changed", "case", "percent", grid.title)
-
-
-def differences(result: Result) -> Forest:
-    """The average drop of each quantisation less that of the model as it comes, and the scores."""
-    grid = _grid(result, "models-compared")
-    drop = [column.name for column in grid.columns].index("Average drop, points")
-    named: dict[str, Any] = {}
-    for row in grid.rows:
-        first, second = str(row[1]), str(row[2])
-        if first == AS_IT_COMES and second in QUANTISED:
-            named[f"{second} less {first}"] = _turned(row[drop])
-    title = "Average drop of a quantisation less that of the model as it comes"
-    return _forest(named, "Drop, difference", "model", "points", title)
 
 
 def gains(result: Result) -> Forest:
@@ -179,21 +142,6 @@ def _forest(named: dict[str, Any], measured: str, of: str, unit: Unit, title: st
     return Forest(name=of, title=title, measured=measured, of=of, rows=rows, unit=unit)
 
 
-def _turned(estimate: Any) -> Estimate:
-    """The second less the first instead of the first less the second."""
-    assert isinstance(estimate, Estimate)
-
-    def minus(value: float | None) -> float | None:
-        return None if value is None else -value
-
-    return replace(
-        estimate,
-        value=minus(estimate.value),
-        low=minus(estimate.high),
-        high=minus(estimate.low),
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """A question, what is run for it, its figure, and the tables that are printed."""
@@ -208,29 +156,8 @@ class Finding:
 FINDINGS = {
     "drop": Finding(
         question="Of this drop, how much is real?",
-        store="quantised",
-        settings=SEVERAL,
-        figure=parts,
-        tables=("parts-1", "drops-1"),
-    ),
-    "rankings": Finding(
-        question="How many changed rankings are chance?",
-        store="quantised",
-        settings=SEVERAL,
-        figure=rankings,
-        tables=("rankings-changed", "ranks"),
-    ),
-    "quantised": Finding(
-        question="Does a coarser quantisation falter more?",
-        store="quantised",
-        settings=SEVERAL,
-        figure=differences,
-        tables=("models-compared", "drops-at-once"),
-    ),
-    "written": Finding(
-        question="Of a drop in written answers, how much is real?",
-        store="written",
-        settings=WRITTEN,
+        store="drop",
+        settings=DROP,
         figure=parts,
         tables=("parts", "drops"),
     ),
