@@ -21,7 +21,7 @@ from falter.engine.variants import open_sets
 from falter.perturbations import perturbations
 from falter.perturbations.language import wanted_translation
 from falter.perturbations.rewriting import RewritePerturbation, Wanted
-from falter.records.errors import PluginError, UsageError
+from falter.records.errors import PluginError, UsageError, refusal
 from falter.records.interfaces import RewriteBank
 from falter.records.planning import Target, request
 from falter.records.reviews import Review, Sample
@@ -124,11 +124,7 @@ def needs_of(experiment: Experiment, bank: RewriteBank | None) -> Needs:
     """The texts to rewrite. The models decide how items are asked; without them, the tasks do."""
     recipes = recipes_of(experiment)
     if not any(map(model_made, recipes)):
-        raise UsageError(
-            "No recipe of the experiment needs a rewriter",
-            hint="for example -r paraphrase_free; those that do have needs_model in "
-            "'falter list perturbations --json'",
-        )
+        raise refusal(UsageError, "engine.no_rewriter_needed")
     if experiment.models:
         needs = resolve(experiment, bank).rewrites
         assert needs is not None
