@@ -14,8 +14,7 @@ from falter.cli.app import invoke
 from falter.engine.config import Experiment, read_experiment
 from falter.engine.resolving import resolve
 from falter.engine.results import open_result
-from falter.engine.rewriting import bank_for, rewrite_status
-from falter.engine.task_rewrites import rewrites_of
+from falter.engine.rewriting import bank_for, rewrite_status, rewrites_of
 from falter.perturbations import perturbations
 from falter.perturbations.rewriting import RewritePerturbation
 from falter.records.errors import PreflightError

@@ -15,7 +15,7 @@ from falter.engine.config import ModelSpec
 from falter.engine.execution import Watch
 from falter.engine.extraction import extractions, read_marks, reads_prose, stored_scorers
 from falter.engine.scoring import reads_labels, with_labels, with_reasoning
-from falter.records.errors import StoreError, UnknownName, UsageError
+from falter.records.errors import StoreError, UnknownName, UsageError, refusal
 from falter.records.figures import Column, Examples, Figure, Grid, Statement, Study
 from falter.records.ids import short
 from falter.records.interfaces import Scorer
@@ -202,10 +202,7 @@ def rescored_study(
     """
     path = Path(path)
     if scorer is None and reader is None and marks is None:
-        raise UsageError(
-            "Nothing is named that reads the answers again",
-            hint="falter rescore --scorer NAME, --reader MODEL or --marks FILE",
-        )
+        raise refusal(UsageError, "engine.nothing_to_rescore")
     require_store(path)
     with Store(path) as store:
         stored = part_of_study(store, name, part)
@@ -215,10 +212,7 @@ def rescored_study(
             others = own
             places = [n for n, p in enumerate(run.panels) if reads_prose(own[p.scorer])]
             if not places:
-                raise UsageError(
-                    "No panel of this run is scored by reading written replies",
-                    hint="name a scorer that does with --scorer",
-                )
+                raise refusal(UsageError, "engine.no_written_panel")
         else:
             other = _scorer_named(run, scorer, items, labels)
             places, others = _places(run, other, items), dict.fromkeys(own, other)
@@ -248,19 +242,14 @@ def _scorer_named(run: Run, name: str, items: Sequence[Item], labels: Sequence[s
     other.check()
     other = with_labels(other, _labels(run, items, labels))
     if labels and not reads_labels(other):
-        raise UsageError(
-            f"The scorer '{name}' reads no labels", hint="drop --labels, or name one that does"
-        )
+        raise refusal(UsageError, "engine.scorer_without_labels", name=name)
     return other
 
 
 def _require_finished(stored: StoredRun, panels: Sequence[ReadTwice]) -> None:
     missing = sum(panel.first.counts.missing for panel in panels)
     if missing or not stored.planned:
-        raise StoreError(
-            f"The run {short(stored.run.id)} is not finished",
-            hint="run the same command again to finish it, or read it as it is with --partial",
-        )
+        raise refusal(StoreError, "engine.unfinished_run", id=short(stored.run.id))
 
 
 def _labels(run: Run, items: Sequence[Item], named: Sequence[str]) -> dict[str, list[str]]:

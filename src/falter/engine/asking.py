@@ -24,7 +24,7 @@ from falter.engine.resolving import reader_settings, resolve
 from falter.engine.sending import ModelQueue, Progress
 from falter.protocols import Part
 from falter.protocols.protocol import ScoredCell
-from falter.records.errors import UsageError
+from falter.records.errors import UsageError, refusal
 from falter.records.interfaces import Client, Scorer
 from falter.records.planning import Target
 from falter.records.types import BASELINE, Request, Run, Sampling
@@ -39,10 +39,7 @@ def connect_writer(spec: ModelSpec) -> Client:
     """The client of a model that has to write; raises if it cannot."""
     client = connect(spec)
     if not client.capabilities.generates:
-        raise UsageError(
-            f"'{spec.name}' cannot write text, so it cannot be asked for any",
-            hint="name a model that generates text",
-        )
+        raise refusal(UsageError, "engine.writer_without_text", name=spec.name)
     return client
 
 

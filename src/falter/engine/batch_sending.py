@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 from falter.engine.sending import LOOK_AHEAD, ModelQueue, main_error
 from falter.records.batches import BatchBook, BatchClient, BatchStatus, StoredBatch
-from falter.records.errors import EndpointError, FalterError, RunStopped
+from falter.records.errors import EndpointError, FalterError, RunStopped, refusal
 from falter.records.interfaces import ResponseStore, SharedStore
 from falter.records.planning import batched
 from falter.records.types import Request, Response
@@ -56,10 +56,7 @@ async def run_batches(
         raise main_error(group_error) from group_error
     if stop.is_set():
         waiting = sum(len(book.open(queue.client.model)) for queue in queues)
-        raise RunStopped(
-            f"The run was interrupted: {waiting:,} batches go on at the provider",
-            hint="run the same command again: it reads them, and hands in nothing twice",
-        )
+        raise refusal(RunStopped, "engine.interrupted_batches", waiting=waiting)
 
 
 class _BatchWork:
@@ -94,11 +91,7 @@ class _BatchWork:
             await self._hand_in(is_first=not self.progress.planned)
             await self._wait()
             if self._cancelled:
-                raise RunStopped(
-                    f"{self.progress.label}: a batch was cancelled at the provider; the answers "
-                    "that it had are stored",
-                    hint="the same command hands in what is missing once more",
-                )
+                raise refusal(RunStopped, "engine.cancelled_batch", label=self.progress.label)
             self._again = {k: why for k, why in self._again.items() if k in self._lacking}
             if not self._again:
                 return

@@ -17,7 +17,7 @@ from falter.engine.config import Experiment, ModelSpec
 from falter.engine.resolving import PanelPlan, Resolved
 from falter.engine.setting_types import Options, Place, Value
 from falter.engine.settings import Block, Setting
-from falter.records.errors import UsageError
+from falter.records.errors import UsageError, refusal
 from falter.records.planning import Price, estimate_cost
 from falter.stats.layout import Layout, budget_layout, planned_half_widths
 
@@ -68,9 +68,7 @@ def read_prices(source: str) -> PriceList:
     try:
         return _parsed(path.name, path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"The price list {path} cannot be read: {error}", hint="give a YAML file in UTF-8"
-        ) from error
+        raise refusal(UsageError, "engine.unreadable_prices", path=path, error=error) from error
 
 
 def with_prices(experiment: Experiment, prices: PriceList) -> Experiment:
@@ -153,10 +151,7 @@ def _affordable(resolved: Resolved) -> int:
         whole += taken * len(panel.items) / max(1, len(items))
         cells += panel.cells(run.draws, run.repeats)
     if whole == 0.0:
-        raise UsageError(
-            f"A budget of {budget} sets no bound: these requests cost nothing",
-            hint="give a number of requests, such as 'budget: 2000'",
-        )
+        raise refusal(UsageError, "engine.budget_without_cost", budget=budget)
     return max(1, math.floor(min(1.0, float(number) / whole) * cells + 1e-9))
 
 
@@ -255,9 +250,7 @@ def apply_budget(resolved: Resolved) -> Resolved:
 def _layout(panel: PanelPlan, budget: float, whole: int, resolved: Resolved) -> Layout:
     run = resolved.run
     if not any(condition.recipe.perturbs for condition in panel.conditions):
-        raise UsageError(
-            "'budget' needs a recipe beside the clean prompt", hint="name some, or set a 'limit'"
-        )
+        raise refusal(UsageError, "engine.budget_without_recipe")
     costs = [run.repeats * (run.draws if c.random else 1) for c in panel.conditions]
     # The prompt as it was, asked again, is no part of the choice: it goes beside it.
     changing = [n for n, c in enumerate(panel.conditions) if n == 0 or c.recipe.perturbs]
@@ -323,7 +316,4 @@ def budget_forecast(panel: PanelPlan) -> dict[str, Any] | None:
 def refuse_with_gate(experiment: Experiment) -> None:
     """Raise if a gate is to be cut to a run's budget: it decides by looks of its own."""
     if experiment.budget is not None:
-        raise UsageError(
-            "A gate does not take the 'budget' of a run, since it has looks of its own",
-            hint="write what it may take under 'gate:', as in 'gate: {budget: {calls: 4000}}'",
-        )
+        raise refusal(UsageError, "engine.budget_of_gate")

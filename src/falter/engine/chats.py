@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from falter.engine.config import Experiment, ModelSpec
-from falter.records.errors import UnknownName, UsageError
+from falter.records.errors import UnknownName, UsageError, refusal
 from falter.records.interfaces import Capabilities, Scorer
 from falter.records.types import Item, Recipe
 from falter.tasks.chats import Chat
@@ -26,19 +26,11 @@ def same_scorers(experiment: Experiment, task: Task) -> tuple[str, ...]:
         kinds = {"call": tools, "label": bool(experiment.labels), "choice": task.has_choices}
         kind = next((name for name, fits in kinds.items() if fits), None)
     if kind is None:
-        raise UsageError(
-            f"'{task.name}' has no tools, labels or options by which answers are the same",
-            hint="say how they are compared: --same text, or --same number",
-        )
+        raise refusal(UsageError, "engine.no_same", name=task.name)
     if kind == "label" and not experiment.labels and not has_targets(task):
-        raise UsageError(
-            "--same label compares labels, and none are named", hint="name them: --labels A,B,C"
-        )
+        raise refusal(UsageError, "engine.same_without_labels")
     if kind == "call" and not any("tools" in item.fields for item in task.items):
-        raise UsageError(
-            f"--same call compares calls of tools, and '{task.name}' offers none",
-            hint="add the column 'tools', or compare texts: --same text",
-        )
+        raise refusal(UsageError, "engine.same_without_tools", name=task.name)
     return (f"{SAME_PREFIX}{kind}",)
 
 
@@ -63,17 +55,11 @@ def require_fit_chat(
         return
     what = f"'{task.name}' holds conversations"
     if experiment.demonstrations or any(r.demonstrations or r.examples for r in recipes):
-        raise UsageError(
-            f"{what}, before which no solved examples are shown",
-            hint="drop --demonstrations, or write the examples as earlier turns",
-        )
+        raise refusal(UsageError, "engine.chat_with_demonstrations", what=what)
     if experiment.remedy is not None:
         raise UsageError(f"{what}, to which no remedy applies", hint="drop --remedy")
     if any(recipe.template is not None for recipe in recipes):
-        raise UsageError(
-            f"{what}, which have no other template",
-            hint="compare two system prompts: a template with the parts system and messages each",
-        )
+        raise refusal(UsageError, "engine.chat_with_template", what=what)
     if scorer.needs_scores or scorer.needs_choices:
         raise UsageError(
             f"{what}, and the scorer '{scorer.name}' compares options",
@@ -87,11 +73,7 @@ def require_fit_chat(
             hint=able.instead,
         )
     if needs and not able.replays and any(_calls_before(item) for item in task.items):
-        raise UsageError(
-            f"{what} with earlier calls, and '{spec.name}' is asked to think: the server takes "
-            "thoughts before a call only as it signed them itself",
-            hint="drop the option thinking_tokens",
-        )
+        raise refusal(UsageError, "engine.chat_with_thinking", what=what, name=spec.name)
 
 
 def _require_arguments(names: Sequence[str], task: Task) -> None:

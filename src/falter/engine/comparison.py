@@ -26,7 +26,7 @@ from falter.engine.task_loading import prompt_of, task_of
 from falter.perturbations.recipes import everyday_name
 from falter.readers.cells import Cells, Coded
 from falter.readers.results import read_sides
-from falter.records.errors import DuplicateName, UsageError
+from falter.records.errors import DuplicateName, UsageError, refusal
 from falter.records.figures import Study
 from falter.records.ids import digest, short
 from falter.store.store import Store
@@ -57,10 +57,7 @@ class ComparedRun:
             return cls(run=None, store=store, called=called, results=Path(rest))
         run, _, other = rest.partition("@")
         if not run or (mark and not called):
-            raise UsageError(
-                f"'{text}' names no run and no file",
-                hint="write RUN, RUN@STORE, FILE or NAME=RUN, as in short=3f1c",
-            )
+            raise refusal(UsageError, "engine.unnamed_side", text=text)
         return cls(run=run, store=Path(other) if other else store, called=called)
 
 
@@ -129,16 +126,10 @@ def compared_study(
     is made.
     """
     if not 0.0 < margin < 1.0:
-        raise UsageError(
-            f"The margin {margin:g} is not a difference of scores between 0 and 1",
-            hint="2 points are 0.02",
-        )
+        raise refusal(UsageError, "engine.margin_out_of_range", margin=margin)
     files = [named for named in runs if named.results is not None]
     if files and len(files) < len(runs):
-        raise UsageError(
-            "Stored runs and files of other tools cannot be compared with each other yet",
-            hint="name runs only, or files only; 'falter analyze FILE' reads one by itself",
-        )
+        raise refusal(UsageError, "engine.runs_and_files")
     if files:
         return _compared_files(files, models=models, tasks=tasks, margin=margin, **reading)
     with ExitStack() as stack:

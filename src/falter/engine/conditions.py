@@ -13,7 +13,7 @@ from falter.perturbations import apply_recipe
 from falter.perturbations.configuration import OTHER_TEMPLATE
 from falter.perturbations.recipes import perturb_demonstration, reaches_demonstrations
 from falter.perturbations.rewriting import Ledger
-from falter.records.errors import InvalidValue, UsageError
+from falter.records.errors import InvalidValue, UsageError, refusal
 from falter.records.interfaces import RewriteBank, Scorer
 from falter.records.planning import Condition
 from falter.records.types import Demonstration, Item, Prompt, Recipe, Variant
@@ -52,10 +52,7 @@ def conditions(
     """
     perturbs_examples = experiment.perturb_demonstrations
     if perturbs_examples and not held_out:
-        raise UsageError(
-            "There are no demonstrations to perturb",
-            hint="show some, for example --demonstrations 5; or drop --perturb-demonstrations",
-        )
+        raise refusal(UsageError, "engine.no_demonstrations")
     template, remedy, seed = template_for(task, scorer), remedy_of(experiment), experiment.seed
     builders: dict[tuple[str | None, int, int], tuple[Build, list[_Example]]] = {}
     noise = noisy_recipes(recipes) if remedy is not None and remedy.noise else []
@@ -96,10 +93,7 @@ def _second_template(template: Template, source: str, task: Task) -> Template:
     other = Template.parse(source, answer_as=template.answer_as, delimiter=template.delimiter)
     other.check(list(task.items[0].fields), has_choices=task.has_choices)
     if template.lists_choices and not other.lists_choices:
-        raise UsageError(
-            "The other template does not list the options, but the task's own template does",
-            hint="put {choices} into it",
-        )
+        raise refusal(UsageError, "engine.other_without_choices")
     return replace(other, choice_format=template.choice_format)
 
 
@@ -118,11 +112,7 @@ def _example(template: Template, item: Item) -> _Example:
     prompt = template.build(item)
     target = item.target
     if target is None:
-        raise UsageError(
-            f"Item '{item.key}' of '{item.task}' cannot be shown as a solved example: "
-            "it has no answer",
-            hint="ask without examples, or name the answer's column with --target",
-        )
+        raise refusal(UsageError, "engine.example_without_answer", key=item.key, task=item.task)
     if isinstance(target, int) and item.choices:
         answer = prompt.labels[target] if template.answer_as == "label" else item.choices[target]
     else:

@@ -31,7 +31,7 @@ from falter.engine.setting_types import (
     Value,
 )
 from falter.engine.settings import Block, Many, Setting, options_of, setting
-from falter.records.errors import InvalidValue, UsageError
+from falter.records.errors import InvalidValue, UsageError, refusal
 from falter.records.planning import Price
 from falter.records.types import Sampling
 from falter.scorers.choosing import ScorerNames
@@ -457,18 +457,12 @@ def _consistent(experiment: Experiment) -> Experiment:
             )
         experiment = _with_first_levels(experiment, experiment.grid)
     if not experiment.tasks and experiment.data is None:
-        raise UsageError(
-            "The experiment names no task",
-            hint="give 'task: basics', or 'data:' with your own file",
-        )
+        raise refusal(UsageError, "engine.no_task")
     if experiment.tasks and experiment.data is not None:
         raise UsageError("The experiment sets both 'task' and 'data'", hint="keep one of the two")
     _require_target(experiment)
     if experiment.template is not None and experiment.data is None:
-        raise UsageError(
-            "'template' needs 'data', because a named task has its own template",
-            hint="drop one of the two",
-        )
+        raise refusal(UsageError, "engine.template_without_data")
     return experiment
 
 
@@ -478,11 +472,7 @@ def _require_target(experiment: Experiment) -> None:
     if data is None or data.target is not None or experiment.same is not None:
         return
     if not data.path.startswith("hub:") and not holds_chats(data.path):
-        raise UsageError(
-            "data.target is missing",
-            hint="name the column that holds the right answers, or compare with the clean answer: "
-            "--same text",
-        )
+        raise refusal(UsageError, "engine.no_target")
 
 
 def _with_first_levels(experiment: Experiment, grid: GridLevels) -> Experiment:

@@ -9,7 +9,7 @@ from typing import Any
 from falter.clients import ClientSettings, clients
 from falter.engine.config import EngineSpec, Experiment, ModelSpec
 from falter.records.chats import chat_sections, json_line
-from falter.records.errors import EndpointError, UsageError, nearest
+from falter.records.errors import EndpointError, UsageError, nearest, refusal
 from falter.records.interfaces import Client, Scorer
 from falter.records.types import BASELINE, Item, Prompt, Request, Response, Sampling, Variant
 from falter.scorers.calls import FROM_TEXT, NATIVE, made_calls
@@ -20,21 +20,14 @@ def connect_all(experiment: Experiment) -> tuple[Client, ...]:
     """The clients of the models that are asked, in engines of their own where that is wanted."""
     engine = experiment.engine
     if engine is not None and experiment.batch:
-        raise UsageError(
-            "--engine and --batch exclude each other: a provider answers a batch by itself",
-            hint="leave one of them out",
-        )
+        raise refusal(UsageError, "engine.engine_and_batch")
     return tuple(connect(model, engine) for model in experiment.models)
 
 
 def connect(spec: ModelSpec, engine: EngineSpec | None = None) -> Client:
     name, mark, rest = spec.name.partition(":")
     if not mark and name not in clients.names() and nearest(name, clients.names()) is None:
-        raise UsageError(
-            f"Unknown model '{name}'",
-            hint=f"a model on a server is named with its client, as in 'openai:{name}'; 'falter "
-            "list clients' has the others",
-        )
+        raise refusal(UsageError, "engine.unknown_model", name=name)
     connector = clients.get(name)
     shared = {f.name for f in fields(ClientSettings)} & {f.name for f in fields(spec)} - {"name"}
     given = {name: getattr(spec, name) for name in shared}
@@ -54,10 +47,7 @@ def connect_judge(spec: ModelSpec, *, batch: bool) -> Client:
     """A model that judges; in batches if that is how all is asked."""
     judge = connect(spec)
     if not judge.capabilities.generates:
-        raise UsageError(
-            f"The judge '{spec.name}' cannot write text",
-            hint="name a model that generates text",
-        )
+        raise refusal(UsageError, "engine.judge_without_text", name=spec.name)
     if batch:
         require_batches(spec, judge)
     return judge
@@ -66,11 +56,7 @@ def connect_judge(spec: ModelSpec, *, batch: bool) -> Client:
 def require_batches(spec: ModelSpec, client: Client, scorer: Scorer | None = None) -> None:
     """Raise unless what the scorer asks of the model may be handed in as a batch."""
     if not client.capabilities.batches:
-        raise UsageError(
-            f"'{spec.name}' takes no batches",
-            hint="leave --batch out; of the clients that come with falter, those of OpenAI (and "
-            "hosts with its interface), Anthropic and Gemini take them",
-        )
+        raise refusal(UsageError, "engine.no_batches", name=spec.name)
     if scorer is not None and scorer.needs_scores:
         raise UsageError(
             f"The scorer '{scorer.name}' needs log-probabilities, which are not asked in batches",

@@ -25,6 +25,7 @@ from falter.records.errors import (
     StoreBusy,
     StoreError,
     printable,
+    refusal,
 )
 from falter.records.interfaces import Case, Client
 from falter.records.planning import Cost, Shard, batched, estimate_cost
@@ -179,10 +180,7 @@ async def carry_out_together(
         store.check_place()
     if not all(counted) and (shard is None or any(p.failed for p in progress)):
         reason = next((p.last_failure for p in progress if p.last_failure), "no answer")
-        raise RunStopped(
-            f"Every request failed; the last one with: {reason}",
-            hint="'falter doctor' checks the endpoint; this run has nothing to report",
-        )
+        raise refusal(RunStopped, "engine.all_failed", reason=reason)
     return progress
 
 
@@ -207,11 +205,7 @@ def _require_read_batches(queues: Sequence[ModelQueue], book: Batches) -> None:
         for stretch in batched(queue.requests, PLAN_COMMIT):
             held |= book.held({request.key for request in stretch})
     if held:
-        raise PreflightError(
-            f"{len(held):,} of these requests are in batches that have not been read yet",
-            hint="the same command with --batch reads them; 'falter batch status' lists them, and "
-            "'falter batch forget' gives one up",
-        )
+        raise refusal(PreflightError, "engine.unread_batches", count=len(held))
 
 
 def _say(text: str) -> None:

@@ -14,7 +14,7 @@ import yaml
 from falter.clients.permits import SAFE_TASK, asked_by
 from falter.engine.config import EXPERIMENT, STUDY, Experiment, Model, read_experiment
 from falter.engine.setting_types import Options, Place
-from falter.records.errors import UsageError, printable
+from falter.records.errors import UsageError, printable, refusal
 from falter.tasks.task import tasks
 
 MOST_BYTES = 8 * 2**20
@@ -33,13 +33,9 @@ def read_settings(path: Path | str) -> Mapping[str, Any]:
     try:
         data = read_yaml(path)
     except FileNotFoundError as error:
-        raise UsageError(
-            f"The experiment file {path} does not exist", hint="write one with 'falter init'"
-        ) from error
+        raise refusal(UsageError, "engine.no_experiment", path=path) from error
     if data is None:
-        raise UsageError(
-            f"The experiment file {path} is empty", hint="write one with 'falter init'"
-        )
+        raise refusal(UsageError, "engine.empty_experiment", path=path)
     return Options().parse(data, Place())
 
 

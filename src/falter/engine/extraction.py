@@ -23,7 +23,7 @@ from falter.engine.scoring import constrains, run_scorers
 from falter.protocols.judging import quoted
 from falter.records import numbers as n
 from falter.records.codec import from_json
-from falter.records.errors import UsageError, printable
+from falter.records.errors import UsageError, printable, refusal
 from falter.records.ids import short
 from falter.records.interfaces import Case, Scorer
 from falter.records.planning import Target, request
@@ -335,10 +335,7 @@ def read_marks(
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UsageError(
-            f"Line {number} of {path} is no mark",
-            hint='each line is {"key": "sha256:…", "reading": "B"}; null where there is no answer',
-        ) from error
+        raise refusal(UsageError, "engine.no_mark", number=number, path=path) from error
     known = {cell.key for cell in store.cells(run) if cell.panel in places}
     if unknown := [key for key in marked if key not in known]:
         more = f" and {len(unknown) - 5:,} more" if len(unknown) > 5 else ""

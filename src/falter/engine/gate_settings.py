@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from falter.engine.setting_types import Place, Shape, Value
 from falter.engine.settings import Block, setting
-from falter.records.errors import UsageError
+from falter.records.errors import UsageError, refusal
 
 POINTS = Value(float, 0.01, 100)
 
@@ -34,10 +34,7 @@ class Looks(Value):
 
     def parse(self, value: Any, place: Place) -> Any:
         if value == "anytime":
-            raise UsageError(
-                f"{place.name} is 'anytime', and a gate looks at planned numbers of items only",
-                hint="plan 1 to 6 looks, as in 'gate: {looks: 4}'",
-            )
+            raise refusal(UsageError, "engine.anytime", name=place.name)
         return super().parse(value, place)
 
 

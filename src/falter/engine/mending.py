@@ -9,7 +9,7 @@ from typing import Any
 from falter.engine.results import Result
 from falter.protocols.mend import MEND, confirmed
 from falter.protocols.mend.remedies import VOTE, voters_of
-from falter.records.errors import UsageError
+from falter.records.errors import UsageError, refusal
 from falter.remedies import remedies, remedy_from
 
 
@@ -29,10 +29,7 @@ def with_mending(
     """
     for name in ("protocol", "remedy", "grid"):
         if settings.get(name) is not None:
-            raise UsageError(
-                f"The experiment sets '{name}', and remedies are compared without it",
-                hint="leave it out",
-            )
+            raise refusal(UsageError, "engine.set_in_mending", name=name)
     if own:
         for text in own:
             remedy_from(text)

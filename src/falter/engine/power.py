@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from falter.analysis.results import Analysis, PanelResult
-from falter.records.errors import InvalidValue, UnknownName, UsageError
+from falter.records.errors import InvalidValue, UnknownName, UsageError, refusal
 from falter.stats.goals import (
     BrittlenessPrecision,
     DropPrecision,
@@ -79,10 +79,7 @@ def with_usual_discordance(goals: Mapping[str, float], expected: Assumptions) ->
     least = max(USUAL_DISCORDANCE, _least_discordance(goals, expected))
     share = next((s for s in PLAUSIBLE if s >= least), None)
     if share is None:
-        raise UsageError(
-            f"A drop of {100.0 * least:g} points is more than the share of items that may change",
-            hint="give that share with --discordance",
-        )
+        raise refusal(UsageError, "engine.discordance_below_drop", points=100.0 * least)
     note = (
         f"Assumed: a change of the prompt turns {100.0 * share:g} % of the answers right or wrong. "
         "--discordance sets that share, --from takes it from results."
@@ -108,9 +105,7 @@ def plan_goals(
     A discordance that is `assumed` is followed by the same goal at the others that are plausible.
     """
     if not goals:
-        raise UsageError(
-            "No goal is named", hint="for example --drop 2: each drop within ±2 points"
-        )
+        raise refusal(UsageError, "engine.no_goal")
     if expected.conditions < 2:
         raise InvalidValue("conditions", expected.conditions, "two or more, the baseline included")
     plans = [_planned(name, asked, expected, items, level) for name, asked in goals.items()]
@@ -218,10 +213,7 @@ def _each(
 
 def _required(value: float | None, goal: str, option: str) -> float:
     if value is None:
-        raise UsageError(
-            f"--{goal} needs --{option}, a share between 0 and 1",
-            hint="give the share you expect, or take it from results with --from",
-        )
+        raise refusal(UsageError, "engine.goal_without_share", goal=goal, option=option)
     return value
 
 
@@ -334,10 +326,7 @@ def components_of(analysis: Analysis) -> tuple[VarianceParts, tuple[str, ...]]:
         for name in NAMES
     }
     if not values["item"]:
-        raise UsageError(
-            "The results have no variance components",
-            hint="they need two items and two conditions or more; give them with --components",
-        )
+        raise refusal(UsageError, "engine.no_components")
     means = {name: fmean(known) for name, known in values.items() if known}
     told = ", ".join(f"{name} {mean:.3g}" for name, mean in means.items())
     panels = len(values["item"])

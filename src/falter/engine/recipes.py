@@ -13,7 +13,7 @@ from falter.engine.setting_types import OTHER, GridLevels, Place, RecipeSteps, S
 from falter.perturbations import parse_step, perturbations
 from falter.perturbations.configuration import OTHER_TEMPLATE, SettingPerturbation
 from falter.perturbations.recipes import DEFAULT_RECIPES, NOISE_FLOOR, RECIPE_SETS, resolve_step
-from falter.records.errors import InvalidValue, UsageError
+from falter.records.errors import InvalidValue, UsageError, refusal
 from falter.records.interfaces import Perturbation
 from falter.records.types import BASELINE, Recipe, Step
 from falter.remedies import remedy_from
@@ -69,10 +69,8 @@ def check_distinct(recipes: list[Recipe]) -> None:
     seen: dict[str, str] = {}
     for recipe in recipes:
         if recipe.id in seen:
-            raise UsageError(
-                f"Two configurations of the grid are the same: '{seen[recipe.id]}' and "
-                f"'{recipe.label}'",
-                hint="drop one of the levels",
+            raise refusal(
+                UsageError, "engine.same_configurations", first=seen[recipe.id], label=recipe.label
             )
         seen[recipe.id] = recipe.label
 
@@ -242,8 +240,5 @@ def shown_from(recipe: Recipe, usual: int) -> int:
     """The number of items a recipe takes its examples from: its own set, and those before it."""
     count = usual if recipe.demonstrations is None else recipe.demonstrations
     if recipe.examples and not count:
-        raise UsageError(
-            f"'{recipe.label}' shows other examples, but none are shown",
-            hint="show some, for example --demonstrations 5; or drop it",
-        )
+        raise refusal(UsageError, "engine.other_examples", label=recipe.label)
     return max(usual, count * (1 + recipe.examples))

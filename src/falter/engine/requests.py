@@ -14,7 +14,7 @@ from falter.clients import request_files as forms
 from falter.clients.answers import read_json
 from falter.engine.execution import record_run, recorded_plan
 from falter.engine.study import ResolvedStudy
-from falter.records.errors import UsageError, printable
+from falter.records.errors import UsageError, printable, refusal
 from falter.records.ids import short
 from falter.records.interfaces import Client
 from falter.records.types import Request, Response, Run
@@ -149,10 +149,7 @@ class _Files:
     def _path(self, number: int) -> Path:
         path = Path(PLACE.sub(lambda place: place[0] % number, self._output, count=1))
         if path.exists():
-            raise UsageError(
-                f"{path} is there already",
-                hint="name another file; what is handed in from two files is paid twice",
-            )
+            raise refusal(UsageError, "engine.file_exists", path=path)
         return path
 
 

@@ -23,7 +23,7 @@ from falter.engine.keywords import ExperimentSettings
 from falter.engine.study import StudySpec, carry_out_study, read_study, study_in, study_of
 from falter.engine.task_loading import prompt_of, task_of
 from falter.protocols.protocol import PartResult
-from falter.records.errors import InvalidValue, UnknownName, UsageError
+from falter.records.errors import InvalidValue, UnknownName, UsageError, refusal
 from falter.records.figures import Figure, Study, estimates, figures_named
 from falter.records.ids import short
 from falter.records.types import Run
@@ -119,9 +119,7 @@ def _frame(library: Literal["pandas", "polars"], rows: list[dict[str, Any]]) -> 
     try:
         module = importlib.import_module(library)
     except ImportError as error:
-        raise UsageError(
-            f"The package '{library}' is not installed", hint=f"pip install {library}"
-        ) from error
+        raise refusal(UsageError, "engine.no_library", library=library) from error
     if library == "polars":
         return module.DataFrame(rows, infer_schema_length=None)
     return module.DataFrame(rows)

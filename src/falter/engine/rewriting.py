@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 
@@ -15,10 +16,12 @@ from falter.engine.config import Experiment, ModelSpec
 from falter.engine.execution import Watch
 from falter.engine.recipes import recipes_of
 from falter.engine.resolving import resolve
-from falter.engine.task_rewrites import TaskRewrites
+from falter.engine.task_loading import load_tasks
 from falter.engine.variants import open_sets
-from falter.perturbations.rewriting import Wanted
-from falter.records.errors import UsageError
+from falter.perturbations import perturbations
+from falter.perturbations.language import wanted_translation
+from falter.perturbations.rewriting import RewritePerturbation, Wanted
+from falter.records.errors import PluginError, UsageError, refusal
 from falter.records.interfaces import RewriteBank
 from falter.records.planning import Target, request
 from falter.records.reviews import Review, Sample
@@ -37,6 +40,7 @@ from falter.rewrites.bank import (
     MemoryBank,
     Needs,
     bundled_bank,
+    hand_written,
     ledger_for,
     model_made,
     needs_from,
@@ -56,6 +60,7 @@ from falter.store.rewrites import (
     scan_samples,
 )
 from falter.store.store import Store
+from falter.tasks.task import Task
 
 ROUNDS = 4
 LATER_DRAWS = 0.7
@@ -119,11 +124,7 @@ def needs_of(experiment: Experiment, bank: RewriteBank | None) -> Needs:
     """The texts to rewrite. The models decide how items are asked; without them, the tasks do."""
     recipes = recipes_of(experiment)
     if not any(map(model_made, recipes)):
-        raise UsageError(
-            "No recipe of the experiment needs a rewriter",
-            hint="for example -r paraphrase_free; those that do have needs_model in "
-            "'falter list perturbations --json'",
-        )
+        raise refusal(UsageError, "engine.no_rewriter_needed")
     if experiment.models:
         needs = resolve(experiment, bank).rewrites
         assert needs is not None
@@ -379,3 +380,37 @@ def _store_ratings(
     put_samples(store, samples.values())
     put_reviews(store, reviews)
     return len(reviews), unparsed
+
+
+class TaskRewrites:
+    """People's translations and rewordings of an experiment's tasks; read when first asked for."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+
+    @cached_property
+    def _bank(self) -> MemoryBank:
+        texts = {
+            wanted.key: hand_written(wanted, new, HAND_WRITTEN)
+            for task in load_tasks(self._experiment)
+            for wanted, new in rewrites_of(task)
+        }
+        return MemoryBank(texts.values())
+
+    def find(self, key: str, text: str) -> Rewrite | None:
+        return self._bank.find(key, text)
+
+
+def rewrites_of(task: Task) -> Iterator[tuple[Wanted, str]]:
+    """The rewrites a task brings along: every text that may be wanted anew, and the new one."""
+    if task.translations is not None:
+        for language, texts in task.translations().items():
+            for text, new in texts.items():
+                yield wanted_translation(text, language), new
+    if task.rewrites is not None:
+        for name, texts in task.rewrites().items():
+            perturbation = perturbations.get(name)
+            if not isinstance(perturbation, RewritePerturbation):
+                raise PluginError(f"'{task.name}' has rewrites for '{name}', which takes none")
+            for text, new in texts.items():
+                yield perturbation.wanted(text, 0), new

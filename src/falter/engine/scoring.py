@@ -11,7 +11,7 @@ from falter.engine.recipes import remedy_of
 from falter.engine.task_loading import without_prompt
 from falter.perturbations import perturbations
 from falter.perturbations.recipes import reaches_demonstrations
-from falter.records.errors import UnknownName, UsageError
+from falter.records.errors import UnknownName, UsageError, refusal
 from falter.records.interfaces import Capabilities, ConstrainedScorer, Scorer
 from falter.records.types import Item, Recipe, Run
 from falter.remedies import remedies
@@ -97,10 +97,7 @@ def reads_labels(scorer: Scorer) -> bool:
 def require_label_scorer(experiment: Experiment, chosen: Iterable[Scorer]) -> None:
     """Raise if labels were named and nothing reads them."""
     if experiment.labels and not any(map(reads_labels, chosen)):
-        raise UsageError(
-            "The setting 'labels' is read by no scorer of this experiment",
-            hint="drop it, or name a scorer that reads labels: 'falter list scorers'",
-        )
+        raise refusal(UsageError, "engine.unread_labels")
 
 
 def with_labels(scorer: Scorer, labels: Mapping[str, Sequence[str]]) -> Scorer:
@@ -283,8 +280,5 @@ def template_for(task: Task, scorer: Scorer) -> Template:
     style = scorer.style
     template = task.templates.get(style) or next(iter(task.templates.values()))
     if style == LABELS_ONLY and not template.lists_choices:
-        raise UsageError(
-            f"The scorer '{scorer.name}' needs a template that lists the options",
-            hint="put {choices} into the template",
-        )
+        raise refusal(UsageError, "engine.scorer_needs_choices", name=scorer.name)
     return template

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, 
 from dataclasses import dataclass, field
 from functools import partial
 
-from falter.records.errors import AuthenticationError, RunStopped, StoreBusy
+from falter.records.errors import AuthenticationError, RunStopped, StoreBusy, refusal
 from falter.records.interfaces import ChunkClient, Client, ResponseStore, SharedStore
 from falter.records.planning import batched
 from falter.records.types import Request, Response
@@ -213,10 +213,7 @@ async def run_queues(
     if stop.is_set():
         done = sum(queue.progress.stored + queue.progress.landed for queue in queues)
         total = sum(queue.progress.total for queue in queues)
-        raise RunStopped(
-            f"The run was interrupted: {done:,} of {total:,} cells are answered",
-            hint="run the same command again to resume",
-        )
+        raise refusal(RunStopped, "engine.interrupted_run", done=done, total=total)
 
 
 def _width(queue: ModelQueue) -> int:
@@ -558,12 +555,13 @@ class Breaker:
             due = _now() + interval
             while progress.paused and not stopped():
                 if _now() >= end:
-                    raise RunStopped(
-                        f"{progress.label}: the server has died: {progress.paused}; "
-                        f"{progress.stored + progress.landed:,} of {progress.total:,} cells are "
-                        "answered",
-                        hint="'falter doctor' checks the server; run the same command again to "
-                        "resume",
+                    raise refusal(
+                        RunStopped,
+                        "engine.dead_server",
+                        label=progress.label,
+                        paused=progress.paused,
+                        answered=progress.stored + progress.landed,
+                        total=progress.total,
                     )
                 if _now() < due:
                     await asyncio.sleep(POLL_SECONDS)

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import yaml
 
-from falter.records.errors import DuplicateName, InvalidValue, nearest
+from falter.records.errors import DuplicateName, InvalidValue, nearest, refusal
 from falter.scorers.choosing import ScorerNames
 from falter.tasks.rows import read_template_file
 
@@ -238,10 +238,7 @@ class TemplateFile(Value):
         names = [name for name, _ in named]
         for name in names:
             if names.count(name) > 1:
-                raise DuplicateName(
-                    f"Two templates are called '{name}'",
-                    hint="a prompt is called by its file's name without the ending; rename one",
-                )
+                raise refusal(DuplicateName, "engine.same_template_name", name=name)
         return named if len(named) > 1 else named[0][1]
 
     def typed(self, value: Any, place: Place, before: Any = None) -> Any:

@@ -47,7 +47,7 @@ from falter.protocols.protocol import (
     placed_parts,
 )
 from falter.protocols.single_run import SINGLE_RUN
-from falter.records.errors import InvalidValue, TaskError, UnknownName, UsageError
+from falter.records.errors import InvalidValue, TaskError, UnknownName, UsageError, refusal
 from falter.records.interfaces import AnswerKind, Client
 from falter.records.planning import Shard
 from falter.records.types import BASELINE, Run
@@ -130,10 +130,7 @@ def read_study(
     if study.protocol is None:
         for key in ("preset", "judge", "parts", "remedies", "rubrics"):
             if settings.get(key) is not None:
-                raise UsageError(
-                    f"'{key}' needs a protocol, and none is named",
-                    hint="for example --protocol brittlebench",
-                )
+                raise refusal(UsageError, "engine.key_without_protocol", key=key)
         experiment = read_experiment(rest, folder=folder, needs_models=needs_models)
         return replace(study_of(experiment), gate=study.gate)
     protocol = protocols.get(study.protocol)
@@ -141,31 +138,15 @@ def read_study(
     if preset not in protocol.presets:
         raise UnknownName(f"preset of {protocol.name}", preset, protocol.presets)
     if rest.get("budget") is not None:
-        raise UsageError(
-            f"The protocol {protocol.name} cannot be cut to a budget: its figures need every cell",
-            hint="leave 'budget' out, and set a 'limit' of items",
-        )
+        raise refusal(UsageError, "engine.protocol_and_budget", name=protocol.name)
     if rest.get("reader") is not None:
-        raise UsageError(
-            f"The protocol {protocol.name} takes no reader",
-            hint="leave 'reader' out; 'falter rescore --part NAME --reader MODEL' reads a part of "
-            "it again",
-        )
+        raise refusal(UsageError, "engine.protocol_and_reader", name=protocol.name)
     if rest.get("recipes") and not protocol.takes_recipes:
-        raise UsageError(
-            f"The protocol {protocol.name} has its own recipes",
-            hint="leave 'recipes' out, or run an experiment without a protocol",
-        )
+        raise refusal(UsageError, "engine.protocol_and_recipes", name=protocol.name)
     if rest.get("grid") and not protocol.takes_grid:
-        raise UsageError(
-            f"The protocol {protocol.name} has its own recipes, so it takes no grid",
-            hint="leave 'grid' out, or run --protocol consistency",
-        )
+        raise refusal(UsageError, "engine.protocol_and_grid", name=protocol.name)
     if study.rubrics is not None and not protocol.takes_rubrics:
-        raise UsageError(
-            f"The protocol {protocol.name} takes no rubrics of yours",
-            hint="leave 'rubrics' out, or run --protocol enterprise",
-        )
+        raise refusal(UsageError, "engine.protocol_and_rubrics", name=protocol.name)
     if len(study.judges) > 1 and not protocol.takes_judges:
         raise UsageError(
             f"The protocol {protocol.name} takes one judge, and {len(study.judges)} are named",

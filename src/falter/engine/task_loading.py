@@ -8,7 +8,7 @@ from typing import Any
 
 from falter.engine.config import Experiment
 from falter.engine.recipes import examples_of, recipes_of, shown_from
-from falter.records.errors import DuplicateName, TaskError, UsageError
+from falter.records.errors import DuplicateName, TaskError, UsageError, refusal
 from falter.records.types import Run
 from falter.tasks import Template, tasks
 from falter.tasks.chats import chat_items, chat_template, conversations_in, scorer_of
@@ -60,10 +60,7 @@ def _own_tasks(experiment: Experiment, spec: DataSpec) -> list[Task]:
             if column is not None
         ]
     if source is None:
-        raise UsageError(
-            "Your own data needs a template",
-            hint="give --template FILE, or 'template:' in the file",
-        )
+        raise refusal(UsageError, "engine.data_without_template")
     draw = _draw(experiment)
     if not isinstance(source, tuple):
         return [_own_task(spec, rows, Template.parse(source), draw)]

@@ -24,7 +24,7 @@ from falter.engine.setting_types import StepSpec
 from falter.engine.task_loading import load_tasks
 from falter.perturbations.recipes import ADVICE, NOISE_FLOOR, Advice, traits_of
 from falter.records.codec import from_json, to_json
-from falter.records.errors import UsageError
+from falter.records.errors import UsageError, refusal
 from falter.records.ids import digest
 from falter.records.interfaces import RewriteBank, Scorer
 from falter.records.planning import Condition
@@ -281,15 +281,9 @@ def _manifest_lines(path: Path) -> list[str]:
         lines = path.read_text("utf-8").splitlines()
         header = json.loads(lines[0])
     except (OSError, UnicodeDecodeError, ValueError, IndexError) as error:
-        raise UsageError(
-            f"The manifest {path} cannot be read: {error}",
-            hint="give a file that 'falter variants export' wrote",
-        ) from error
+        raise refusal(UsageError, "engine.unreadable_manifest", path=path, error=error) from error
     if not isinstance(header, dict) or header.get("falter_manifest") != FORMAT or len(lines) < 2:
-        raise UsageError(
-            f"{path} is not a manifest of variants",
-            hint="write one with: falter variants export EXPERIMENT.yaml -o FILE",
-        )
+        raise refusal(UsageError, "engine.no_manifest", path=path)
     return lines
 
 
@@ -302,9 +296,7 @@ def _damage(lines: list[str]) -> Iterator[str]:
     except (ValueError, KeyError, TypeError):
         complete = False
     if not complete:
-        raise UsageError(
-            "The manifest ends early, or one of its lines is damaged", hint="fetch the file again"
-        )
+        raise refusal(UsageError, "engine.damaged_manifest")
     if digest("manifest", [digest("line", line) for line in lines[:-1]]) != footer["digest"]:
         yield "the manifest does not match its own hash: a line was changed"
 

@@ -14,7 +14,7 @@ from typing import Any, get_args
 from falter.perturbations import perturbations
 from falter.perturbations.rewriting import Ledger, RewritePerturbation, Wanted, rewrite_key
 from falter.records.codec import from_json, to_json
-from falter.records.errors import InvalidValue, PluginError, PreflightError, UsageError
+from falter.records.errors import InvalidValue, PluginError, PreflightError, UsageError, refusal
 from falter.records.ids import digest
 from falter.records.interfaces import RewriteBank
 from falter.records.planning import Condition
@@ -69,10 +69,7 @@ def read_bank(path: Path | str) -> list[Rewrite]:
     try:
         lines = Path(path).read_text("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"The rewrites in {path} cannot be read: {error}",
-            hint="write such a file with: falter rewrites export -o FILE.jsonl",
-        ) from error
+        raise refusal(UsageError, "rewrites.unreadable_bank", path=path, error=error) from error
     numbered = enumerate(lines, 1)
     return [_rewrite_in(line, f"{path}, line {n}") for n, line in numbered if line.strip()]
 
@@ -90,14 +87,9 @@ def _rewrite_in(line: str, where: str) -> Rewrite:
     if not fits or rewrite.status not in STATUSES:
         raise InvalidValue(f"{where}: status", rewrite.status, f"one of: {', '.join(STATUSES)}")
     if key != rewrite.key:
-        raise UsageError(
-            f"{where}: the key does not belong to this text",
-            hint="the line was edited by hand, or written by another version of falter",
-        )
+        raise refusal(UsageError, "rewrites.other_text", where=where)
     if (rewrite.status == "ok") != isinstance(rewrite.text, str):
-        raise UsageError(
-            f"{where}: a rewrite must have a text if its status is 'ok', and only then"
-        )
+        raise refusal(UsageError, "rewrites.status_without_text", where=where)
     return rewrite
 
 
@@ -188,11 +180,7 @@ class Needs:
         """Raise if a rewrite is missing, before anything is sent."""
         lines = self.shortfall()
         if lines:
-            raise PreflightError(
-                f"{' and '.join(lines)} are missing",
-                hint="make them with: falter rewrites prepare EXPERIMENT.yaml --rewriter MODEL, "
-                "with the same options and store",
-            )
+            raise refusal(PreflightError, "rewrites.missing_rewrites", names=" and ".join(lines))
 
 
 def rewrite_label(rewrite: Wanted | Rewrite) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from falter.perturbations import perturbations
 from falter.perturbations.rewriting import RewritePerturbation
-from falter.records.errors import DuplicateName, InvalidValue, UsageError
+from falter.records.errors import DuplicateName, InvalidValue, UsageError, refusal
 from falter.records.ids import digest, short, step_seed
 from falter.records.reviews import Decision, Review, Sample
 from falter.records.rng import Rng
@@ -206,10 +206,7 @@ def pick_rewrites(
         and (failed or rewrite.status == "ok")
     ]
     if not chosen:
-        raise UsageError(
-            f"{store.path} has no rewrite to export",
-            hint="make some with: falter rewrites prepare EXPERIMENT.yaml --rewriter MODEL",
-        )
+        raise refusal(UsageError, "rewrites.nothing_to_export", path=store.path)
     return chosen
 
 

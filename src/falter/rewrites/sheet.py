@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from falter.records.errors import InvalidValue, TaskError, UsageError
+from falter.records.errors import InvalidValue, TaskError, UsageError, refusal
 
 LONGEST_CELL = 1 << 24
 MOST_FAULTS = 40
@@ -51,9 +51,7 @@ def sheet_in(path: Path) -> str:
         except UnicodeDecodeError:
             return content.decode("cp1252")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"The sheet {path} cannot be read as text: {error}", hint="save it as CSV in UTF-8"
-        ) from error
+        raise refusal(UsageError, "rewrites.unreadable_sheet", path=path, error=error) from error
 
 
 def sheet_rows(

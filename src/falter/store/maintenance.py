@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from falter.records.batches import OPEN_STATES
-from falter.records.errors import StoreError, UsageError
+from falter.records.errors import StoreError, UsageError, refusal
 from falter.records.ids import short
 from falter.records.types import Run
 from falter.store.encoding import blob
@@ -63,11 +63,7 @@ def require_sound(path: Path) -> None:
     with Store(path, writes=False) as store:
         problems = verify(store).problems
     if problems:
-        raise StoreError(
-            f"The store {path} is damaged: {problems[0]}",
-            hint="'falter store verify' lists what is wrong, and 'falter store repair' keeps the "
-            "rest",
-        )
+        raise refusal(StoreError, "store.unsound_store", path=path, problem=problems[0])
 
 
 @contextlib.contextmanager
@@ -204,15 +200,10 @@ def opened_as_it_is(path: Path) -> sqlite3.Connection:
         missing = COLUMNS.keys() - {name for (name,) in tables}
     except FAULTS as error:
         db.close()
-        raise StoreError(
-            f"Nothing of {path} can be read: {error}", hint="it is no store, or wholly damaged"
-        ) from error
+        raise refusal(StoreError, "store.nothing_to_read", path=path, error=error) from error
     if application != APPLICATION_ID or version != len(MIGRATIONS) or missing:
         db.close()
-        raise StoreError(
-            f"{path} is no store of this version of falter",
-            hint="an older one is brought up to date by any other command",
-        )
+        raise refusal(StoreError, "store.other_version", path=path)
     return db
 
 
@@ -323,10 +314,7 @@ def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneRepor
     """
     with Store(path) as store:
         if store.claims.has_other_leases():
-            raise UsageError(
-                "Another process is asking for answers in this store",
-                hint="wait until its run has ended: what it is about to use would be removed",
-            )
+            raise refusal(UsageError, "store.store_in_use")
         chosen = [_chosen(store, name) for name in names]
         gone = _runs_of(store, chosen)
         unfinished = [s.run for s in store.runs() if not s.planned and s.run.id not in gone]
@@ -413,11 +401,7 @@ def _require_read(store: Store) -> None:
         f"WHERE b.state IN ({_OPEN}) AND k.key IN {_LOST}"
     ).fetchone()
     if held:
-        raise StoreError(
-            f"{held:,} requests of these runs are in batches that have not been read yet",
-            hint="the run's own command with --batch reads them; 'falter batch forget' gives one "
-            "up",
-        )
+        raise refusal(StoreError, "store.unread_batches", held=held)
 
 
 def _delete_studies(store: Store, chosen: Iterable[StoredStudy]) -> int:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from falter.records.errors import StoreError, UnknownName
+from falter.records.errors import StoreError, UnknownName, refusal
 from falter.records.ids import short
 from falter.store.encoding import blob, cell_mark
 from falter.store.integrity import COLUMNS, Soundness
@@ -93,10 +93,8 @@ class _Union:
         """The rows of the source that are wanted. Raises for one that is not sound."""
         for row, problem in self._sound.rows(table):
             if problem is not None:
-                raise StoreError(
-                    f"{self._source} is not sound: {problem}",
-                    hint=f"'falter store repair --store {self._source}' keeps the rest; nothing "
-                    "of this table was taken",
+                raise refusal(
+                    StoreError, "store.unsound_source", source=self._source, problem=problem
                 )
             if self._needed is None or self._needed.has(table, row):
                 yield row

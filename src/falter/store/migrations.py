@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from importlib import resources
 
-from falter.records.errors import StoreError
+from falter.records.errors import StoreError, refusal
 from falter.store.encoding import pack_whole_record
 
 APPLICATION_ID = 0x66616C74  # "falt"
@@ -28,10 +28,7 @@ def migrate(db: sqlite3.Connection, path: str) -> None:
         "SELECT (SELECT count(*) FROM sqlite_master), application_id FROM pragma_application_id"
     ).fetchone()
     if tables and application != APPLICATION_ID:
-        raise StoreError(
-            f"{path} is a SQLite file, but not one of falter's",
-            hint="name another file with --store",
-        )
+        raise refusal(StoreError, "store.no_store", path=path)
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version > len(MIGRATIONS):
         raise StoreError(

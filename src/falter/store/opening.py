@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from falter.records.errors import StoreBusy, StoreError, StoreGone
+from falter.records.errors import StoreBusy, StoreError, StoreGone, refusal
 from falter.store.migrations import MIGRATIONS, migrate
 
 T = TypeVar("T")
@@ -127,11 +127,7 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
         _refuse_foreign_code(db, path)
         (version,) = db.execute("PRAGMA user_version").fetchone()
         if version < len(MIGRATIONS):
-            raise StoreError(
-                f"{path} was written by an older falter and cannot be brought up to date, since "
-                "it may only be read",
-                hint="copy it to a folder that may be written, and name the copy",
-            )
+            raise refusal(StoreError, "store.older_read_only", path=path)
         migrate(db, str(path))  # refuses what is not falter's, or newer
         db.text_factory = str
     return db
@@ -165,10 +161,7 @@ def _refuse_foreign_code(db: sqlite3.Connection, path: Path) -> None:
     )
     if rows:
         named = ", ".join(f"{kind} {str(name)[:60]!r}" for kind, name in rows[:3])
-        raise StoreError(
-            f"{path} holds what falter never writes: {named}",
-            hint="somebody has changed this file; 'falter store repair' copies what is sound",
-        )
+        raise refusal(StoreError, "store.foreign_code", path=path, named=named)
 
 
 def _lenient(data: bytes) -> str:

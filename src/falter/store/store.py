@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 import orjson
 
 from falter.records.codec import from_json
-from falter.records.errors import StoreError, UnknownName
+from falter.records.errors import StoreError, UnknownName, refusal
 from falter.records.ids import short
 from falter.records.types import Item, Model, Request, Response, Run, Variant
 from falter.store.encoding import (
@@ -305,9 +305,7 @@ class Store:
         """The run whose id starts with `name`; without a name, the last to begin or end."""
         runs = self.runs()
         if not runs:
-            raise StoreError(
-                f"The store {self.path} holds no run", hint="start one with 'falter run'"
-            )
+            raise refusal(StoreError, "store.no_run", path=self.path)
         if name is None:
             return max(runs, key=lambda stored: stored.touched_at)
         matching = [r for r in runs if short(r.run.id, 64).startswith(name.removeprefix("sha256:"))]

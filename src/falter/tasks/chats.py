@@ -20,7 +20,7 @@ from falter.records.chats import (
     plain_json,
     target_calls,
 )
-from falter.records.errors import TaskError, TemplateError, UsageError, nearest
+from falter.records.errors import TaskError, TemplateError, UsageError, nearest, refusal
 from falter.records.ids import digest, short
 from falter.records.types import Item, Prompt, Section
 from falter.tasks import items as rows_as_items
@@ -90,10 +90,7 @@ def conversations_in(first: Row, source: Any = None) -> str | None:
         return column
     if isinstance(source, str):
         if lists_turns(first[column]) and re.search(rf"\{{\s*{column}\s*\}}", source):
-            raise TemplateError(
-                "a conversation cannot stand inside a text",
-                hint="give no template, or the parts 'system' and 'messages: \"{messages}\"'",
-            )
+            raise refusal(TemplateError, "tasks.chat_in_text")
         return None
     return column if MESSAGES in source else None
 
@@ -113,15 +110,9 @@ def chat_template(source: Any, spec: DataSpec) -> Chat:
     parts = dict(source or {})
     turns, system = parts.pop(MESSAGES, "{messages}"), parts.pop("system", "")
     if spec.each.count("{text}") != 1:
-        raise UsageError(
-            f"'each' is '{spec.each:.60}', and says how one document is written",
-            hint="put {text} into it once, as in '[{n}] {text}'",
-        )
+        raise refusal(UsageError, "tasks.each_without_text", each=spec.each)
     if parts or turns.strip() != "{messages}":
-        raise TemplateError(
-            "The template of a conversation has the parts 'system' and 'messages' alone",
-            hint='as in {system: "Be brief.", messages: "{messages}"}',
-        )
+        raise refusal(TemplateError, "tasks.template_of_chat")
     return Chat(system=system, join=spec.join, each=spec.each)
 
 
@@ -137,10 +128,7 @@ def chat_items(
     with `same` it is left out.
     """
     if spec.choices:
-        raise UsageError(
-            "'choices' cannot be listed in a conversation",
-            hint="leave --choices out, and name the labels: --labels A,B",
-        )
+        raise refusal(UsageError, "tasks.choices_in_chat")
     given, spec = spec.key, replace(spec, key=rows_as_items.key_column(rows, spec))
     items: list[Item] = []
     answered = 0
@@ -237,10 +225,7 @@ def _require_one_kind(items: Sequence[Item], path: str) -> None:
     targets = [item.target for item in items if item.target is not None]
     kinds = {target_calls(target) is not None for target in targets}
     if len(kinds) > 1:
-        raise TaskError(
-            f"{path}: some targets are calls and some are texts, which no scorer reads alike",
-            hint="write two files; where no call is right, the target is []",
-        )
+        raise refusal(TaskError, "tasks.two_kinds_of_target", path=path)
 
 
 # Turns

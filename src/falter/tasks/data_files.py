@@ -11,7 +11,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from falter.records.errors import TaskError
+from falter.records.errors import TaskError, refusal
 from falter.tasks.rows import Row, read_text
 
 Located = tuple[Row, str]
@@ -64,9 +64,7 @@ def _blocks(path: Path) -> Iterator[Located]:
     try:
         lines = path.read_text("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise TaskError(
-            f"The data file {path} cannot be read: {error}", hint="give LogiQA's UTF-8 text file"
-        ) from error
+        raise refusal(TaskError, "tasks.unreadable_logiqa", path=path, error=error) from error
     block: list[str] = []
     for number, line in enumerate([*lines, ""], 1):
         where = f"{path}, line {number}"

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from falter.records.errors import FalterError, MissingExtra, TaskError
+from falter.records.errors import FalterError, MissingExtra, TaskError, refusal
 from falter.records.types import Item
 from falter.tasks import data_files as files
 from falter.tasks import data_rows as read
@@ -181,9 +181,7 @@ AFTER_CODE = ("\n```\n", "\nprint(", "\nassert ", "\n# ")
 def basics(argument: str | None) -> Task:
     """Easy four-choice questions; `basics:core` is the 60 that have paraphrases written by hand."""
     if argument not in (None, "core"):
-        raise TaskError(
-            f"The task 'basics' has no part '{argument}'", hint="use basics, or basics:core"
-        )
+        raise refusal(TaskError, "tasks.no_part", argument=argument)
     name = "basics" if argument is None else "basics:core"
     core = set(files.bundled("basics_core.txt").read_text("utf-8").split())
     items = _items("basics", {"question": "question"}, tag="subject", task=name)
@@ -233,10 +231,7 @@ def rag(argument: str | None) -> Task:
 def _chats(kind: str, argument: str | None, scorer: str) -> Task:
     if argument != "core":
         given = f"'{argument}'" if argument else "none"
-        raise TaskError(
-            f"The task '{kind}' has the part 'core' alone, got {given}",
-            hint=f"use --task {kind}:core",
-        )
+        raise refusal(TaskError, "tasks.one_part", name=kind, given=given)
     name = f"{kind}:{argument}"
     spec = DataSpec(path=name, target="target", key="key", tags=("kind",))
     rows = [

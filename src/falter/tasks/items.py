@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
-from falter.records.errors import DuplicateName, TaskError, nearest
+from falter.records.errors import DuplicateName, TaskError, nearest, refusal
 from falter.records.ids import digest, raw_digest, short
 from falter.records.types import Item
 from falter.tasks.rows import DataSpec, Row, TargetAs, first_row
@@ -195,10 +195,7 @@ def _as_text(value: Any, name: str, where: str) -> str:
         raise TaskError(f"{where}: the field '{name}' is empty", hint="fill or drop the row")
     if isinstance(value, str):
         if not encodable(value):
-            raise TaskError(
-                f"{where}: the field '{name}' holds half of a surrogate pair",
-                hint="the row is not valid Unicode; repair or drop it",
-            )
+            raise refusal(TaskError, "tasks.half_surrogate", where=where, name=name)
         return value
     if isinstance(value, (bool, int, float)):
         return str(value)
@@ -238,10 +235,7 @@ def _choices(row: Row, spec: DataSpec, where: str) -> tuple[str, ...]:
         if isinstance(value, dict) and "text" in value:
             value = value["text"]
     if not isinstance(value, (list, tuple)) or len(value) < 2:
-        raise TaskError(
-            f"{where}: the choices are {value!r:.80}; expected a list of at least two options",
-            hint="name one column that holds a list, or several columns",
-        )
+        raise refusal(TaskError, "tasks.bad_choices", where=where, value=value)
     if len(value) > len(LABELS):
         raise TaskError(f"{where} has {len(value)} choices; at most {len(LABELS)} can be labelled")
     if _TEXT.issuperset(map(type, value)) and "".join(value).isascii():

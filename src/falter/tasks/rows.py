@@ -28,6 +28,7 @@ from falter.records.errors import (
     TaskError,
     UsageError,
     printable,
+    refusal,
 )
 from falter.records.ids import digest, short
 from falter.records.registry import Registry
@@ -403,9 +404,7 @@ def _parquet(path: Path) -> Iterator[Row]:
         file = parquet.ParquetFile(path)
         names = file.schema_arrow.names
     except Exception as error:
-        raise TaskError(
-            f"The data file {path} is not Parquet: {error}", hint="is the file whole?"
-        ) from error
+        raise refusal(TaskError, "tasks.no_parquet", path=path, error=error) from error
     if file.metadata.num_rows and len(set(names)) < len(names):
         raise TaskError(f"{path} has a column twice", hint="rename one of the two")
     size, batches = 0, file.iter_batches(1024)
@@ -437,9 +436,7 @@ def read_template_file(path: str | Path) -> str:
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"The template {path} cannot be read: {error}", hint="give a UTF-8 text file"
-        ) from error
+        raise refusal(UsageError, "tasks.unreadable_template", path=path, error=error) from error
 
 
 # Rows in memory: a list of mappings, or a data frame
@@ -484,10 +481,7 @@ def rows_at(path: str) -> Iterable[Row]:
     if not in_memory(path):
         return FileRows(Path(path))
     if path not in _OFFERED:
-        raise TaskError(
-            f"The rows '{path}' were in the memory of another process",
-            hint="give them to falter.run as 'data', or write them to a .jsonl file",
-        )
+        raise refusal(TaskError, "tasks.rows_of_other_process", path=path)
     return _OFFERED[path]
 
 
@@ -557,15 +551,10 @@ def _plain_rows(data: Any) -> Any:
     names = list(getattr(data, "column_names", None) or data.columns)
     for name in names:
         if not isinstance(name, str):
-            raise TaskError(
-                f"The data frame has the column {name!r}, which is no text",
-                hint="give every column a name",
-            )
+            raise refusal(TaskError, "tasks.unnamed_column", name=name)
     if len(set(names)) < len(names):
         twice = next(name for n, name in enumerate(names) if name in names[:n])
-        raise TaskError(
-            f"The data frame has the column '{twice}' twice", hint="rename one of the two"
-        )
+        raise refusal(TaskError, "tasks.column_twice", twice=twice)
     read = _reader(data)
     return read("records") if read.__name__ == "to_dict" else read()
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from falter.records.answers import AnswerSchema
 from falter.records.codec import from_json
-from falter.records.errors import InvalidValue, TemplateError, UnknownName, nearest
+from falter.records.errors import InvalidValue, TemplateError, UnknownName, nearest, refusal
 from falter.records.ids import digest, raw_digest
 from falter.records.registry import Registry
 from falter.records.render import choice_block
@@ -73,14 +73,9 @@ class Template:
         else:
             pieces = _parse_parts(source)
         if not pieces:
-            raise TemplateError(
-                "The template is empty", hint="write a text with a placeholder such as {question}"
-            )
+            raise refusal(TemplateError, "tasks.empty_template")
         if not any(piece.field for piece in pieces):
-            raise TemplateError(
-                "The template has no placeholder, so every item would be the same prompt",
-                hint="put a column's name in braces where it belongs, for example {question}",
-            )
+            raise refusal(TemplateError, "tasks.no_placeholder")
         return cls(pieces=pieces, answer_as=answer_as, delimiter=delimiter)
 
     @property
@@ -112,10 +107,7 @@ class Template:
                     hint=f"placeholders: {', '.join(self.fields)}; drop the mapping or use it",
                 )
         if self.lists_choices and not has_choices:
-            raise TemplateError(
-                "The template lists '{choices}', but the data has no choices",
-                hint="name the column that holds the options with --choices",
-            )
+            raise refusal(TemplateError, "tasks.no_choices")
 
     def build(self, item: Item) -> Prompt:
         """The item's prompt."""
