@@ -8,8 +8,11 @@ pattern has bounded quantifiers or stops at its own delimiter, so the time stays
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache, partial
+from threading import current_thread, main_thread
 from typing import NamedTuple
 
 from falter.records.errors import InvalidValue
@@ -108,9 +111,7 @@ def _spans(text: str, patterns: tuple[str, ...]) -> tuple[Span, ...]:
         spans += _expressions(text)
         for family in FAMILIES:
             spans += _spans_of(family, text)
-    for source in patterns:
-        matches = (match.span() for match in _compiled(source).finditer(text))
-        spans += [(start, end) for start, end in matches if start < end]
+    spans += [(start, end) for start, end in matched_spans(text, patterns) if start < end]
     return merged(spans) if spans else ()
 
 
@@ -174,6 +175,43 @@ def _code(text: str) -> Iterator[Span]:
         yield from code.names
         at = code.span[1]
     yield from code_lines(text, at)
+
+
+PATTERN_SECONDS = 5.0
+"""Processor time for one pattern of the user's in one text; searches take microseconds."""
+
+
+def matched_spans(text: str, patterns: Sequence[str]) -> list[Span]:
+    """What the user's regular expressions match; `InvalidValue` if that takes for ever."""
+    spans: list[Span] = []
+    for source in patterns:
+        with _limited(source):
+            spans += [match.span() for match in _compiled(source).finditer(text)]
+    return spans
+
+
+@contextmanager
+def _limited(source: str) -> Iterator[None]:
+    """End a search by a signal: nothing else reaches it, and only the main thread takes signals."""
+    if current_thread() is not main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def give_up(*_: object) -> None:
+        raise InvalidValue(
+            "protect",
+            source,
+            f"a regular expression that searches a text within {PATTERN_SECONDS:g} s",
+            hint="repeat nothing that repeats already: 'a+' instead of '(a+)+'",
+        )
+
+    before = signal.signal(signal.SIGVTALRM, give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, PATTERN_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 @lru_cache(maxsize=256)
