@@ -192,6 +192,10 @@ async def run_queues(
     def stopped() -> bool:
         return stop.is_set() or ending.is_set()
 
+    async def first_error() -> None:
+        await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+        ending.set()
+
     workers: set[asyncio.Task[None]] = set()
     for queue in queues:
         capabilities, width = queue.client.capabilities, _width(queue)
@@ -201,9 +205,8 @@ async def run_queues(
         for each in (*work, breaker.watch(partial(_try_one, feed, buffer), stopped)):
             workers.add(asyncio.create_task(each))
     try:
-        first_end = asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
-        await end_soon_after(stop, first_end, [queue.progress for queue in queues])
-        ending.set()  # if one worker has raised: what the others have paid for may still land
+        await end_soon_after(stop, first_error(), [queue.progress for queue in queues])
+        # If one worker has raised: what the others have paid for may still land.
         await asyncio.wait(workers, timeout=LANDING_SECONDS)
     finally:
         for task in workers:
@@ -230,10 +233,8 @@ async def end_soon_after(
         for task in tasks:
             task.cancel()
         outcome, _ = await asyncio.gather(*tasks, return_exceptions=True)
-    if isinstance(outcome, asyncio.CancelledError):
-        raise _interrupted(progress)
     if isinstance(outcome, BaseException):
-        raise outcome
+        raise _interrupted(progress) if isinstance(outcome, asyncio.CancelledError) else outcome
 
 
 def _interrupted(progress: Sequence[Progress]) -> RunStopped:

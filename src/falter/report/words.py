@@ -99,19 +99,13 @@ def about(figure: Figure) -> str:
     if not numbers:
         return ""
     sentences = [] if isinstance(figure, Headline) else _about_units(figure)
-    levels = sorted({(e.level, _bracketed(e)) for e in numbers if e.low is not None})
+    levels = sorted({(e.level, _BRACKETS.get(e.measure, "")) for e in numbers if e.low is not None})
     bracketed = isinstance(figure, Grid | Bars | Breakdown | Headline)
     if levels and (bracketed or hasattr(figure, "measured")):
         held = ", of ".join(f"{n.level(level)}{what}" for level, what in levels)
         sentences.append(f"Brackets hold the true number with a confidence of {held}.")
     sentences += _about_p(figure)
     return " ".join(sentences)
-
-
-def _bracketed(estimate: Estimate) -> str:
-    """The numbers that share this one's level; empty for those that stand for themselves."""
-    kind = "average" if estimate.measure.endswith("_average") else estimate.measure
-    return _BRACKETS.get(kind, "")
 
 
 def _about_p(figure: Figure) -> list[str]:

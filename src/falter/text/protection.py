@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import lru_cache, partial
 from threading import current_thread, main_thread
 from typing import NamedTuple
@@ -182,36 +181,27 @@ PATTERN_SECONDS = 5.0
 
 
 def matched_spans(text: str, patterns: Sequence[str]) -> list[Span]:
-    """What the user's regular expressions match; `InvalidValue` if that takes for ever."""
+    """What the user's regular expressions match; `InvalidValue` if a search takes for ever."""
     spans: list[Span] = []
-    for source in patterns:
-        with _limited(source):
-            spans += [match.span() for match in _compiled(source).finditer(text)]
-    return spans
-
-
-@contextmanager
-def _limited(source: str) -> Iterator[None]:
-    """End a search by a signal: nothing else reaches it, and only the main thread takes signals."""
-    if current_thread() is not main_thread() or not hasattr(signal, "setitimer"):
-        yield
-        return
+    # Nothing but a signal ends a search, and signals reach only the main thread.
+    timed = patterns and current_thread() is main_thread() and hasattr(signal, "setitimer")
 
     def give_up(*_: object) -> None:
-        raise InvalidValue(
-            "protect",
-            source,
-            f"a regular expression that searches a text within {PATTERN_SECONDS:g} s",
-            hint="repeat nothing that repeats already: 'a+' instead of '(a+)+'",
-        )
+        expected = f"a regular expression that searches a text within {PATTERN_SECONDS:g} s"
+        hint = "repeat nothing that repeats already: 'a+' instead of '(a+)+'"
+        raise InvalidValue("protect", source, expected, hint=hint)
 
-    before = signal.signal(signal.SIGVTALRM, give_up)
-    signal.setitimer(signal.ITIMER_VIRTUAL, PATTERN_SECONDS)
+    before = signal.signal(signal.SIGVTALRM, give_up) if timed else None
     try:
-        yield
+        for source in patterns:
+            if timed:
+                signal.setitimer(signal.ITIMER_VIRTUAL, PATTERN_SECONDS)
+            spans += [match.span() for match in _compiled(source).finditer(text)]
     finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-        signal.signal(signal.SIGVTALRM, before)
+        if timed:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+            signal.signal(signal.SIGVTALRM, before)
+    return spans
 
 
 @lru_cache(maxsize=256)
