@@ -12,11 +12,15 @@ from statistics import NormalDist
 import pytest
 
 import falter
+from falter.cli.app import invoke
+from falter.clients.llama_engine import LlamaEngine
 from falter.engine.config import ModelSpec, read_experiment
 from falter.engine.connections import connect
 from falter.engine.resolving import resolve
-from falter.records.errors import UsageError
+from falter.records.errors import InvalidValue, UsageError
 from falter.records.planning import plan
+from falter.records.types import Response
+from falter.weights.downloads import find_weights
 
 
 def responses(path: Path) -> int:
@@ -144,6 +148,39 @@ def test_unparsed_answers_are_counted_by_the_chosen_rule(tmp_path: Path) -> None
     assert excluded.baseline.items < 220
     assert wrong.baseline_valid.value == excluded.baseline.value
     assert (wrong.baseline.value or 0) < (excluded.baseline.value or 0)
+
+
+@pytest.mark.parametrize("name", ["simulated", "smollm2", "gguf:some.gguf"])
+def test_an_address_for_a_model_without_a_server_is_refused(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url, path = "http://localhost:1/v1", tmp_path / "falter.db"
+    with pytest.raises(InvalidValue, match=f"base_url is '{url}'; expected none for {name[:4]}"):
+        falter.run(task="basics", models=[name], base_url=url, store=path)
+    line = ["run", "--task", "basics", "--model", name, "--base-url", url, "--store", str(path)]
+    assert invoke(line) == 2 and not path.exists()
+    assert f"error: base_url is '{url}'; expected none for" in (said := capsys.readouterr().err)
+    assert "hint: " in said and "openai:NAME" in said
+
+
+def test_a_scored_request_counts_its_prompt_once() -> None:
+    experiment = read_experiment({"task": "basics", "limit": 1, "models": ["smollm2"]})
+    (panel,) = resolve(experiment).panels
+    request = next(iter(plan(panel.items, panel.conditions, panel.target)))
+
+    async def main() -> Response:
+        await panel.client.check()
+        (response,) = await panel.client.score_many([request])
+        await panel.client.close()
+        return response
+
+    found = asyncio.run(main())
+    path = find_weights()
+    assert path is not None
+    engine = LlamaEngine(path)
+    read = engine.generate(request.context, max_tokens=1, temperature=0, seed=0).prompt_tokens
+    engine.close()
+    assert found.usage.prompt_tokens == read + sum(score.tokens for score in found.scores)
 
 
 @pytest.mark.parametrize("name", ["smollm2:x", "openai", "openai:"])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from falter.engine import sending
 from falter.engine.sending import MAX_BUFFER_SECONDS, ModelQueue, Progress, run_queues
 from falter.records.errors import AuthenticationError, RunStopped
 from falter.records.planning import batched
@@ -176,6 +177,28 @@ def test_a_stop_lets_what_is_in_flight_land(store: Store) -> None:
         asyncio.run(main())
     stored = 1000 - len(store.missing([r.key for r in planned]))
     assert stored == len(client.requests) < 1000
+
+
+def test_a_stop_does_not_wait_for_an_answer_that_takes_minutes(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "STOPPING_SECONDS", 0.1)
+    planned, stop = list(requests(20)), asyncio.Event()
+
+    class Slow(Scripted):
+        async def generate(self, request: Request) -> Response:
+            if request.key == planned[9].key:
+                stop.set()
+                await asyncio.sleep(PATIENCE)
+            return answer(request)
+
+    async def main() -> None:
+        async with asyncio.timeout(PATIENCE / 2):
+            await run_queues([lane(Slow([]), planned, 1)], store, stop)
+
+    with pytest.raises(RunStopped, match="interrupted: 9 of 40 cells"):
+        asyncio.run(main())
+    assert len(store.missing([r.key for r in planned])) == 31, "what had landed is stored"
 
 
 def test_a_landed_response_is_stored_within_a_tenth_of_a_second(store: Store) -> None:

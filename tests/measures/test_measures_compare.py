@@ -8,7 +8,7 @@ import pytest
 from falter.measures.averages import micro_average
 from falter.measures.comparison import Answers, compare_family, compare_pair
 from falter.measures.drops import accuracy_drop
-from falter.measures.flips import flip_rate
+from falter.measures.flips import flip_rate, noise_floor
 from falter.measures.variance import prompt_share
 from falter.records.errors import InvalidValue
 
@@ -52,6 +52,13 @@ def test_a_model_against_itself_is_exactly_nothing():
     for name in ("accuracy", "drop", "prompt_share", "flip_rate"):
         estimate = getattr(found, name)
         assert (estimate.value, estimate.low, estimate.p_value) == (0.0, None, None)
+
+
+def test_a_model_without_an_answer_yet_gives_no_number_and_no_warning():
+    one, none = (Answers(baseline=[score], perturbed=[[score]]) for score in (1.0, NAN))
+    assert compare_pair(one, none, replications=100).accuracy.status == "insufficient_data"
+    nothing = np.empty((0, 1))
+    assert noise_floor(nothing, nothing).value is None
 
 
 def test_only_cells_that_both_have_count():

@@ -54,6 +54,7 @@ from falter.report.marks import MARK, marked, warning
 from falter.report.page import html, placed
 from falter.report.style import FIGURE_STYLE, STYLE
 from falter.report.tables import COLUMNS, figure_rows, quartiles
+from falter.report.words import about
 from figure_samples import HOSTILE, MODELS, SIMULATED, empty, estimate, hostile, ordinary, undefined
 from report_samples import hostile as hostile_run
 from report_samples import many_recipes, two_by_two
@@ -152,6 +153,16 @@ def test_a_row_of_labels_alone_is_kept() -> None:
     grid = Grid(name="g", title="", columns=(Column(name="a"), Column(name="b")),
                 rows=(("x", None),))  # fmt: skip
     assert [row["row"] for row in figure_rows(grid)] == ["x"]
+
+
+def test_what_the_brackets_hold_is_said_of_every_kind_of_number() -> None:
+    levels = {"accuracy": 0.95, "drop_together": 0.96, "micro_average": 0.99}
+    cells = (replace(estimate(0.1), measure=name, level=level) for name, level in levels.items())
+    columns = tuple(Column(name=name, unit="points") for name in "abcd")
+    assert about(Grid(name="g", title="", columns=columns, rows=(("x", *cells),))).endswith(
+        "Brackets hold the true number with a confidence of 95 %, of 96 % for the drops of all "
+        "recipes at once, of 99 % for an average."
+    )
 
 
 def test_json_is_the_same_each_time() -> None:

@@ -21,6 +21,7 @@ from falter.analysis.results import Analysis, PanelResult, RecipeResult, SecondR
 from falter.engine.findings import shown_analysis
 from falter.perturbations import perturbations
 from falter.perturbations.recipes import everyday_name
+from falter.records import numbers as n
 from falter.records.figures import Statement, Verdict
 from falter.records.types import Recipe, Step
 from falter.report.forms.data import as_csv, as_json
@@ -99,14 +100,24 @@ SAME = tuple(judged(f"same-{n}", "equivalent", 0.0, 0.005) for n in range(4))
 
 def test_the_finding_its_limits_and_the_next_step() -> None:
     assert words(of_recipes(*LOST, *OPEN)) == (
-        "smollm2 on basics (62.0 of 100 as asked) loses 18 to 21 points under 3 of 8 recipes, "
-        "beyond chance: typos, inserted spaces and split words.",
+        "smollm2 on basics (62.0 of 100 as asked) loses 18.1 to 21.2 points under 3 of 8 "
+        "recipes, beyond chance: typos, inserted spaces and split words.",
         "With 95 % confidence over all 8 recipes and their average, every loss lies between 8.1 "
-        "and 32 points. 5 of 8 recipes are undecided (open-0, open-1, open-2 and 2 more), which "
+        "and 31.2 points. 5 of 8 recipes are undecided (open-0, open-1, open-2 and 2 more), which "
         "does not mean robust: a drop of 9.8 points is still possible.",
         "72 items. No request failed; all 900 answers were read. Next: 'falter answers 5a5a "
         "--lost --recipe typos' shows what turned wrong; for ± 2 points on every undecided drop "
         "ask about 2,000 items.",
+    )
+
+
+def test_a_sentence_writes_a_bound_as_its_table_does() -> None:
+    low, high = 0.0124, 0.2941
+    together = replace(estimate("drop_together", 0.15), low=low, high=high)
+    lost = replace(judged("typos", "degraded", 0.15), together=together)
+    assert (
+        f"between {n.points(low)} and {n.points(high)} points".replace("+", "")
+        in words(of_recipes(lost))[1]
     )
 
 
@@ -156,11 +167,11 @@ def test_some_lose_and_some_gain() -> None:
     gained = judged("spaces", "improved", -0.031, 0.01)
     finding, limits, _ = words(of_recipes(LOST[0], gained, *SAME[:1]))
     assert finding.endswith(
-        "loses 21 points under 1 of 3 recipes, beyond chance: typos. It gains 3.1 points under 1 "
+        "loses 21.2 points under 1 of 3 recipes, beyond chance: typos. It gains 3.1 points under 1 "
         "of 3 recipes, beyond chance: inserted spaces."
     )
     assert limits.endswith(
-        "the loss under typos lies between 11 and 32 points and the gain under inserted spaces "
+        "the loss under typos lies between 11.2 and 31.2 points and the gain under inserted spaces "
         "lies between 1.1 and 5.1 points."
     )
 
@@ -259,12 +270,12 @@ def test_an_average_beyond_chance_is_said_where_no_recipe_is_decided() -> None:
     moved = of_recipes(*OPEN, micro=estimate("micro_drop", 0.103, 0.04, p=0.001))
     text = words(moved)
     assert text[0].endswith(
-        "loses 10 points on average over all 5 recipes, beyond chance (2.5 to 18 with 95 % "
+        "loses 10.3 points on average over all 5 recipes, beyond chance (2.5 to 18.1 with 95 % "
         "confidence); no recipe is shown to do so by itself."
     )
     assert text[1].endswith("which does not mean robust: a drop of 9.8 points is still possible.")
     gained = of_recipes(*OPEN, *SAME, micro=estimate("micro_drop", -0.103, 0.04))
-    assert "gains 10 points on average over all 9 recipes" in words(gained)[0]
+    assert "gains 10.3 points on average over all 9 recipes" in words(gained)[0]
     for silent in (
         of_recipes(*LOST, *OPEN, micro=moved.micro),
         of_recipes(*SAME, micro=moved.micro),
@@ -275,7 +286,7 @@ def test_an_average_beyond_chance_is_said_where_no_recipe_is_decided() -> None:
     several = words(replace(moved, p_any=0.005), replace(of_recipes(*LOST), p_any=0.001))
     assert several[0] == (
         "2 of 2 panels (1 model on 1 task) lose points, all 2 tested at once: smollm2 on basics "
-        "(21 points under typos) and smollm2 on basics (10 points on average)."
+        "(21.2 points under typos) and smollm2 on basics (10.3 points on average)."
     )
 
 
@@ -323,11 +334,11 @@ def test_asking_again_is_told() -> None:
 
 PARTS = {
     "wording": (
-        "4.2 of the 21 points under typos come from the changed prompt itself or from asking "
+        "4.2 of the 21.2 points under typos come from the changed prompt itself or from asking "
         "again, which was not measured.", 0.2, 0.01,
     ),
     "blamed": (
-        "At least 4.7 of the 21 points under typos come from misread answers; the rest is not "
+        "At least 4.7 of the 21.2 points under typos come from misread answers; the rest is not "
         "shown to come from the wording.", 0.0, 0.1,
     ),
 }  # fmt: skip
@@ -349,7 +360,7 @@ def test_where_the_points_went(name: str) -> None:
     nothing = estimate("p", 0.0, 0.1)
     split = replace(aside.split, wording=nothing, reading=nothing, meaning=nothing)
     bare = words(of_recipes(lost, parts=(replace(aside, split=split),)))
-    assert "Too little is known to say where the 21 points under typos went." in bare[1]
+    assert "Too little is known to say where the 21.2 points under typos went." in bare[1]
 
 
 def test_one_item_and_one_recipe() -> None:
@@ -400,7 +411,7 @@ def test_only_panels_that_all_tests_at_once_reject_are_counted() -> None:
     finding, limits, _ = words(replace(lone, p_any=0.004), *others)
     assert finding == (
         "1 of 12 panels (1 model on 1 task) loses points, all 12 tested at once: smollm2 on basics "
-        "(21 points under typos)."
+        "(21.2 points under typos)."
     )
     assert "in a test of the panel alone" not in limits
 

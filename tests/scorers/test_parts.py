@@ -114,8 +114,8 @@ def test_refusals_are_the_prompts_doing(tmp_path: Path, monkeypatch: pytest.Monk
     result = asked(tmp_path, monkeypatch, answer, "persona", scorer="label", data=data)
     text = " ".join(result.study.figures[0].text)
     assert (
-        "All of the 33 points under a persona in front come from the changed prompt itself, all of "
-        "them because the model refuses." in text
+        "All of the 33.3 points under a persona in front come from the changed prompt itself, all "
+        "of them because the model refuses." in text
     )
     assert "not shown to come from" not in text
     assert "16 of 144 responses hold no usable answer (16 refused) and count as wrong" in text

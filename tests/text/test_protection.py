@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from falter.records.types import Span
+from falter.perturbations.base import locked_spans
+from falter.records.errors import InvalidValue
+from falter.records.types import Section, Span
+from falter.text import protection
 from falter.text.code import fences, python_code
-from falter.text.protection import protect
+from falter.text.protection import blocked, protect
 from falter.text.spans import merged, uncovered
 from falter.text.words import natural_words
 
@@ -135,6 +138,15 @@ def test_several_functions() -> None:
     )
     words = [text[a:b] for a, b in natural_words(text, protect(text))]
     assert words == ["First", "Then", "comes", "Second", "and", "that", "is", "all"]
+
+
+def test_a_pattern_that_takes_for_ever_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protection, "PATTERN_SECONDS", 0.05)
+    section = Section(name="q", kind="input", text="a" * 60 + "!")
+    for find in (blocked, locked_spans):
+        with pytest.raises(InvalidValue, match=r"protect is '\(a\+\)\+\$'; .* within 0.05 s"):
+            find(section, ("(a+)+$",))
+        assert (0, 60) in find(section, ("a+",))
 
 
 @pytest.mark.parametrize(

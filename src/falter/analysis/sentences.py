@@ -6,7 +6,6 @@ decided here.
 
 from __future__ import annotations
 
-import math
 import re
 import tomllib
 from collections import Counter
@@ -52,21 +51,8 @@ def _word(text: str) -> str:
 
 
 def size(points: float) -> str:
-    """A difference without its sign, as people say it: `18`, `4.2`."""
-    magnitude = abs(100.0 * points)
-    return f"{magnitude:.0f}" if magnitude >= 9.95 else f"{magnitude:.1f}"
-
-
-def size_at_most(points: float) -> str:
-    """An upper bound without its sign, rounded up so that the sentence stays true."""
-    step = 1.0 if abs(100.0 * points) >= 9.95 else 0.1
-    return size(math.ceil(abs(100.0 * points) / step - 1e-9) * step / 100.0)
-
-
-def size_at_least(points: float) -> str:
-    """A lower bound without its sign, rounded down."""
-    step = 1.0 if abs(100.0 * points) >= 9.95 else 0.1
-    return size(math.floor(abs(100.0 * points) / step + 1e-9) * step / 100.0)
+    """A difference or a bound without its sign, with the digits of the tables: `18.1`, `4.2`."""
+    return n.percent(abs(points))
 
 
 def within(margin: float) -> str:
@@ -202,7 +188,7 @@ def at_most(recipes: Iterable[RecipeResult], level: float, over: str) -> Iterato
         return
     yield sentence(
         "answer.at_most",
-        points=size_at_most(max(0.0, *known)),
+        points=size(max(0.0, *known)),
         level=level_of(level),
         over=over,
         missing=sentence("answer.whatever_missing") if any(r.bounds for r in each) else "",

@@ -17,7 +17,7 @@ from falter.clients.answers import Answer, failed
 from falter.clients.base import BaseClient
 from falter.clients.constrained import answer_grammar
 from falter.clients.quantize import quantised
-from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
+from falter.clients.settings import ClientSettings, clients, costs_nothing, option_table, require
 from falter.records.errors import InvalidValue, PreflightError, refusal
 from falter.records.interfaces import Capabilities, Client
 from falter.records.types import Model, Request, Response, Usage
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from falter.clients.llama_engine import LlamaEngine
 
 MOST_LANES = 8
-NAME = "a file, as in 'gguf:PATH' or 'gguf:hub/ORG/REPO/FILE.gguf'"
 HUB = re.compile(r"hub/(?P<repository>[\w.-]+/[\w.-]+)/(?P<file>[\w./ -]+\.gguf)")
 TEMPLATE = b"tokenizer.chat_template"
 FRONT = 1 << 26
@@ -129,7 +128,9 @@ class LlamaClient(BaseClient):
     async def _score(self, request: Request) -> Response:
         def score(engine: LlamaEngine) -> Answer:
             scores = engine.score(request.context, request.continuations)
-            usage = Usage(prompt_tokens=sum(score.tokens for score in scores))
+            # The prompt is computed once for all options.
+            read = engine.context_tokens(request.context) + sum(score.tokens for score in scores)
+            usage = Usage(prompt_tokens=read)
             return Answer(scores=scores, usage=usage, served_by="llama.cpp")
 
         return await self._on_engine(request, score)
@@ -155,7 +156,7 @@ class LlamaClient(BaseClient):
 @costs_nothing
 def connect_smollm2(settings: ClientSettings) -> Client:
     """The embedded model; smollm2:q4_0 and the like, in another quantisation."""
-    OptionTable(client="smollm2").read(settings)
+    option_table("smollm2").read(settings)
     require("The embedded model smollm2", "local", "cyllama")
     # Another quantisation is made where it is not there yet, since its hash belongs to the model.
     made = quantised(settings.name) if settings.name else None
@@ -168,7 +169,7 @@ def connect_smollm2(settings: ClientSettings) -> Client:
 @costs_nothing
 def connect_gguf(settings: ClientSettings) -> Client:
     """A GGUF file in this process: gguf:PATH, or gguf:hub/ORG/REPO/FILE.gguf."""
-    OptionTable(client="gguf", name=NAME).read(settings)
+    option_table("gguf").read(settings)
     require("A GGUF model", "local", "cyllama")
     file = find_gguf(settings.name)
     # A file without a template gets the plain prompt; where the file lies is not recorded.

@@ -111,6 +111,10 @@ class LlamaEngine:
                 sums[i].add(self._log_softmax(row), sequences[i][at + 1])
         return tuple(total.result() for total in sums)
 
+    def context_tokens(self, context: str) -> int:
+        """Return the number of tokens that `score` reads before a continuation."""
+        return len(self._require_open().raw(context.rstrip()))
+
     def generate(
         self,
         messages: Sequence[tuple[str, str]] | str,

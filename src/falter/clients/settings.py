@@ -131,7 +131,7 @@ class OptionTable:
         for setting, hint in self.unused.items():
             value = getattr(settings, setting)
             if value is not None:
-                raise InvalidValue(setting, value, "None", hint=hint)
+                raise InvalidValue(setting, value, f"none for {self.client}", hint=hint)
         known = {parameter.name: parameter for parameter in self.known}
         options = {parameter.name: parameter.default for parameter in self.known}
         for name, value in settings.options.items():

@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 
 from falter.engine.batch_sending import run_batches
 from falter.engine.resolving import PanelPlan, Resolved
-from falter.engine.sending import ModelQueue, Progress, run_queues
+from falter.engine.sending import ModelQueue, Progress, end_soon_after, run_queues
 from falter.records.errors import (
     EndpointError,
     PreflightError,
@@ -174,7 +174,7 @@ async def carry_out_together(
                 stack.enter_context(recorder)
             async with watching(watch, progress):
                 for queue in queues:
-                    await _probe(queue, store)
+                    await end_soon_after(stop, _probe(queue, store), progress)
                 await send(queues, store, stop, batch=batch)
         counted = [_finished(resolved.run, store) for resolved in several]
         store.check_place()
@@ -190,7 +190,8 @@ async def send(
     """Ask what is missing, in batches or one by one; what an open batch holds is not asked anew."""
     book = Batches(store)
     if batch:
-        await run_batches(queues, store, book, stop, _say)
+        work = run_batches(queues, store, book, stop, _say)
+        await end_soon_after(stop, work, [queue.progress for queue in queues])
     else:
         _require_read_batches(queues, book)
         await run_queues(queues, store, stop)
@@ -376,7 +377,9 @@ def _stopped_by_the_store(progress: Sequence[Progress]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def interruptible(stop: asyncio.Event) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM lets what is in flight land; the second ends at once."""
+    """The first Ctrl-C or SIGTERM lets what lands within five seconds land; the second ends at
+    once.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -241,7 +241,8 @@ class _ItemSums:
         if items:  # of single outcomes, ddof 1
             within = gapped_item_sums(table[:, :, None])[:, 1] * width / max(1, width - 1)
         counts = np.maximum(seen.sum(axis=0), 1)
-        square = items * (y**2 / counts).mean(axis=1)
+        # A sum, since without an item that both sides have there is no condition to average.
+        square = items * (y**2 / counts).sum(axis=1) / max(1, width)
         values = [np.ones(items), side.baseline, drops, there, flips, known, y, seen]
         return cls(
             values=np.column_stack([*values, within, square]).astype(np.float64),

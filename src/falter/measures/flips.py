@@ -148,7 +148,8 @@ def _moves(baseline: Floats, again: Floats | None) -> Floats:
     if again is None:
         first, second = np.triu_indices(baseline.shape[1], k=1)
         return baseline[:, second] - baseline[:, first]
-    return (again[:, None, :] - baseline[:, :, None]).reshape(len(baseline), -1)
+    pairs = baseline.shape[1] * again.shape[1]  # of no items, -1 would be no number
+    return (again[:, None, :] - baseline[:, :, None]).reshape(len(baseline), pairs)
 
 
 def _share_above(gaps: Floats, threshold: float, axes: tuple[int, ...]) -> Floats:

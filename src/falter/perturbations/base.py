@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache, partial
@@ -18,7 +17,7 @@ from falter.records.registry import Registry
 from falter.records.rng import Rng
 from falter.records.types import Effect, Prompt, Section, SectionKind, Span
 from falter.text.names import copied_words
-from falter.text.protection import blocked, protect
+from falter.text.protection import blocked, matched_spans
 from falter.text.spans import Replacement, merged, replace_spans
 
 perturbations: Registry[Perturbation] = Registry("perturbation", "falter.perturbations")
@@ -478,12 +477,5 @@ def locked_spans(section: Section, patterns: Sequence[str] = ()) -> tuple[Span, 
     if not patterns and not section.protected and not section.edits:
         return ()
     spans = [(edit.new_start, edit.new_end) for edit in section.edits]
-    for pattern in _compiled(tuple(patterns)):
-        spans += [match.span() for match in pattern.finditer(section.text)]
+    spans += matched_spans(section.text, patterns)
     return merged((*spans, *section.protected))
-
-
-@lru_cache(maxsize=256)
-def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    protect("", patterns)  # raises for what is no regular expression
-    return tuple(re.compile(source) for source in patterns)

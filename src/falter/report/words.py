@@ -29,6 +29,7 @@ _WORDS = tomllib.loads(data("words.toml"))
 _REASONS: dict[EstimateStatus, str] = _WORDS["reasons"]
 _UNITS: dict[Unit, str] = _WORDS["units"]
 _SHORT: dict[Unit, str] = _WORDS["short_units"]
+_BRACKETS: dict[str, str] = _WORDS["brackets"]
 GUIDE: tuple[str, ...] = tuple(_WORDS["guide"])
 PAGE_GUIDE: tuple[str, ...] = tuple(_WORDS["page_guide"])
 FEW = 10
@@ -98,12 +99,11 @@ def about(figure: Figure) -> str:
     if not numbers:
         return ""
     sentences = [] if isinstance(figure, Headline) else _about_units(figure)
-    levels = sorted({e.level for e in numbers if e.low is not None})
+    levels = sorted({(e.level, _BRACKETS.get(e.measure, "")) for e in numbers if e.low is not None})
     bracketed = isinstance(figure, Grid | Bars | Breakdown | Headline)
     if levels and (bracketed or hasattr(figure, "measured")):
-        *others, last = map(n.level, levels)
-        several = f"{', '.join(others)} and {last}" if others else last
-        sentences.append(f"Brackets contain {several} intervals.")
+        held = ", of ".join(f"{n.level(level)}{what}" for level, what in levels)
+        sentences.append(f"Brackets hold the true number with a confidence of {held}.")
     sentences += _about_p(figure)
     return " ".join(sentences)
 

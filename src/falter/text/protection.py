@@ -8,8 +8,10 @@ pattern has bounded quantifiers or stops at its own delimiter, so the time stays
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
+from threading import current_thread, main_thread
 from typing import NamedTuple
 
 from falter.records.errors import InvalidValue
@@ -108,9 +110,7 @@ def _spans(text: str, patterns: tuple[str, ...]) -> tuple[Span, ...]:
         spans += _expressions(text)
         for family in FAMILIES:
             spans += _spans_of(family, text)
-    for source in patterns:
-        matches = (match.span() for match in _compiled(source).finditer(text))
-        spans += [(start, end) for start, end in matches if start < end]
+    spans += [(start, end) for start, end in matched_spans(text, patterns) if start < end]
     return merged(spans) if spans else ()
 
 
@@ -174,6 +174,34 @@ def _code(text: str) -> Iterator[Span]:
         yield from code.names
         at = code.span[1]
     yield from code_lines(text, at)
+
+
+PATTERN_SECONDS = 5.0
+"""Processor time for one pattern of the user's in one text; searches take microseconds."""
+
+
+def matched_spans(text: str, patterns: Sequence[str]) -> list[Span]:
+    """What the user's regular expressions match; `InvalidValue` if a search takes for ever."""
+    spans: list[Span] = []
+    # Nothing but a signal ends a search, and signals reach only the main thread.
+    timed = patterns and current_thread() is main_thread() and hasattr(signal, "setitimer")
+
+    def give_up(*_: object) -> None:
+        expected = f"a regular expression that searches a text within {PATTERN_SECONDS:g} s"
+        hint = "repeat nothing that repeats already: 'a+' instead of '(a+)+'"
+        raise InvalidValue("protect", source, expected, hint=hint)
+
+    before = signal.signal(signal.SIGVTALRM, give_up) if timed else None
+    try:
+        for source in patterns:
+            if timed:
+                signal.setitimer(signal.ITIMER_VIRTUAL, PATTERN_SECONDS)
+            spans += [match.span() for match in _compiled(source).finditer(text)]
+    finally:
+        if timed:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+            signal.signal(signal.SIGVTALRM, before)
+    return spans
 
 
 @lru_cache(maxsize=256)

@@ -30,8 +30,6 @@ from falter.analysis.sentences import (
     recipes_counted,
     sentence,
     size,
-    size_at_least,
-    size_at_most,
     unusable,
     within,
 )
@@ -242,7 +240,7 @@ def _how_sure(panel: PanelResult, level: float) -> str:
         shown = of_verdict(panel, verdict)
         bounds = [b for r in shown for b in (r.least, r.most) if b is not None]
         if bounds:
-            low, high = size_at_least(min(map(abs, bounds))), size_at_most(max(map(abs, bounds)))
+            low, high = size(min(map(abs, bounds))), size(max(map(abs, bounds)))
             one = (
                 f"the {name} under {names_of(shown, panel)}" if len(shown) == 1 else f"every {name}"
             )
@@ -271,7 +269,7 @@ def _open(panel: PanelResult) -> Iterator[str]:
     elif blank:
         bounds = sentence("answer.without_interval", count=n.whole(blank))
     else:
-        bounds = sentence("answer.still_possible", points=size_at_most(max(0.0, *known)))
+        bounds = sentence("answer.still_possible", points=size(max(0.0, *known)))
     count = recipes_counted(len(undecided), panel)
     yield sentence(
         "answer.open",
@@ -321,7 +319,7 @@ def points_went(recipe: RecipeResult, parts: RecipeParts, panel: PanelResult) ->
         unsure = "" if panel.noise_floor else sentence("answer.not_asked_again")
         return sentence("answer.wording", part=part, unsure=unsure, because=because, **about)
     if split.blamed is not None:
-        part = size_at_least(getattr(split, split.blamed).low)
+        part = size(getattr(split, split.blamed).low)
         return sentence("answer.blamed", part=part, kind=_KINDS[split.blamed], **about)
     return sentence("answer.unexplained", **about)
 
@@ -484,7 +482,7 @@ def _limits_of_several(panels: Sequence[PanelResult], level: float) -> Iterator[
         recipes=drops,
         are=are(len(undecided)),
         names=listed_bounded([name for name, _ in often.most_common()]),
-        bounds=sentence("answer.still_possible", points=size_at_most(max(0.0, *known)))
+        bounds=sentence("answer.still_possible", points=size(max(0.0, *known)))
         if whole
         else sentence("answer.without_interval", count=n.whole(len(undecided) - len(known))),
     )
