@@ -87,7 +87,7 @@ def test_app(%s):
     return ""
 """
 # Nothing else that is installed is loaded: it would take longer than all the rest.
-PLUGINS = ("-p", "falter.gate.pytest_plugin", "-p", "xdist.plugin", "-p", "no:cacheprovider")
+PLUGINS = ("-p", "falter.gate.pytest_plugin", "-p", "xdist", "-p", "no:cacheprovider")
 
 
 @pytest.fixture
