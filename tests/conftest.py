@@ -5,12 +5,15 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+from falter.clients import llama_engine
 from once import once, run_readme
 
 # Two workers on two cores: each computes on one, and so do the programs that a test starts. NumPy
@@ -56,3 +59,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def readme_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the README's Python has run, with the embedded model's answers."""
     return once(tmp_path_factory, "readme", run_readme)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _weights_once() -> Iterator[None]:
+    """Engines of a process share weights, as forks do: loading takes as long as three questions."""
+    load, kept = llama_engine._load, {}
+
+    def loaded(llama: Any, path: Path, params: Any) -> Any:
+        key = path.resolve(), path.exists() and path.stat().st_mtime_ns
+        if key not in kept:
+            kept[key] = load(llama, path, params)
+        return kept[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(llama_engine, "_load", loaded)
+        yield

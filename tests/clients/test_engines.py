@@ -116,7 +116,10 @@ def test_requests_that_end_engines_are_found_and_cost_no_other_its_answer(store:
     assert host.started < 60
 
 
-def test_a_run_ends_where_engines_only_ever_end(store: Store) -> None:
+def test_a_run_ends_where_engines_only_ever_end(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("falter.engine.sending.LANDING_SECONDS", 0.1)
     host = Host(1, deadly=[str(n) for n in range(300)])
     with pytest.raises(RunStopped, match="ended one after the other without an answer"):
         asyncio.run(ran(host, store, 300))

@@ -109,9 +109,7 @@ def test_a_prompt_too_long_for_the_model_fails_by_itself(tmp_path: Path) -> None
 def test_a_simulated_model_is_as_brittle_as_it_was_told(tmp_path: Path) -> None:
     """Accuracies by the formula: Φ((mean − effect) / √(item² + interaction² + noise²))."""
     data = tmp_path / "d.jsonl"
-    lines = [
-        f'{{"q": "Is number {n} even or odd, do you think?", "a": "yes"}}' for n in range(1500)
-    ]
+    lines = [f'{{"q": "Is number {n} even or odd, do you think?", "a": "yes"}}' for n in range(750)]
     data.write_text("\n".join(lines))
     result = falter.run(
         data={"path": str(data), "target": "a"}, template="{q}",
@@ -122,7 +120,8 @@ def test_a_simulated_model_is_as_brittle_as_it_was_told(tmp_path: Path) -> None:
     spread = (1.0 + 0.25) ** 0.5
     truth = {label: NormalDist().cdf((0.5 - e) / spread) for label, e in
              (("baseline", 0.0), ("pad_quotes", 0.4), ("pad_spaces", 0.0))}  # fmt: skip
-    assert panel.baseline.value == pytest.approx(truth["baseline"], abs=0.03)
+    # Of 750 items the standard error is .017.
+    assert panel.baseline.value == pytest.approx(truth["baseline"], abs=0.04)
     for row in panel.recipes:
         expected = truth["baseline"] - truth[row.label]
         assert row.drop.low is not None

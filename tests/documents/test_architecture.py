@@ -166,21 +166,39 @@ def test_no_room_imports_from_a_private_module_of_another() -> None:
     assert not trespasses, f"private modules of other rooms: {sorted(trespasses)}"
 
 
-def test_every_module_imports_with_sockets_blocked() -> None:
-    """Importing downloads nothing and asks nobody, and starts nothing that could."""
-    imported = fresh(
+@cache
+def light_then_all() -> tuple[str, list[str]]:
+    """What an interpreter imports: first to run and store, then all of falter; asking nobody."""
+    rooms = ("store", "clients", "tasks", "perturbations", "scorers")
+    heavy, *imported = fresh(
         "import sys, importlib, pkgutil, falter\n"
         "def refuse(event, arguments):\n"
         "    if event.startswith(('socket.', 'subprocess.', 'os.exec', 'os.posix_spawn',\n"
         "                         'os.system', 'os.fork', 'urllib.')):\n"
         "        raise AssertionError(f'{event} at import: {arguments}')\n"
         "sys.addaudithook(refuse)\n"
+        "import falter.records.planning, falter.engine.sending, falter.engine.batch_sending\n"
+        f"for room in {rooms}:\n"
+        "    package = importlib.import_module(f'falter.{room}')\n"
+        "    for module in pkgutil.iter_modules(getattr(package, '__path__', ())):\n"
+        "        importlib.import_module(f'{package.__name__}.{module.name}')\n"
+        "print([name for name in ('scipy', 'pandas') if name in sys.modules])\n"
         "names = {m.name for m in pkgutil.walk_packages(falter.__path__, 'falter.')}\n"
         "for name in sorted(names - {'falter.__main__'}):\n"
         "    importlib.import_module(name)\n"
         "    print(name)\n"
-    )
-    assert imported.splitlines() == sorted(module.__name__ for module in imported_modules()[1:])
+    ).splitlines()
+    return heavy, imported
+
+
+def test_every_module_imports_with_sockets_blocked() -> None:
+    """Importing downloads nothing and asks nobody, and starts nothing that could."""
+    assert light_then_all()[1] == sorted(module.__name__ for module in imported_modules()[1:])
+
+
+def test_running_and_storing_imports_neither_scipy_nor_pandas() -> None:
+    """What only runs and stores stays light, whatever it loads by its name."""
+    assert light_then_all()[0] == "[]"
 
 
 POSIX = {
@@ -227,21 +245,6 @@ def test_runs_reports_and_checks_need_nothing_that_windows_lacks() -> None:
     assert codes.endswith("codes [0, 0, 0, 0]")
 
 
-def test_running_and_storing_imports_neither_scipy_nor_pandas() -> None:
-    """What only runs and stores stays light, whatever it loads by its name."""
-    rooms = ("store", "clients", "tasks", "perturbations", "scorers")
-    heavy = fresh(
-        "import sys, importlib, pkgutil\n"
-        "import falter.records.planning, falter.engine.sending, falter.engine.batch_sending\n"
-        f"for room in {rooms}:\n"
-        "    package = importlib.import_module(f'falter.{room}')\n"
-        "    for module in pkgutil.iter_modules(getattr(package, '__path__', ())):\n"
-        "        importlib.import_module(f'{package.__name__}.{module.name}')\n"
-        "print([name for name in ('scipy', 'pandas') if name in sys.modules])\n"
-    )
-    assert heavy == "[]"
-
-
 def test_a_start_imports_what_it_needs() -> None:
     """Help and mistyped commands need Click; a run needs of SciPy its functions, and no HTTP."""
     started = "import contextlib, io, json, sys, falter\nseen = [sorted(sys.modules)]\n"
@@ -269,20 +272,15 @@ def test_a_start_imports_what_it_needs() -> None:
 
 def test_a_list_imports_what_it_lists() -> None:
     """Names, summaries and weights need no numbers, no HTTP and no report."""
-    for arguments in (["list", "tasks"], ["list", "perturbations"], ["models", "list"]):
-        loaded = fresh(
-            "import contextlib, io, json, sys\n"
-            "from falter.cli.app import invoke\n"
-            "with contextlib.redirect_stdout(io.StringIO()):\n"
-            f"    invoke({arguments})\n"
-            "print(json.dumps(sorted(sys.modules)))\n"
-        )
-        assert not set(json.loads(loaded)) & {
-            "numpy",
-            "aiohttp",
-            "falter.analysis",
-            "falter.report",
-        }
+    loaded = fresh(
+        "import contextlib, io, json, sys\n"
+        "from falter.cli.app import invoke\n"
+        "with contextlib.redirect_stdout(io.StringIO()):\n"
+        "    for words in ('list tasks', 'list perturbations', 'models list'):\n"
+        "        invoke(words.split())\n"
+        "print(json.dumps(sorted(sys.modules)))\n"
+    )
+    assert not set(json.loads(loaded)) & {"numpy", "aiohttp", "falter.analysis", "falter.report"}
 
 
 def test_every_command_is_where_the_list_says() -> None:

@@ -68,7 +68,7 @@ def test_the_hook_reads_experiment_files(repository: Path) -> None:
     entry = hook["entry"]
     good = bash(f'{entry} "$@"', "hook", "wide.yaml", folder=repository)
     assert good.returncode == 0, good.stderr
-    bad = bash(f'{entry} "$@"', "hook", "wide.yaml", "broken.yaml", folder=repository)
+    bad = bash(f'{entry} "$@"', "hook", "broken.yaml", "wide.yaml", folder=repository)
     assert bad.returncode == 1
     assert "modles" in bad.stderr
     assert not list(repository.glob("*.db"))

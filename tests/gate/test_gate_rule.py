@@ -228,9 +228,9 @@ def test_operating_characteristics_through_the_engine(tmp_path: Path) -> None:
     items = bench_gate.planned_items(1, 0.2, schedule(1), 0.1)
     runs = {
         drop: bench_gate.gates_on_simulated(
-            8, what=f"drop {drop}", items=items, margin=0.2, drop=drop, folder=tmp_path
+            5, what=f"drop {drop}", items=items, margin=0.2, drop=drop, folder=tmp_path
         )
         for drop in (0.0, 0.4)
     }
-    assert runs[0.0].verdicts["fail"] == 0 and runs[0.0].verdicts["pass"] >= 7
-    assert runs[0.4].verdicts["fail"] >= 7
+    assert runs[0.0].verdicts["fail"] == 0 and runs[0.0].verdicts["pass"] >= 4
+    assert runs[0.4].verdicts["fail"] >= 4

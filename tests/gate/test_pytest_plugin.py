@@ -87,7 +87,7 @@ def test_app(%s):
     return ""
 """
 # Nothing else that is installed is loaded: it would take longer than all the rest.
-PLUGINS = ("-p", "falter.gate.pytest_plugin", "-p", "xdist.plugin", "-p", "no:cacheprovider")
+PLUGINS = ("-p", "falter.gate.pytest_plugin", "-p", "xdist", "-p", "no:cacheprovider")
 
 
 @pytest.fixture
@@ -155,13 +155,14 @@ def test_what_tests_say(project: pytest.Pytester) -> None:
     assert "pytest_plugin.py" not in text
 
 
-@pytest.mark.parametrize("order", ["workers", "random"])
-def test_calls_run_inside_the_fixtures_of_the_test(project: pytest.Pytester, order: str) -> None:
-    """Autouse, monkeypatch, tmp_path, a fixture of conftest.py, an async one, other parameters."""
+def test_calls_run_inside_the_fixtures_of_the_test(project: pytest.Pytester) -> None:
+    """Autouse, monkeypatch, tmp_path, a fixture of conftest.py, an async one, other parameters.
+
+    By two workers, each in random order.
+    """
     project.makeconftest(CONFTEST)
     project.makepyfile(test_app=FIXTURES)
-    more = {"workers": ("-n", "2"), "random": ("-p", "pytest_randomly")}
-    result = ran(project, "-p", "pytest_asyncio.plugin", *more[order])
+    result = ran(project, "-p", "pytest_asyncio.plugin", "-p", "pytest_randomly", "-n", "2")
     result.assert_outcomes(passed=6)
 
 

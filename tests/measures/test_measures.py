@@ -191,9 +191,12 @@ def test_runs_are_statsmodels_three_mean_squares():
     [("plugin", ("brittleness", "pert")), ("crossed", ("brittleness_interaction",))],
 )
 def test_intervals_agree_with_the_bootstrap_of_items(method, names):
-    """On real outcomes the jackknife interval is that of 250 BCa draws of items, nearly."""
+    """On real outcomes the jackknife interval is that of 250 BCa draws of items, nearly.
+
+    Of every third item: BCa leaves each out in turn, so its cost grows with their square.
+    """
     table, drawn = languages(), {}
-    table = table[~np.isnan(table).any(axis=1)]
+    table = table[~np.isnan(table).any(axis=1)][::3]
 
     def value(rows, name):
         """The same draws give each name its value."""

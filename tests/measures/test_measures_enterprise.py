@@ -181,7 +181,7 @@ def test_robustness_covers():
     """Content changes 40 %, quality 30 % of it, a tenth unreadable: 95 % of the intervals hold."""
     rng = np.random.default_rng(52)
     hits = {"one": 0, "mean": 0, "content": 0, "quality": 0}
-    for _ in range(200):
+    for _ in range(120):  # of so many a true level below 82 % fails 19 times in 20
         categories = {}
         for name, rate in (("baseline", 0.1), ("a", 0.4), ("b", 0.6)):
             content, quality = rng.random(150) < rate, rng.random(150) < 0.3
@@ -198,7 +198,7 @@ def test_robustness_covers():
     for name, count in hits.items():
         # Agresti and Coull's interval covers more than it says.
         side = "less" if name in ("content", "quality") else "two-sided"
-        assert binomtest(count, 200, 0.95, alternative=side).pvalue > 1e-3, (name, count)
+        assert binomtest(count, 120, 0.95, alternative=side).pvalue > 1e-3, (name, count)
 
 
 def test_runs_are_summed_up_with_ddof_one_and_flags():

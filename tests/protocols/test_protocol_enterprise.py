@@ -135,14 +135,8 @@ def test_a_judge_has_its_own_address_and_price_and_is_checked_first(
     client = scripted(patch, "writer", writer())
     patch.delenv("JUDGE_API_KEY", raising=False)
     arguments = ["--protocol", "enterprise", "--task", "enterprise_case", "--limit", "1"]
-    arguments += [
-        "--model",
-        "writer",
-        "--judge",
-        "openai:gpt-4.1",
-        "--store",
-        str(tmp_path / "f.db"),
-    ]
+    arguments += ["--model", "writer", "--judge", "openai:gpt-4.1"]
+    arguments += ["--store", str(tmp_path / "f.db")]
     arguments += ["--judge-base-url", "https://judge.example/v1"]
     arguments += ["--judge-api-key-env", "JUDGE_API_KEY"]
     assert not invoke(["plan", *arguments, "--prices", "2025-11", "--rewriter", "openai:gpt-4.1"])
@@ -305,10 +299,7 @@ def test_broken_xml_is_not_available_in_one_figure_and_penalised_in_the_other(
         return text[:-2] if request.variant.recipe.output_format == "xml" else text
 
     scripted(patch, "writer", write)
-    forms = replace(
-        parts.PRESETS["quick"],
-        recipes=(parts.REFERENCE_FORM, *parts.FORMS),
-    )
+    forms = replace(parts.PRESETS["quick"], recipes=(parts.REFERENCE_FORM, *parts.FORMS))
     patch.setitem(parts.PRESETS, "quick", forms)  # type: ignore[arg-type]
     result = study(tmp_path, limit=1)
     xml = line(result, "formats", "scripted:writer", "XML")
@@ -469,12 +460,8 @@ def test_what_a_judge_cannot_say_is_asked_once_more_and_then_counted(
     scripted(patch, "umpire", hesitant)
     result = study(tmp_path, task="enterprise_case", limit=3, judge="umpire", parts=["main"])
     verdicts = line(result, "verdicts", "scripted:umpire", "Do two replies say the same?")
-    assert [verdicts[name] for name in ("Asked", "Read at once", "Read at the second try")] == [
-        6,
-        0,
-        3,
-    ]
-    assert verdicts["Not read"] == 3
+    counts = ("Asked", "Read at once", "Read at the second try", "Not read")
+    assert [verdicts[name] for name in counts] == [6, 0, 3, 3]
     unread = line(result, "perturbations", "scripted:writer", "whitespace")
     assert unread["Content delta, %: Strict"] == 1.0
     assert unread["Content delta, %: Valid"] is None
@@ -513,14 +500,12 @@ def test_several_judges_rate_the_same_and_their_agreement_is_shown(
     both, delta = content("umpire", "kind")
     assert (delta, len(umpire.requests)) == (1.0, asked)
     assert "first of 2 judges" in line_signature(both)
-    kappa = line(
-        both, "judges", "Do two replies say the same?", "scripted:umpire and scripted:kind"
-    )
+    question = "Do two replies say the same?"
+    kappa = line(both, "judges", question, "scripted:umpire and scripted:kind")
     assert kappa["Weighted kappa"] == 0.0
     three, delta = content("kind", "umpire", "twin")
     assert (delta, len(umpire.requests)) == (1.0, asked)
     assert "median of 3 judges" in line_signature(three)
-    question = "Do two replies say the same?"
     agreed = line(three, "judges", question, "scripted:umpire and scripted:twin")
     assert (agreed["Krippendorff's alpha"], agreed["Weighted kappa"]) == (1.0, 1.0)
     verdicts = [row[0] for row in figure(three, "verdicts").rows if row[1] == question]
@@ -734,10 +719,8 @@ def compare_with_the_paper(result: Result) -> None:
     """The run's own rows first, in the paper's way of counting; then all of the paper's."""
     own = line(result, "published", "scripted:writer", "yours")
     paper = line(result, "published", "GPT OSS 120B", "paper")
-    assert (paper["Overall: As printed"], paper["Overall: Mean of six"]) == (
-        "87.29 ± 2.54",
-        "86.36",
-    )
+    printed = (paper["Overall: As printed"], paper["Overall: Mean of six"])
+    assert printed == ("87.29 ± 2.54", "86.36")
     robustness = [own[f"Robustness: {title}"] for title in ("Baseline", "General", "Cross-lingual")]
     assert robustness == [1.0, 1.0, 1.0]
     assert (own["Overall: As printed"], own["Overall: Mean of six"]) == (None, 1.0)

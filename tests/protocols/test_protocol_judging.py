@@ -383,7 +383,7 @@ def test_a_run_and_its_judge(tmp_path: Path) -> None:
     path = tmp_path / "falter.db"
     words = ["typos", "word_split"]
     source = ran(
-        path, task="basics", limit=30, scorer="choice_letter",
+        path, task="basics", limit=20, scorer="choice_letter",
         models=["simulated:one", {"name": "simulated:two", "options": {"seed": 3}}],
         recipes=[*words, "chain_of_thought", *(f"chain_of_thought+{name}" for name in words)],
     )  # fmt: skip
@@ -413,7 +413,7 @@ def test_a_run_and_its_judge(tmp_path: Path) -> None:
     written, rated, unread = (
         clean[f"Pieces of reasoning: {name}"] for name in ("written", "rated", "not readable")
     )
-    assert written == 30 == rated + unread
+    assert written == 20 == rated + unread
     assert 0.3 < value(clean["Quality: overall"]) < 0.9
     heat = made[1]
     assert isinstance(heat, HeatMap)

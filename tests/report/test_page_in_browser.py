@@ -9,21 +9,21 @@ import shutil
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from browser_page import NAMES, BrowserPage, opened_page
 from falter.engine.findings import shown_analysis
-from falter.records.figures import Study
 from falter.report.page import html
 from figure_samples import ordinary
 from report_samples import one_panel, two_by_two
 
-PAGES: dict[str, Callable[[], Study]] = {
-    "one panel": lambda: shown_analysis(one_panel()),
-    "two models on two tasks": lambda: shown_analysis(two_by_two()),
-    "protocol": ordinary,
+PAGES: dict[str, Callable[[], str]] = {
+    "one panel": cache(lambda: html(shown_analysis(one_panel()))),
+    "two models on two tasks": lambda: html(shown_analysis(two_by_two())),
+    "protocol": cache(lambda: html(ordinary())),
 }
 SIZES = ((1400, 1000), (420, 900))
 
@@ -67,18 +67,18 @@ def browser() -> str:
 
 
 @asynccontextmanager
-async def shown(browser: str, folder: Path, study: Study) -> AsyncIterator[BrowserPage]:
+async def shown(browser: str, folder: Path, text: str) -> AsyncIterator[BrowserPage]:
     file = folder / "report.html"
-    file.write_text(html(study), "utf-8")
+    file.write_text(text, "utf-8")
     async with opened_page(browser, file, folder) as page:
         yield page
 
 
 def looked(
-    browser: str, folder: Path, study: Study, look: Callable[[BrowserPage], Awaitable[None]]
+    browser: str, folder: Path, text: str, look: Callable[[BrowserPage], Awaitable[None]]
 ) -> None:
     async def run() -> None:
-        async with shown(browser, folder, study) as page:
+        async with shown(browser, folder, text) as page:
             await look(page)
 
     asyncio.run(run())

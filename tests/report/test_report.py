@@ -28,7 +28,7 @@ from rich.console import Console
 from browser_page import dumped_page
 from every_estimate import every_estimate, numbers_in
 from falter.analysis.results import Analysis, PanelResult
-from falter.engine.findings import shown_analysis
+from falter.engine import findings
 from falter.records import numbers as n
 from falter.records.figures import Column, Figure, Forest, ForestRow, Grid, Unit, estimates
 from falter.records.types import Estimate
@@ -61,18 +61,21 @@ from report_samples import (
 )
 
 
-def made_once(form: Callable[..., str]) -> Callable[..., str]:
+def made_once(form: Callable[..., Any]) -> Callable[..., Any]:
     """What is made of an analysis is kept: many tests look at the same samples."""
-    kept: dict[tuple[Any, ...], tuple[Analysis, str]] = {}
+    kept: dict[tuple[Any, ...], tuple[Analysis, Any]] = {}
 
     @wraps(form)
-    def text_of(found: Analysis, *options: Any, **more: Any) -> str:
+    def text_of(found: Analysis, *options: Any, **more: Any) -> Any:
         key = (id(found), *options, *sorted(more.items()))
         if key not in kept:
             kept[key] = found, form(found, *options, **more)  # kept, so that its id stays its own
         return kept[key][1]
 
     return text_of
+
+
+shown_analysis = made_once(findings.shown_analysis)
 
 
 @made_once
@@ -558,7 +561,7 @@ def test_a_scale_holds_zero_and_every_drop(found: list[tuple[float, float, float
     )
     nothing = replace(base.micro, value=None, low=None, high=None)
     drops = analysis(replace(base, recipes=recipes, groups=(), micro=nothing, macro=nothing))
-    forests = [figure for figure in shown_analysis(drops).figures if isinstance(figure, Forest)]
+    forests = [f for f in findings.shown_analysis(drops).figures if isinstance(f, Forest)]
     if not forests:
         return
     scale = scales_of(forests)["drops"]
@@ -575,8 +578,9 @@ def test_a_scale_holds_zero_and_every_drop(found: list[tuple[float, float, float
 
 
 @each_sample
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("colour", [True, False])
+@pytest.mark.parametrize(
+    ("width", "colour"), [*((width, True) for width in WIDTHS), (20, False), (120, False)]
+)
 def test_no_line_is_wider_than_the_terminal(
     sample: Callable[[], Analysis], width: int, colour: bool
 ) -> None:
@@ -648,7 +652,7 @@ def test_json_is_the_same_each_time_and_as_its_schema_says(
     sample: Callable[[], Analysis],
 ) -> None:
     text = as_json(sample())
-    assert study_as_json(shown_analysis(sample())) == text
+    assert study_as_json(findings.shown_analysis(sample())) == text
     report_schema().validate(json.loads(text))
     assert hidden(text) == set()
 

@@ -25,7 +25,7 @@ from falter.records.types import Request
 from falter.store.maintenance import verify
 from falter.store.store import Store
 from falter.testing import Scripted
-from falter_process import FalterProcess
+from falter_process import FORKED, PATIENCE, FalterProcess, opened_at_once
 from faulty_server import FaultyServer
 from samples import RUN, answer, requests
 
@@ -111,26 +111,14 @@ def test_what_was_stored_meanwhile_is_not_claimed(path: Path) -> None:
 
 def test_many_may_create_a_store_at_once(tmp_path: Path) -> None:
     """Twenty processes open a file that does not exist yet: all of them can use it."""
-    script = (
-        "import sys\nfrom falter.store.store import Store\nsys.stdin.read()\nStore(sys.argv[1])"
-    )
     for attempt in range(2):
-        path = tmp_path / f"{attempt}.db"
-        started = [
-            subprocess.Popen(
-                [sys.executable, "-c", script, str(path)],
-                stdin=subprocess.PIPE, stderr=subprocess.PIPE,
-            )
-            for _ in range(10)
-        ]  # fmt: skip
-        for process in started:  # all are waiting for this
-            assert process.stdin is not None
-            process.stdin.close()
+        path, start = tmp_path / f"{attempt}.db", FORKED.Barrier(10)
+        started = [FORKED.Process(target=opened_at_once, args=(start, path)) for _ in range(10)]
         for process in started:
-            assert process.stderr is not None
-            said = process.stderr.read()
-            assert process.wait(120) == 0, said
-            process.stderr.close()
+            process.start()
+        for process in started:
+            process.join(PATIENCE)
+            assert process.exitcode == 0
         with Store(path) as store:
             assert verify(store).problems == ()
 

@@ -67,6 +67,7 @@ def across() -> Analysis:
     return simulated()
 
 
+@cache
 def poisoned_across(texts: tuple[str, ...]) -> Analysis:
     """Every text across the panels comes from `texts`, in turn."""
     whole = simulated(models=3, tasks=2, conditions=3, items=20)

@@ -16,20 +16,21 @@ import tempfile
 import warnings
 from collections.abc import Sequence
 from multiprocessing import forkserver
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Self
 from unittest import mock
 
-__all__ = ["PATIENCE", "QUIET", "FalterProcess"]
+__all__ = ["FORKED", "PATIENCE", "QUIET", "FalterProcess", "opened_at_once"]
 
 QUIET = {"NO_COLOR": "1", "OPENAI_API_KEY": "", "PYTHONWARNINGS": "error"}
 # No weights are found, so a report has no cosines of texts: they take longer than all the rest.
 WEIGHTLESS = {"FALTER_CACHE": os.devnull}
 PATIENCE = 120
-_FORKED = multiprocessing.get_context("forkserver")
+FORKED = multiprocessing.get_context("forkserver")
 # The command line, and what it imports only when it runs something.
-_FORKED.set_forkserver_preload(
-    ["falter.cli.run", "falter.cli.run", "falter.clients.openai", "aiohttp", "scipy.special"]
+FORKED.set_forkserver_preload(
+    ["falter.cli.run", "falter.clients.openai", "aiohttp", "scipy.special", "uvloop", "falter_warm"]
 )
 
 
@@ -37,11 +38,12 @@ class FalterProcess:
     """A command that is running, and after `ended` its exit code and what it printed."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        with mock.patch.dict(os.environ, QUIET):
+        places = [os.path.dirname(__file__), *filter(None, [os.environ.get("PYTHONPATH")])]
+        with mock.patch.dict(os.environ, {**QUIET, "PYTHONPATH": os.pathsep.join(places)}):
             forkserver.ensure_running()
         self._folder = tempfile.TemporaryDirectory()
         self._out, self._err = (Path(self._folder.name, name) for name in ("out", "err"))
-        self._process = _FORKED.Process(
+        self._process = FORKED.Process(
             target=_main, args=(list(arguments), os.getcwd(), str(self._out), str(self._err))
         )
 
@@ -83,3 +85,11 @@ def _main(arguments: list[str], folder: str, out: str, err: str) -> None:
             os.dup2(file.fileno(), stream.fileno())
     sys.argv = ["falter", *arguments]
     runpy.run_module("falter", run_name="__main__")
+
+
+def opened_at_once(start: Barrier, path: Path) -> None:
+    """Open a store when all processes are there that will."""
+    from falter.store.store import Store
+
+    start.wait(PATIENCE)
+    Store(path)
