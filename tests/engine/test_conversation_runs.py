@@ -71,7 +71,7 @@ def test_answers_are_compared_with_the_clean_ones_where_none_is_known_to_be_righ
         data={"rows": data[:12]}, same="call", models=exact, recipes=["tool_names"],
         store=str(tmp_path / "falter.db"),
     )  # fmt: skip
-    assert "whether it reads its input was not asked (-r controls)" in " ".join(
+    assert "whether it reads its input was not tested (-r controls)" in " ".join(
         alone.summary().split()
     )
 

@@ -103,7 +103,7 @@ class EngineSettings(TypedDict, total=False):
 
 
 class BudgetSettings(TypedDict, total=False):
-    """The budget of a gate."""
+    """Budget of a gate."""
 
     calls: int | None
     usd: float | None
