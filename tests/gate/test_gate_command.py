@@ -343,7 +343,7 @@ def test_results_of_other_tools_are_decided(tmp_path: Path, capsys: Any) -> None
     )
     file.write_text("gate: {max_drop: 5}")
     assert decided("promptfoo/both.json") == 2
-    assert "name it: --baseline 'before'" in capsys.readouterr().err
+    assert "name the clean prompt: --baseline 'before'" in capsys.readouterr().err
     assert decided("promptfoo/both.json", "--baseline", "before") == 1
     assert "2 of 24 answers failed or have no score" in " ".join(capsys.readouterr().out.split())
     assert decided("inspect/failed.eval") == 2
