@@ -97,10 +97,8 @@ def _turned(parts: RecipeParts) -> str:
         return f"{turned}; sending the same prompt again flipped none."
     again = n.shown(churn.again, "count")
     ratio = n.shown(churn.ratio, "coefficient")
-    return (
-        f"{turned}; sending the same prompt again flips {again.text} in each direction. "
-        f"Churn ratio {ratio.text}."
-    )
+    flips = f"sending the same prompt again flips {again.text} in each direction"
+    return f"{turned}; {flips}. Churn ratio {ratio.text}."
 
 
 def _value(estimate: Estimate) -> float:
