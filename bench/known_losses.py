@@ -68,7 +68,7 @@ WORLDS = {
     "wrong answers": Losses(wrong=0.25, says="come from the changed prompt itself"),
     "all four": Losses(refused=0.08, wordy=0.06, elsewhere=0.1, wrong_elsewhere=0.5, wrong=0.08,
                        says="come from the changed prompt itself"),
-    "nothing": Losses(says="Nothing falters"),
+    "nothing": Losses(says="The score holds"),
 }  # fmt: skip
 
 

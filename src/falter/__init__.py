@@ -1,4 +1,4 @@
-"""falter: how far a language model falters when its prompt changes and its meaning does not.
+"""falter: measure how far a model's score falls when the prompt changes and its meaning does not.
 
 >>> import falter
 >>> falter.perturb("What is the capital of France?", "typos", seed=0)

@@ -182,7 +182,7 @@ def test_a_side_with_little_to_lose_is_not_simply_called_robust(
     )
     less = [sentence for sentence in said if "has less to lose" in sentence]
     assert len(less) == 1
-    assert "but it is right 50.0 points less often as asked" in less[0]
+    assert "but with the clean prompt it is right 50.0 points less often" in less[0]
 
 
 def test_what_does_not_pair_is_counted_and_named(

@@ -96,7 +96,7 @@ def test_five_clusters_give_no_number_an_interval() -> None:
     found = analyse_tables([clustered], SETTINGS)
     assert [e.measure for e in every_estimate(found.panels) if e.low is not None] == []
     text = " ".join(analysis_figures(found)[0].text)
-    assert "no interval can be had" in text and "confidence" not in text
+    assert "no interval can be computed" in text and "confidence" not in text
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -44,7 +44,7 @@ def test_six_functions_get_the_words_that_they_deserve(tmp_path: Path) -> None:
     assert [c.label for c in keeping(panels["deaf_to_not"]).deaf_to] == ["negated"]
     assert all(recipe.label not in CONTROLS for p in panels.values() for recipe in p.recipes)
     told = " ".join(result.summary().split())
-    assert "It does not hear: negated, noticed in 0 of" in told
+    assert "It does not notice: negated, noticed in 0 of" in told
     assert "Deaf, not robust: under 3 harmless changes" in told
 
 
@@ -71,7 +71,7 @@ def test_answers_are_compared_with_the_clean_ones_where_none_is_known_to_be_righ
         data={"rows": data[:12]}, same="call", models=exact, recipes=["tool_names"],
         store=str(tmp_path / "falter.db"),
     )  # fmt: skip
-    assert "whether it reads its input was not asked (-r controls)" in " ".join(
+    assert "whether it reads its input was not tested (-r controls)" in " ".join(
         alone.summary().split()
     )
 
@@ -129,7 +129,7 @@ def test_the_report_says_how_calls_came_and_which_argument_or_answer_stands_out(
         falter.run(**settings, ignore_arguments=["reasons"])
     always = {"data": {"rows": rows(24), "target": "target"}, "models": constant}
     said = noted(falter.run(**{**settings, **always, "same": None}))
-    assert "One answer covers 100.0 % of the answers to clean prompts" in said
+    assert "100.0 % of the answers to clean prompts are the same" in said
 
 
 def with_reason(entry: Any) -> Any:

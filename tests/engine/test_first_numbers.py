@@ -182,6 +182,6 @@ def test_a_run_says_which_reader_it_was_stored_with(
     assert not any("version" in note for note in result.analysis.panels[0].notes)
     monkeypatch.setattr("falter.analysis.analyses.READER_VERSION", 4)
     (note,) = [n for n in open_result(tmp_path / "s.db").analysis.panels[0].notes if "version" in n]
-    assert "by version 3 of the reader; here they are read by version 4" in note
+    assert "version 3 of the reader read the replies; this report uses version 4" in note
     with Store(tmp_path / "s.db") as store:
         assert [p.scorer for p in store.find_run().run.panels] == ["answer"]

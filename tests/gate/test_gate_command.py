@@ -101,7 +101,7 @@ def test_green_on_a_good_prompt(folder: Path, tmp_path: Path, capsys: Any) -> No
     assert len(cases(folder / "g.xml")) == 11
     summary = (tmp_path / "summary.md").read_text("utf-8")
     assert "Gate passed. Of 11 lines: 11 pass." in summary
-    assert "What asking again turns by itself" in summary
+    assert "Outcomes that flip when the same prompt is sent again" in summary
     capsys.readouterr()
     assert gate("robustness.yaml", "--json") == 0
     said = json.loads(capsys.readouterr().out)
@@ -318,7 +318,7 @@ def test_every_form_has_the_gate(tmp_path: Path) -> None:
     result = run_gate(read_gate(simulated(tmp_path, min_score=30)), tmp_path / "s.db")
     study = gate_study(result)
     for text in (as_markdown(study), as_latex(study), html(study)):
-        assert "The lines of the gate" in text and "persona" in text
+        assert "Criteria of the gate" in text and "persona" in text
     assert "gate.drop" in as_csv(study) and result.signature in as_csv(study)
     assert "looks 1, O'Brien-Fleming, at most 264 items" in result.signature
 
@@ -343,13 +343,13 @@ def test_results_of_other_tools_are_decided(tmp_path: Path, capsys: Any) -> None
     )
     file.write_text("gate: {max_drop: 5}")
     assert decided("promptfoo/both.json") == 2
-    assert "name it: --baseline 'before'" in capsys.readouterr().err
+    assert "name the clean prompt: --baseline 'before'" in capsys.readouterr().err
     assert decided("promptfoo/both.json", "--baseline", "before") == 1
     assert "2 of 24 answers failed or have no score" in " ".join(capsys.readouterr().out.split())
     assert decided("inspect/failed.eval") == 2
     assert "failed: RuntimeError('the server answered 503')" in capsys.readouterr().err
     assert decided("inspect/after.eval") == 2
-    assert "max_drop needs a condition beside the clean prompt" in capsys.readouterr().err
+    assert "max_drop needs a condition besides the clean prompt" in capsys.readouterr().err
     file.write_text("gate: {max_regression: 5}")
     assert decided("inspect/after.eval") == 2
     strange = tmp_path / "other.csv"
@@ -389,11 +389,11 @@ def test_missing_answers_leave_a_gate_incomplete(tmp_path: Path, kinds: str, cod
     ("settings", "said"),
     [
         ({"gate": None}, "says nothing of what must hold"),
-        ({"gate": {}}, "has no line to hold"),
+        ({"gate": {}}, "has no criterion"),
         ({"gate": {"max_drop": {"typo": 5}}}, "Unknown recipe of max_drop 'typo'"),
-        ({"gate": {"max_drop": 5, "cluster": "customer"}}, "which is not kept with the items"),
+        ({"gate": {"max_drop": 5, "cluster": "customer"}}, "but the items have no such tag"),
         ({"gate": {"max_regression": 5}}, "needs a version to compare with"),
-        ({"models": ["simulated", "simulated:b"]}, "is about one model on one task"),
+        ({"models": ["simulated", "simulated:b"]}, "needs one model on one task"),
         ({"recipes": ["identity"]}, "has no recipe that changes a prompt"),
         ({"protocol": "brittlebench", "recipes": None}, "not a protocol"),
         ({"gate": {"max_drop": 0}}, "gate.max_drop is 0"),

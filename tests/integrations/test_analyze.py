@@ -250,13 +250,13 @@ def test_what_cannot_be_said_is_said() -> None:
     one = analyze_files([LANGUAGES], baseline="en").across
     assert one is not None
     notes = " ".join(one.notes)
-    for words in ("asked only once, so variance between runs", "only one model, so there is no "
+    for words in ("sent only once, so the variance between runs", "only one model, so there is no "
                   "ranking", "only one task, so nothing is pooled", "Only scores are known, not "
                   "answers", "Prompts are not known"):  # fmt: skip
         assert words in notes
     two = simulated(models=2, tasks=1).across
     assert two is not None and any(
-        "needs four models. With fewer, see how many" in note for note in two.notes
+        "needs four models. With fewer models, see how many" in note for note in two.notes
     )
     assert two.rankings == ()
     assert two.survival

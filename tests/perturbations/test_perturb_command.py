@@ -90,7 +90,7 @@ def test_a_check_names_equal_prompts(capsys: pytest.CaptureFixture[str]) -> None
     first, second = json.loads(capsys.readouterr().out)
     assert first["same"] == {} and list(second["same"].values()) == [1]
     assert invoke(line) == 0
-    assert "makes the same prompt as" in " ".join(capsys.readouterr().out.split())
+    assert "produces the same prompt as" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_check_in_words(capsys: pytest.CaptureFixture[str]) -> None:

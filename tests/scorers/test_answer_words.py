@@ -100,14 +100,14 @@ SAME = tuple(judged(f"same-{n}", "equivalent", 0.0, 0.005) for n in range(4))
 
 def test_the_finding_its_limits_and_the_next_step() -> None:
     assert words(of_recipes(*LOST, *OPEN)) == (
-        "smollm2 on basics (62.0 of 100 as asked) loses 18.1 to 21.2 points under 3 of 8 "
+        "smollm2 on basics (62.0 of 100 with the clean prompt) loses 18.1 to 21.2 points under 3 of 8 "
         "recipes, beyond chance: typos, inserted spaces and split words.",
         "With 95 % confidence over all 8 recipes and their average, every loss lies between 8.1 "
         "and 31.2 points. 5 of 8 recipes are undecided (open-0, open-1, open-2 and 2 more), which "
         "does not mean robust: a drop of 9.8 points is still possible.",
         "72 items. No request failed; all 900 answers were read. Next: 'falter answers 5a5a "
-        "--lost --recipe typos' shows what turned wrong; for ± 2 points on every undecided drop "
-        "ask about 2,000 items.",
+        "--lost --recipe typos' shows the answers that became wrong; about 2,000 items are needed "
+        "for ± 2 points on every undecided drop.",
     )
 
 
@@ -123,26 +123,28 @@ def test_a_sentence_writes_a_bound_as_its_table_does() -> None:
 
 def test_nothing_falters() -> None:
     assert words(of_recipes(*SAME)) == (
-        "Nothing falters: smollm2 on basics (62.0 of 100 as asked) is shown to stay within "
-        "± 2 points under all 4 recipes.",
+        "The score holds: smollm2 on basics (62.0 of 100 with the clean prompt) is shown to stay "
+        "within ± 2 points under all 4 recipes.",
         "No recipe costs more than 1.0 points, with 95 % confidence over all 4 recipes.",
-        "72 items. No request failed; all 900 answers were read. Next: for ± 0.5 points on every "
-        "drop ask about 27,000 items.",
+        "72 items. No request failed; all 900 answers were read. Next: about 27,000 items are "
+        "needed for ± 0.5 points on every drop.",
     )
 
 
 def test_nothing_decided_says_what_is_ruled_out_and_how_many_items_would_narrow_it() -> None:
     first, limits, last = words(of_recipes(*OPEN))
     assert first == (
-        "smollm2 on basics (62.0 of 100 as asked) is not shown to lose or to gain points under any "
-        "of 5 recipes. No recipe costs more than 9.8 points, with 95 % confidence over all 5 "
-        "recipes."
+        "smollm2 on basics (62.0 of 100 with the clean prompt) is not shown to lose or to gain "
+        "points under any of 5 recipes. No recipe costs more than 9.8 points, with 95 % confidence "
+        "over all 5 recipes."
     )
     assert limits == (
         "All 5 recipes are undecided (open-0, open-1, open-2 and 2 more), which does not mean "
         "robust."
     )
-    assert last.endswith("Next: for ± 2 points on every undecided drop ask about 1,800 items.")
+    assert last.endswith(
+        "Next: about 1,800 items are needed for ± 2 points on every undecided drop."
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,10 +155,10 @@ def test_nothing_decided_says_what_is_ruled_out_and_how_many_items_would_narrow_
 def test_the_goal_is_the_margin_everywhere(margin: float, error: float, goal: str) -> None:
     """Halved where the interval is as narrow already; the items are those of `falter power`."""
     panel = of_recipes(judged("typos", "undecided", 0.02, error), margin=margin)
-    assert f"Next: for {goal} on the undecided drop ask about " in words(panel)[-1]
+    assert f" items are needed for {goal} on the undecided drop." in words(panel)[-1]
     points = float(goal.split()[1]) / 100
     plan = sample_size(DropPrecision(half_width=points, discordance=0.1, conditions=1))
-    said = int(re.findall(r"([\d,]+) items\.$", words(panel)[-1])[0].replace(",", ""))
+    said = int(re.findall(r"about ([\d,]+) items are", words(panel)[-1])[0].replace(",", ""))
     assert plan.needed is not None
     assert plan.needed <= said < 1.1 * plan.needed + 1
     held = of_recipes(*SAME, margin=margin)
@@ -192,12 +194,12 @@ def test_recipes_of_one_everyday_name_keep_their_own() -> None:
         (
             0.0,
             False,
-            "smollm2 on basics (0.0 of 100 as asked): no answer to a clean prompt is "
-            "right, so there is nothing to lose.",
+            "smollm2 on basics (0.0 of 100 with the clean prompt): no answer to a clean "
+            "prompt is right, so there is nothing to lose.",
             "'falter answers 5a5a' shows whether",
         ),
-        (0.0, True, "smollm2 on basics (0.0 of 100 as asked): no answer", "'falter answers 5a5a'"),
-        (1.0, False, "smollm2 on basics (100.0 of 100 as asked) is not shown", "choose harder"),
+        (0.0, True, "smollm2 on basics (0.0 of 100 with the clean", "'falter answers 5a5a'"),
+        (1.0, False, "smollm2 on basics (100.0 of 100 with the clean", "choose harder"),
         (0.3, True, "The answers to clean prompts cannot be told from guessing", "choose easier"),
     ],
 )
@@ -208,7 +210,7 @@ def test_a_baseline_that_shows_nothing_comes_first(
     assert text[0].startswith(first)
     assert f"Next: {step}" in text[-1]
     if value == 0.0:  # nothing can be lost, so no bound and no number of items stands beside it
-        assert "costs more" not in " ".join(text) and "ask about" not in text[-1]
+        assert "costs more" not in " ".join(text) and "are needed" not in text[-1]
 
 
 def test_a_command_names_its_run_and_its_store_and_can_be_pasted() -> None:
@@ -237,7 +239,7 @@ def test_unreadable_answers_come_first_only_where_they_could_change_a_verdict() 
     read = replace(counts(900, 800, unparsed=120), truncated=25, refused=5, scored=750, empty=20)
     panel = of_recipes(*LOST, counts=read)
     text = words(panel)
-    assert text[0].startswith("smollm2 on basics (62.0 of 100 as asked) loses")
+    assert text[0].startswith("smollm2 on basics (62.0 of 100 with the clean prompt) loses")
     assert (
         "150 of 900 responses hold no usable answer (5 refused, 25 cut off, 20 empty, 100 "
         "unreadable) and count as wrong"
@@ -245,12 +247,12 @@ def test_unreadable_answers_come_first_only_where_they_could_change_a_verdict() 
     assert "falter answers 5a5a --unparsed" in text[-1]
     assert words(replace(panel, read=("typos",)))[0].startswith(
         "With the 145 responses that could not be read left out, the verdict on typos would be "
-        "another. smollm2 on basics"
+        "different. smollm2 on basics"
     )
     inferred = replace(panel, counts=replace(read, inferred=31), stated=("typos", "spaces"))
     assert words(inferred)[0].startswith(
         "Without the 31 answers taken out of sentences, the verdict on typos and spaces would be "
-        "another."
+        "different."
     )
 
 
@@ -271,7 +273,7 @@ def test_an_average_beyond_chance_is_said_where_no_recipe_is_decided() -> None:
     text = words(moved)
     assert text[0].endswith(
         "loses 10.3 points on average over all 5 recipes, beyond chance (2.5 to 18.1 with 95 % "
-        "confidence); no recipe is shown to do so by itself."
+        "confidence); no single recipe is shown to do so."
     )
     assert text[1].endswith("which does not mean robust: a drop of 9.8 points is still possible.")
     gained = of_recipes(*OPEN, *SAME, micro=estimate("micro_drop", -0.103, 0.04))
@@ -294,10 +296,11 @@ def test_failed_requests_and_an_unfinished_run_come_first() -> None:
     part = replace(counts(900, 800, failed=20), missing=300, scored=580)
     text = words(of_recipes(*OPEN, counts=part))
     assert text[0].startswith(
-        "Not every answer is in: 600 of 900, so all that follows may still change. smollm2"
+        "The run is not complete: 600 of 900 answers have arrived, so every number below may still "
+        "change. smollm2"
     )
     assert "20 requests failed and are left out" in text[-1]
-    assert "Next: the same command asks for what is missing; " in text[-1]
+    assert "Next: run the same command again to get the missing answers; " in text[-1]
     assert "same command" not in words(of_recipes(*OPEN, counts=part), store=None)[-1]
 
 
@@ -307,8 +310,8 @@ def test_more_than_a_tenth_of_the_requests_failed_gives_counts_only() -> None:
     assert text == (
         "91 of 900 requests failed, so nothing is concluded: the answers that came may differ from "
         "those that are missing.",
-        "72 items. 91 requests failed and are left out; all 809 answers were read. Next: the same "
-        "command asks for what is missing.",
+        "72 items. 91 requests failed and are left out; all 809 answers were read. Next: run the "
+        "same command again to get the missing answers.",
     )
 
 
@@ -323,19 +326,19 @@ def test_a_run_of_empty_replies_says_nothing_with_confidence() -> None:
 
 def test_asking_again_is_told() -> None:
     floor = estimate("noise_floor", 0.125)
-    assert "asking the same prompt again changed 12.5 % of them" in " ".join(
+    assert "sending the same prompt again changed 12.5 % of them" in " ".join(
         words(of_recipes(*OPEN, noise_floor=floor))
     )
     steady = estimate("noise_floor", 0.0)
-    assert "asking the same prompt again changed nothing" in " ".join(
+    assert "sending the same prompt again changed nothing" in " ".join(
         words(of_recipes(*OPEN, noise_floor=steady))
     )
 
 
 PARTS = {
     "wording": (
-        "4.2 of the 21.2 points under typos come from the changed prompt itself or from asking "
-        "again, which was not measured.", 0.2, 0.01,
+        "4.2 of the 21.2 points under typos come from the changed prompt itself or from "
+        "run-to-run noise, which was not measured.", 0.2, 0.01,
     ),
     "blamed": (
         "At least 4.7 of the 21.2 points under typos come from misread answers; the rest is not "
@@ -371,10 +374,11 @@ def test_one_item_and_one_recipe() -> None:
     )
     text = words(of_recipes(bare, items=1, counts=counts(2, 1)))
     assert text == (
-        "smollm2 on basics (62.0 of 100 as asked) is not shown to lose or to gain points under the "
-        "one recipe.",
-        "The one recipe is undecided (typos), which does not mean robust; no interval can be had.",
-        "1 item. No request failed; all 2 answers were read. Next: ask more items.",
+        "smollm2 on basics (62.0 of 100 with the clean prompt) is not shown to lose or to gain "
+        "points under the one recipe.",
+        "The one recipe is undecided (typos), which does not mean robust; no interval can be "
+        "computed.",
+        "1 item. No request failed; all 2 answers were read. Next: use more items.",
     )
     both = words(of_recipes(bare, judged("open", "undecided", 0.03, 0.02)))
     assert "still possible" not in both[1] and "1 without an interval" in both[1]
@@ -404,8 +408,8 @@ def test_only_panels_that_all_tests_at_once_reject_are_counted() -> None:
         "once."
     )
     assert limits.startswith(
-        "1 more does in a test of the panel alone; of the 12 panels that are not shown, about 0.6 "
-        "may do so by chance."
+        "1 more does in a test of the panel alone; by chance alone, about 0.6 of 12 panels may do "
+        "so."
     )
     assert "55 of 58 drops are undecided" in limits
     finding, limits, _ = words(replace(lone, p_any=0.004), *others)
@@ -419,7 +423,7 @@ def test_only_panels_that_all_tests_at_once_reject_are_counted() -> None:
 def test_several_panels_that_hold() -> None:
     text = words(of_recipes(*SAME), replace(of_recipes(*SAME), model="other"))
     assert text[0] == (
-        "Nothing falters in any of 2 panels (1 model on 1 task): all 2 are shown to stay within "
+        "The score holds in each of 2 panels (1 model on 1 task): all 2 are shown to stay within "
         "± 2 points under every recipe."
     )
 
@@ -474,7 +478,7 @@ def test_every_count_is_the_verdicts(one: PanelResult) -> None:
         assert bool(about) == bool(count), (phrase, lines)
         if about and count < every:
             assert f"{count} of {every} recipes" in about[0]
-    assert ("Nothing falters" in text) == (0 < every == verdicts["equivalent"])
+    assert ("The score holds" in text) == (0 < every == verdicts["equivalent"])
     assert ("is not shown to lose" in text) == (0 < every == verdicts["undecided"])
     shown = verdicts["degraded"] + verdicts["improved"]
     assert ("With 95 % confidence over" in text) == bool(shown)

@@ -62,8 +62,8 @@ def test_a_server_holds_the_model_to_the_options(tmp_path: Path) -> None:
     free, constrained = result.analysis.panels
     assert free.baseline.value == constrained.baseline.value
     assert constrained.counts.scored == constrained.counts.cells
-    assert "held the model to the answers" in constrained.notes[0]
-    assert not any("held the model" in note for note in free.notes)
+    assert "restricted the model to the possible" in constrained.notes[0]
+    assert not any("restricted the model" in note for note in free.notes)
     formed = ["response_format" in request.body for request in sent]
     assert sum(formed) == len(formed) / 2
     enums = {
@@ -198,7 +198,7 @@ def test_labels_and_numbers_are_held_too(
     assert (free.counts.unparsed, constrained.counts.unparsed) == (20, 0)
     right = 0.5 if column == "queue" else 0.1
     assert constrained.baseline.value == pytest.approx(right)
-    assert "held the model to the answers" in constrained.notes[0]
+    assert "restricted the model to the possible" in constrained.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -95,8 +95,8 @@ def test_a_reader_that_would_judge_much_otherwise_is_the_headline(
     assert all("second reader named_answer" in e.signature for e in every_estimate(parts))
     first = result.study.figures[0].text[0]
     assert first.startswith(
-        "named_answer would judge 16 of 144 responses (11.1 %) otherwise, with another verdict on "
-        "persona: 'falter rescore "
+        "named_answer would judge 16 of 144 responses (11.1 %) differently, with another verdict "
+        "on persona: 'falter rescore "
     )
     command = shlex.split(first.split("'")[1])
     assert invoke([*command[1:], "--store", str(tmp_path / "s.db")]) == 0

@@ -84,7 +84,7 @@ SECTIONS = (
         ENGINE,
     ),
     ("A gate", "Under `gate`, for `falter gate`. [What it decides](gate.md).", GATE),
-    ("What a gate may spend", "Under `budget` of a gate.", BUDGET),
+    ("Budget of a gate", "Under `budget` of a gate.", BUDGET),
 )
 
 
@@ -148,7 +148,7 @@ def keywords() -> str:
     """The whole module."""
     below = {"Your own data": DATA, "A price": PRICE, "A model": MODEL, "Sampling": SAMPLING,
              "Processes of their own": ENGINE,
-             "What a gate may spend": BUDGET, "A gate": GATE}  # fmt: skip
+             "Budget of a gate": BUDGET, "A gate": GATE}  # fmt: skip
     flat = {setting.name for _, setting in spelled_flat().values()}
     spelled = {DATA: ("Columns", "The columns of your own data"),
                MODEL: ("Reach", "The way to reach a model"),

@@ -131,7 +131,7 @@ def _differences(result: SidesCompared) -> Grid:
 
 
 def _better_under(pair: ComparedPair, result: SidesCompared, ending: str) -> Forest:
-    """Who is better under what."""
+    """Return the forest plot of the difference between two systems under each condition."""
     scores = {side.name: _by_condition(side.panel) for side in result.sides}
 
     def row(one: ConditionDifference, label: str = "") -> ForestRow:
@@ -325,7 +325,7 @@ def _named(conditions: Sequence[ConditionDifference], result: SidesCompared) -> 
 
 
 def _robust(pair: ComparedPair, numbers: PairComparison, sides: Mapping[str, PanelResult]) -> str:
-    """Who loses more to the recipes, unless there is nothing to lose."""
+    """Return the sentence that says which system loses more to the recipes."""
     drop, p = numbers.drop, numbers.adjusted["drop"]
     value, both = drop.value, {"later": pair.later, "earlier": pair.earlier}
     if value is None:

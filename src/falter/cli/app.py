@@ -60,7 +60,7 @@ def option_tables() -> dict[str, dict[str, Any]]:
 
 
 def usage_message(error: click.UsageError) -> str:
-    """What was wrong; of an unknown option our name for it, where this command has it."""
+    """Return the message of a usage error; for an unknown option, with falter's own name for it."""
     name = error.option_name if isinstance(error, click.NoSuchOption) else ""
     if name in ("--decide", "--looks", "--precision"):
         from falter.engine.settings import removed  # costs what a help page need not
@@ -93,9 +93,9 @@ class Typed:
 
 
 def typed_command() -> str:
-    """What was typed, as it may be shown to others; empty where nobody typed.
+    """Return the command line as the user typed it; an empty text if there was none.
 
-    Without what stands before an @ in an address, and with the home folder as `~`.
+    User names in addresses (before an @) are removed, and the home folder is written as `~`.
     """
     typed = click.get_current_context().obj
     return typed.command if isinstance(typed, Typed) else ""
@@ -162,7 +162,7 @@ COMMANDS = {
 )
 @click.version_option(__version__, message="falter %(version)s")
 def cli() -> None:
-    """How far a language model falters when its prompt changes and its meaning does not.
+    """Measure how far a model's score falls when the prompt changes and its meaning does not.
 
     Start with 'falter demo'. Data goes to stdout, messages to stderr. Exit codes: 0 success; 1 the
     run is incomplete, some requests were sent; 2 wrong usage or a failed check, nothing was sent;

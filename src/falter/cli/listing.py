@@ -60,7 +60,7 @@ KINDS: dict[str, Callable[[Any], Row] | None] = {
 
 
 def _rows(kind: str) -> list[Row]:
-    """What is registered of a kind: as the kind says, or each name with its first line."""
+    """Return the table of everything registered of a kind: its own columns, or name and summary."""
     room, row = import_module(f"falter.{kind}"), KINDS[kind]
     if kind == "measures":
         return [{"name": n, "summary": _first_line(f)} for n, f in room.measures().items()]

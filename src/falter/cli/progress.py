@@ -208,7 +208,7 @@ class LiveDrops:
         self._thread.join(timeout=1)
 
     def shown(self) -> tuple[str, ...]:
-        """What it saw last, a line a panel."""
+        """The drops at the last update: one line for each model and task."""
         return self._lines
 
     def _look(self) -> None:

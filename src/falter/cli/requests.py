@@ -90,7 +90,7 @@ def import_command(run: str, files: tuple[Path, ...], store_path: Path, any_mode
 
 
 def _said(report: ImportedResults) -> list[str]:
-    """What became of the lines, in words; what there is none of is left out."""
+    """Return sentences that count the imported lines by result; counts of zero are left out."""
     named = ", ".join(f"'{printable(name)}'" for name in list(report.models)[:3])
     counts = [
         (report.failed, "requests failed, and are still missing"),

@@ -161,7 +161,7 @@ def run_and_show(
 
 
 def _say_shard(store: Store, study: StoredStudy, shard: Shard, store_path: Path) -> int:
-    """How much of the plan this store can answer by now. Exit code 1 if some of the share failed.
+    """Print how much of the plan this store holds. Return exit code 1 if this shard is incomplete.
 
     Answers that are missing but belong to other shards are no fault.
     """

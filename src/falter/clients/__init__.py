@@ -1,4 +1,4 @@
-"""What answers. Each client waits, retries and limits by itself."""
+"""Model clients. Each client handles its own waiting, retries and rate limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model said, before it is a response; and how that can go wrong."""
+"""Answers of models before they become responses, and the errors that can occur."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def read_line(
 
 
 def _counts(data: Mapping[str, Any]) -> tuple[int | None, int]:
-    """How many requests a batch has, and how many are done with."""
+    """Return the number of requests in a batch, and the number that have ended."""
     counts = data.get("request_counts")
     if not isinstance(counts, dict):
         return None, 0

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 LONGEST_REASON = 500
 LOST = ("CUDA error", "HIP error", "device-side assert", "EngineDeadError")
-"""What errors say after which an engine answers nothing more in this process."""
+"""Words in errors after which an engine answers nothing more in this process."""
 
 
 class BaseClient(ABC):
@@ -61,7 +61,7 @@ class BaseClient(ABC):
 
     @property
     def adapted(self) -> Mapping[str, str]:
-        """What was learnt of how the server wants to be asked: fields, and what became of them."""
+        """Fields that the client renamed or dropped for this server, each with its change."""
         return {}
 
     async def close(self) -> None:  # noqa: B027 (or to close)

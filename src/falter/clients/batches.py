@@ -19,7 +19,7 @@ from falter.records.errors import EndpointError, PreflightError
 from falter.records.types import Request
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}")
-"""What a provider may call a batch or a file: nothing that could lead elsewhere in a URL."""
+"""Names that a batch or a file may have: none can lead elsewhere when it is put into a URL."""
 NO_BATCHES = (404, 405, 501)
 
 Body = Callable[[Request], Any]
@@ -67,7 +67,7 @@ class ProviderBatches(ABC):
 
     @abstractmethod
     def state(self, data: Any) -> BatchStatus:
-        """How a batch stands, from its JSON."""
+        """Return the status of a batch from its JSON."""
 
     async def check(self) -> None:
         """Raise `PreflightError` where a server has no list of batches, which costs nothing."""

@@ -23,7 +23,7 @@ from falter.records.errors import InvalidValue
 
 JSON = "application/json"
 ENDPOINTS = ("chat/completions", "completions", "models")
-"""What people paste along with a base URL, most of all."""
+"""Endings that people most often paste along with a base URL."""
 LONGEST_MESSAGE = 500
 MAX_BODY_BYTES = 32 * 2**20
 """More than one answer can reasonably be."""
@@ -32,7 +32,7 @@ SECRET_LENGTH = 8
 and what would be cut out of texts with it is not the key."""
 
 Reply = tuple[int, Mapping[str, str], bytes]
-"""What a server answered: status, headers, and a body in which the key is masked."""
+"""A server's answer: status, headers, and a body in which the key is masked."""
 
 
 class TooLargeError(Exception):
@@ -243,7 +243,7 @@ class _Deadlines:
         self._over.discard(task)
 
     def is_over(self, task: asyncio.Task[Any]) -> bool:
-        """Whether a task was cancelled because its time was over, and for no other reason."""
+        """Return True if a task was cancelled only because its time was over."""
         return task in self._over and task.uncancel() == 0
 
     def close(self) -> None:
@@ -352,7 +352,7 @@ def normal_url(base_url: str, endpoints: Sequence[str] = ENDPOINTS) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the host is this machine."""
+    """Return True if the host is this machine."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:

@@ -118,7 +118,7 @@ class Dialect:
 
     @property
     def changes(self) -> dict[str, str]:
-        """What was learnt, in words: for each field, what became of it."""
+        """Every field that the server refused, with the change that was made, in words."""
         renamed = {name: f"sent as {other}" for name, other in self._names.items()}
         learnt = {name: self._habits[name].change for name in self.learnt}
         return renamed | dict.fromkeys(sorted(self.dropped), "not sent") | learnt
@@ -129,7 +129,7 @@ class Dialect:
             raise EndpointError(f"the condition sets {name}, which the server does not take")
 
     def note(self, served_by: str | None) -> str | None:
-        """Who served an answer, with what it was asked without."""
+        """Return a note for a response: its server, and the fields that were not sent."""
         notes = [f"asked without {', '.join(sorted(self.dropped))}"] if self.dropped else []
         notes += [self._habits[name].note for name in self.learnt]
         return ", ".join([*([served_by] if served_by else []), *notes]) or None

@@ -44,7 +44,7 @@ class Engine(Protocol):
 
 
 class Host(Protocol):
-    """Where engines run."""
+    """The place where engines run: it starts and ends their processes."""
 
     async def open(self) -> int:
         """Get ready, and say how many engines there should be."""
@@ -84,7 +84,7 @@ class EngineClient(BaseClient):
         self._starting: set[asyncio.Task[None]] = set()
         self._most_losses = MAX_ENGINE_LOSSES
         self._losses = 0
-        """How many engines have ended since the last answer."""
+        """Number of engines that have ended since the last answer."""
 
     @property
     def key_variable(self) -> str | None:
@@ -201,10 +201,10 @@ class EngineClient(BaseClient):
 
 
 def next_chunk(chunk: int, seconds: float) -> int:
-    """How many requests to hand over after a whole chunk took so long.
+    """Return the size of the next chunk, given the seconds that the last full chunk took.
 
-    Enough to make handing over cheap, few enough to be stored as they come, and not to be lost
-    together.
+    Large chunks are cheap to hand over. Small chunks are stored sooner, and fewer requests are
+    lost if an engine ends.
     """
     if seconds < FAST_CHUNK_SECONDS:
         return min(MOST, 2 * chunk)

@@ -69,7 +69,7 @@ class Function(BaseClient):
         self._pool: ThreadPoolExecutor | None = None
 
     async def generate(self, request: Request) -> Response:
-        """What the function returns, or a failure that says what it raised."""
+        """Call the function and return its response, or a failure with the error that it raised."""
         started = time.perf_counter()
         try:
             answer = _answer(await self._called(request))
@@ -100,7 +100,7 @@ class Function(BaseClient):
 
 
 def _answer(result: Any) -> Answer:
-    """What came back, checked."""
+    """Check the function's result and return it as an answer."""
     if isinstance(result, (Mapping, list, tuple)):
         result = Reply("", [result] if isinstance(result, Mapping) else result)
     if isinstance(result, Reply):

@@ -1,4 +1,4 @@
-"""How fast requests leave: places, requests a minute, tokens a minute, and a shared cool-down."""
+"""Limit the rate of requests: at a time, per minute, tokens per minute, and a shared cool-down."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNLIMITED = float("inf")
 
 
 class Handle(Protocol):
-    """What a scheduled call is cancelled by."""
+    """The handle that cancels a scheduled call."""
 
     def cancel(self) -> None: ...
 

@@ -214,7 +214,7 @@ class GgufFile:
 
 
 def find_gguf(name: str) -> GgufFile:
-    """What `gguf:NAME` means: a file here or in the cache, or `hub/ORG/REPO/FILE.gguf`."""
+    """Find the file of `gguf:NAME`: a path, a name in the cache, or `hub/ORG/REPO/FILE.gguf`."""
     fetched = cache_dir() / "models" / name
     path = Path(name).expanduser()
     if not path.is_file() and path.name == name and fetched.is_file():
@@ -237,7 +237,7 @@ def find_gguf(name: str) -> GgufFile:
 
 
 def check_gguf(path: Path) -> bool:
-    """Whether the file holds a chat template; `PreflightError` where it is no GGUF file."""
+    """Return True if the file has a chat template. Raise `PreflightError` if it is no GGUF file."""
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":
             raise PreflightError(f"{path} is not a GGUF file", hint="the download may be broken")

@@ -84,7 +84,7 @@ class LlamaEngine:
         self._held = []
 
     def score(self, context: str, continuations: Sequence[str]) -> tuple[ContinuationScore, ...]:
-        """How likely each continuation is after the context, as lm-evaluation-harness defines it.
+        """Return the likelihood of each continuation, as lm-evaluation-harness defines it.
 
         White space at the end of the context moves to the front of the continuation; both are
         tokenised together, and the tokens past those of the context alone are the continuation's.
@@ -265,7 +265,7 @@ class LlamaEngine:
             yield group
 
     def _places_after(self, prompt: list[int], tokens: list[int]) -> Iterator[int]:
-        """Where the scores stand after the prompt, then after each token the caller appends."""
+        """Yield the row of the scores after the prompt, then after each appended token."""
         yield from [place for _, place in self._trunk_places(prompt, len(prompt) - 1)]
         while len(prompt) + len(tokens) <= self._limit:
             entry = (tokens[-1], len(prompt) + len(tokens) - 1, 0, True)
@@ -392,7 +392,7 @@ class Vocabulary:
         self._specials: dict[str, int] | None = None
 
     def is_end(self, token: int) -> bool:
-        """Whether a token ends a turn."""
+        """Return True if a token ends a turn."""
         return bool(self._vocab.is_eog(token))
 
     def tokens(self, text: str) -> list[int]:

@@ -133,9 +133,9 @@ class OpenAI(HttpClient):
         return self._head + name + orjson.dumps(content) + extra + self._tail(sampling)
 
     def _tail(self, sampling: Sampling) -> bytes:
-        """How to decode, spelled out because servers' defaults differ.
+        """Return the sampling fields as JSON. All are sent, because servers' defaults differ.
 
-        But for a `top_p` of 1, which some servers refuse beside a temperature, or at all.
+        The exception is a `top_p` of 1: some servers refuse it beside a temperature, or always.
         """
         dialect = self.transport.dialect
         key = (dialect.version, sampling)

@@ -100,7 +100,7 @@ def _check_finish(content: str, reason: Any, choice: dict[str, Any]) -> None:
 
 
 def _reasoning(message: dict[str, Any]) -> str | None:
-    """What a server puts apart from the content: as a text, or as details of which some are."""
+    """Return the reasoning that a server sends beside the content, as a text or as details."""
     for name in ("reasoning_content", "reasoning"):
         if isinstance(message.get(name), str) and message[name]:
             return str(message[name])
@@ -130,7 +130,7 @@ class UnfitServer(EndpointError):
 
 
 class Scoring:
-    """What has been learnt about a server's way of scoring.
+    """State of what is known about a server's way of scoring.
 
     `generated` is the fewest tokens it agrees to generate, `settled` whether it has agreed,
     `proven` whether it has scored. `same` and `following` count where the likeliest token was
@@ -224,7 +224,7 @@ class _Echo:
 
 
 def _spell(tokens: list[str], prompt: str) -> bool:
-    """Whether the tokens are the prompt's text.
+    """Return True if the tokens spell the prompt's text.
 
     Bytes may be written as letters of Latin-1. Tokenizers' own signs for a space and a line break
     count as such. A token that holds part of a character, as U+FFFD or as `bytes:`, stands for any.
@@ -236,7 +236,7 @@ def _spell(tokens: list[str], prompt: str) -> bool:
 
 
 def _fits(text: str, prompt: str) -> bool:
-    """Whether a text is the prompt, where each run of U+FFFD is up to as many characters."""
+    """Return True if a text is the prompt, with U+FFFD for any character or for none."""
     places = {0}
     for part in re.findall("\ufffd+|[^\ufffd]+", text):
         if part[0] == "\ufffd":

@@ -30,7 +30,7 @@ class Quantisation:
 
     @property
     def path(self) -> Path:
-        """Where its file lies in the cache; made of another release, it lies elsewhere."""
+        """Path of its file in the cache. A file made from another release has another path."""
         stem = SMOLLM2.file.rsplit(".", 2)[0]
         return SMOLLM2.directory / f"{stem}.{self.name.upper()}.gguf"
 

@@ -77,9 +77,9 @@ def read_result(data: Any) -> ResultLine | None:
 
 
 def is_named(asked: str, named: str) -> bool:
-    """Whether a server may call the model so that was asked for: with a folder, a version, a date.
+    """Return True if a server's model name fits the requested one, up to folder, version and date.
 
-    `gpt-4o-2024-08-06` may be what answers as `gpt-4o`, and `gpt-4o-mini` may not.
+    `gpt-4o-2024-08-06` fits a request for `gpt-4o`; `gpt-4o-mini` does not.
     """
     asked, named = (name.casefold().rpartition("/")[2] for name in (asked, named))
     return named.startswith(asked) and VERSION.fullmatch(named[len(asked) :]) is not None

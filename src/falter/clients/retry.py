@@ -23,11 +23,11 @@ LONGEST_RAW = 4000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How one attempt failed.
+    """One failed attempt.
 
-    `status` is the HTTP status, or None when the trouble was below or above HTTP: no connection,
-    no answer in time, an answer that cannot be read. `final` is for what would only repeat.
-    `code` and `field` are the server's words for what it refused.
+    `status` is the HTTP status. It is None if there was no connection, no answer in time, or an
+    answer that cannot be read. `final` marks failures that a retry would only repeat. `code` and
+    `field` are the server's words for what it refused.
     """
 
     what: str
@@ -82,7 +82,7 @@ class RetryPolicy:
         self._rng = Rng(seed)
 
     def decide(self, attempt: int, outcome: Outcome) -> Decision:
-        """What to do after the attempt with this number, counted from 1, failed like this."""
+        """Decide whether to wait, give up or stop after failed attempt number `attempt`, from 1."""
         if outcome.status in AUTH_FAILURE_STATUSES:
             return AbortRun(_reason(outcome, 1))
         if attempt >= self.max_attempts or not _passes(outcome):
@@ -118,7 +118,7 @@ def _until(date: str, now: float) -> float | None:
 
 
 def _passes(outcome: Outcome) -> bool:
-    """Whether the same request may well succeed a little later."""
+    """Return True if the same request may succeed a little later."""
     if outcome.final:
         return False
     return outcome.status is None or outcome.status in RETRYABLE_STATUSES or outcome.status >= 500
@@ -139,7 +139,7 @@ class ServerError:
 
 
 def read_error(raw: bytes) -> ServerError:
-    """What a server said went wrong, from the usual places of a body."""
+    """Return the error that a server describes, from the usual places of a body."""
     try:
         data = read_json(raw)
     except ValueError:

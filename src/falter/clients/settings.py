@@ -29,7 +29,7 @@ SECRET = re.compile(r"api[-_]?key|authori[sz]ation|password|passwd|secret|creden
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """How to reach one model and how hard to lean on it. Holds the name of a key, never a key.
+    """Address, limits and options of one model. Holds the name of a key, never a key.
 
     `name` is what follows the client's name, as in `openai:gpt-4o`; empty when nothing does,
     for clients that need none. `options` are the client's
@@ -86,7 +86,7 @@ def costs_nothing(connect: Connector) -> Connector:
 
 
 def is_free(client: str) -> bool:
-    """Whether the client of this name said that it costs nothing; an unknown one did not."""
+    """Return True if the client of this name is registered as free of cost."""
     return client in clients and clients.get(client) in _COST_NOTHING
 
 

@@ -91,7 +91,7 @@ class Simulated(BaseClient):
         return [self._scores(request) for request in requests]
 
     def is_right(self, request: Request) -> bool:
-        """Whether the formula is above zero for this request."""
+        """Return True if the formula is above zero for this request."""
         p, variant = self.parameters, request.variant
         latent = p["mean"] + p["item_sd"] * self._normal("item", request)
         if variant.status == "changed" and not self._is_mended(request):
@@ -103,7 +103,7 @@ class Simulated(BaseClient):
         return latent > 0
 
     def effect(self, recipe: Recipe) -> float:
-        """How far a recipe shifts the latent value: its label's effect, or its steps' sum."""
+        """Return a recipe's shift of the latent value: its label's effect, or its steps' sum."""
         if recipe.label in self.effects:
             return self.effects[recipe.label]
         return sum(self.effects.get(step.name, 0.0) for step in recipe.steps)
@@ -172,7 +172,7 @@ class Simulated(BaseClient):
         return (int(name[7:20], 16) + 0.5) / 16**13
 
     def _condition(self, variant: Variant) -> str:
-        """What counts as another condition: a recipe that changed the prompt."""
+        """Return the recipe's id if the recipe changed the prompt, otherwise "baseline"."""
         return variant.recipe.id if variant.status == "changed" else "baseline"
 
     def _normal(self, part: str, request: Request) -> float:

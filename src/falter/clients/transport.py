@@ -68,7 +68,7 @@ FILTERED = frozenset({"content_filter", "content_policy_violation", "Responsible
 WRONG_PLACE = frozenset({404, 405})
 """Statuses of requests that went to no endpoint, most likely because the base URL is wrong."""
 ODD_JSON = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
-"""What reading JSON of an unexpected form raises."""
+"""Errors that reading JSON of an unexpected form raises."""
 
 
 UNUSABLE = "unusable answer"
@@ -181,11 +181,11 @@ class Transport:
 
     @property
     def waits_since(self) -> float | None:
-        """When the oldest attempt that is in flight was sent, by the loop's clock."""
+        """Time at which the oldest attempt in flight was sent, by the loop's clock."""
         return next(iter(self._sent.values()), None)
 
     def url(self, path: str) -> URL:
-        """Where an endpoint lives."""
+        """Return the URL of an endpoint."""
         return URL(f"{self.base_url}/{path}")
 
     async def answer(self, request: Request, url: URL, build: Build, read: Read) -> Response:
@@ -229,11 +229,11 @@ class Transport:
                     return answer.response(request, seconds)
 
     async def ask(self, url: URL, body: bytes, tokens: float, read: Read) -> tuple[Answer, float]:
-        """What `read` makes of the answer, and the seconds that the successful attempt took.
+        """Send a request; return the answer as parsed by `read`, and the seconds it took.
 
-        `tokens` is a guess at what the request takes of the token rate. `read` raises
-        `UnusableAnswer` for an answer worth asking again for; one of another form than it expects
-        counts as such. Raises `RequestRefused` when the request failed for good,
+        `tokens` estimates the tokens of the request, for the token rate. `read` raises
+        `UnusableAnswer` if the request is worth sending again; an answer of an unexpected form
+        is treated in the same way. Raises `RequestRefused` when the request failed for good,
         `AuthenticationError` when the key was refused, `RunStopped` when the quota is used up.
         """
         self._require_variables()
@@ -342,7 +342,7 @@ class Transport:
             raise refusal(PreflightError, "clients.no_header", variable=self._unset[0])
 
     def _learns(self, request: Request, refusal: RequestRefused) -> bool:
-        """Whether the request is to be asked again, in another dialect; said once a change."""
+        """Return True if another dialect is worth a try; print each change once."""
         field = self.dialect.learn(refusal)
         if field is None:
             return False

@@ -103,7 +103,7 @@ class EngineSettings(TypedDict, total=False):
 
 
 class BudgetSettings(TypedDict, total=False):
-    """What a gate may spend."""
+    """Budget of a gate."""
 
     calls: int | None
     usd: float | None

@@ -120,7 +120,7 @@ class _RequestSpan:
 
     @property
     def times(self) -> tuple[int, int] | None:
-        """When it was sent and when its answer came, in nanoseconds; None where nobody knows."""
+        """Times of sending and of the answer in nanoseconds; None if they are unknown."""
         response = self.response
         if response is None or response.received_at <= 0:
             return None

@@ -23,7 +23,7 @@ _CUE_WORDS = 4
 
 
 def what_to_give(prompt: Prompt) -> str:
-    """What an answer to the prompt consists of, in words."""
+    """Return the words for the form of an answer, such as "the label of the option you choose"."""
     if not prompt.choices or not any(s.kind == "choices" for s in prompt.sections):
         return "your answer"
     if prompt.answer_as == "label" and shows_labels(prompt.choice_format):
@@ -152,13 +152,13 @@ def _text(sections: Sequence[Section]) -> str:
 
 
 def has_rules(sections: Sequence[Section]) -> bool:
-    """Whether there are rules for the answer that nothing else holds on to."""
+    """Return True if the prompt has rules for the answer, all in untouched lines of their own."""
     rules = _rules(sections)
     return bool(rules) and all(_loose(sections, i) for i in rules)
 
 
 def has_format(sections: Sequence[Section]) -> bool:
-    """Whether there are rules for the form of the answer that can be told from all others."""
+    """Return True if the rules for the form of the answer can be told from all other rules."""
     rules = _rules(sections)
     kinds = [kind for i in rules for _, kind in _rule_kinds(sections[i].text)]
     return "form" in kinds and "mixed" not in kinds and all(_loose(sections, i) for i in rules)
@@ -227,7 +227,7 @@ def _with_gap(text: str, start: int) -> int:
 
 
 def _loose(sections: Sequence[Section], at: int) -> bool:
-    """Whether the section is untouched and has lines of its own."""
+    """Return True if the section is untouched and has lines of its own."""
     before, own, after = _text(sections[:at]), sections[at], _text(sections[at + 1 :])
     starts = not before or before.endswith("\n") or own.text.lstrip(" \t").startswith("\n")
     ends = not after or own.text.rstrip(" \t").endswith("\n") or after.startswith("\n")
@@ -270,7 +270,7 @@ def _body(sections: Sequence[Section]) -> Span:
 
 
 def ends_in_space(prompt: Prompt) -> bool:
-    """Whether the prompt is empty or ends in white space."""
+    """Return True if the prompt is empty or ends in white space."""
     for section in reversed(prompt.sections):
         if section.kind != "system" and section.text:
             return section.text[-1].isspace()

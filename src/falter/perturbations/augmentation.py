@@ -103,7 +103,7 @@ def stems(text: str) -> frozenset[str]:
 
 
 def tells(sentence: str, prompt: Prompt) -> bool:
-    """Whether an answer of the prompt stands in the sentence: its target or an option."""
+    """Return True if the sentence contains an answer of the prompt: its target or an option."""
     return bool(copied_words(sentence, _answers(prompt), each_word=True))
 
 
@@ -125,8 +125,10 @@ def _strange(prompt: Prompt, file: str | None, language: str) -> Sequence[str]:
 
 
 def _gaps(prompt: Prompt, section: Section) -> list[int]:
-    """Where a sentence may begin inside the text: behind one that ends on the same line, and before
-    one that does not point back with a pronoun, which would point at something else then."""
+    """Return the offsets in the text at which a new sentence may begin.
+
+    The sentence before the offset ends on the same line. The sentence after it does not begin
+    with a pronoun, because the pronoun would then refer to the new sentence."""
     text = section.text
     found = [
         start
@@ -141,7 +143,7 @@ def _gaps(prompt: Prompt, section: Section) -> list[int]:
 
 
 def _places(prompt: Prompt, at: int, place: str) -> list[tuple[str, int]]:
-    """Where the sentences may stand, each with the offset in the section."""
+    """Return the places at which the sentences may be put, each with its offset in the section."""
     section = prompt.sections[at]
     text = section.text
     found: list[tuple[str, int]] = []

@@ -248,7 +248,7 @@ class SitePerturbation(Described):
         return with_changes(prompt, edits)
 
     def applies(self, prompt: Prompt, **params: Any) -> bool:
-        """Whether any section in scope has an eligible place."""
+        """Return True if any section in scope has an eligible place."""
         full = checked_parameters(self, params)
         own = {name: full[name] for name in self._own}
         return any(sites for _, sites in self._find_sites(prompt, full, own))
@@ -265,7 +265,7 @@ class SitePerturbation(Described):
 
 
 def _dose(places: int, rate: float | None, count: int | None) -> int:
-    """How many edits: the count, or the rounded share of places, at least one for any share."""
+    """Return the number of edits: the count, or the rounded share of places but at least one."""
     if count is not None:
         return min(count, places)
     if not rate or not places:
@@ -307,7 +307,7 @@ class PromptPerturbation(Described):
         return prompt
 
     def applies(self, prompt: Prompt, **params: Any) -> bool:
-        """Whether the prompt has what this changes."""
+        """Return True if the prompt has something that this perturbation changes."""
         inner = prompt if self._whole else last_turn_of(prompt)
         barred = self._unless is not None and self._unless(prompt)
         return not barred and self._eligible(inner, **checked_parameters(self, params))
@@ -425,7 +425,7 @@ def with_last_turn(prompt: Prompt, before: Prompt, after: Prompt) -> Prompt:
 
 
 def has_body(prompt: Prompt, **params: Any) -> bool:
-    """Whether the prompt has a section besides the system message."""
+    """Return True if the prompt has a section besides the system message."""
     return any(section.kind != "system" for section in prompt.sections)
 
 
@@ -450,7 +450,7 @@ def with_section(prompt: Prompt, at: int, section: Section) -> Prompt:
 def protected_spans(
     prompt: Prompt, section: Section, patterns: Sequence[str] = ()
 ) -> Sequence[Span]:
-    """Where no noise may write: what is blocked, and words that the answer may have to copy."""
+    """Return the spans that noise must not edit: blocked ones, and words an answer may copy."""
     closed = blocked(section, patterns)
     if section.kind == "choices" or (prompt.target is None and not prompt.choices):
         return closed
@@ -459,7 +459,7 @@ def protected_spans(
 
 
 def _answers_in(prompt: Prompt, text: str) -> Sequence[Span]:
-    """Where the target stands in a text, or an option: whoever copies it must find it whole."""
+    """Return the spans of the target or the options in a text: an answer may copy them."""
     if prompt.choices:
         return copied_words(text, prompt.choices, each_word=False)
     called = target_texts(prompt.target)

@@ -88,7 +88,7 @@ _HEAD = re.compile(r"(?:async\s+)?def\s+\w+\s*(?:\[[^\]]*\])?\s*\(")
 
 
 def _own_lines(code: Code, function: Function, first: int) -> list[int]:
-    """Where the lines of the function begin, except those inside a string that is data."""
+    """Return the offsets of the function's lines, except those inside a string that is data."""
     string_lines = {
         line
         for text in code.strings

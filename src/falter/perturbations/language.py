@@ -53,7 +53,7 @@ def _request(to: str) -> str:
 
 
 def _like_a_name(text: str) -> bool:
-    """Whether a text looks like a name: names are often the same in two languages."""
+    """Return True if a text looks like a name: names are often the same in two languages."""
     words = text.split()
     if len(words) == 1:
         return True
@@ -99,7 +99,7 @@ def _translate(prompt: Prompt, rewritten: Rewritten, rng: Rng, to: str) -> Promp
 
 
 def _has_input(prompt: Prompt, input: str, answer: str) -> bool:
-    """Whether there is an input to translate."""
+    """Return True if there is an input to translate."""
     language_name(input, "crosslingual.input")
     language_name(answer, "crosslingual.answer")
     already_asked = any(section.name == _NOTE for section in prompt.sections)

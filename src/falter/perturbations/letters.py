@@ -188,7 +188,7 @@ def _invisible_sites(text: str, blocked: Sequence[Span], kind: str, language: st
 
 
 def _free(change: str, pattern: re.Pattern[str], text: str, blocked: Sequence[Span]) -> list[Place]:
-    """Where the pattern is found outside the blocked spans, and what to do there."""
+    """Return the matches of the pattern outside the blocked spans, each with the change."""
     spans = [match.span() for match in pattern.finditer(text)]
     return [(start, end, change) for start, end in uncovered(spans, blocked)]
 
@@ -275,13 +275,13 @@ def _cased_words(text: str, blocked: Sequence[Span], language: str) -> Iterator[
 
 
 def _plainly_cased(word: str, language: str) -> bool:
-    """Whether the word has no inner capital: neither DON'T nor O'Brien, but L'Eau."""
+    """Return True if the word has no inner capital: L'Eau has none, DON'T and O'Brien have."""
     parts = _ELISION.split(word) if language in _ELIDING else [word]
     return all(part[1:] == part[1:].lower() for part in parts)
 
 
 def _is_word(text: str, at: int, language: str) -> bool:
-    """Whether a single letter is a word here, not a name or label."""
+    """Return True if a single letter is a word here, not a name or label."""
     return text[at + 1 : at + 2] in ("", " ") and is_no_name(text, at, text[at], language)
 
 

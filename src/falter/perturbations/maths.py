@@ -154,7 +154,7 @@ def _labels_line(text: str, start: int, end: int) -> bool:
 
 
 def _in_ratio(text: str, start: int, end: int) -> bool:
-    """Whether the number is one side of a ratio: `2 : 3`."""
+    """Return True if the number is one side of a ratio: `2 : 3`."""
     return (
         _RATIO_AFTER.match(text, end) is not None
         or _RATIO_BEFORE.search(text[max(0, start - 6) : start]) is not None
@@ -162,7 +162,7 @@ def _in_ratio(text: str, start: int, end: int) -> bool:
 
 
 def _belongs_to_name(text: str, start: int, word: str) -> bool:
-    """Whether a name stands right before the number: *Boeing 747*, *Apollo 11*."""
+    """Return True if a name comes right before the number: *Boeing 747*, *Apollo 11*."""
     if not text[start - 1 : start].isspace() or _CAPITAL.match(word) is None:
         return False
     at = start - 1 - len(word)
@@ -234,7 +234,7 @@ def _expression(
 
 
 def _adds(run: str) -> bool:
-    """Whether a sum, a difference or a sign stands outside all brackets."""
+    """Return True if there is a plus or minus outside all brackets."""
     depth = 0
     for mark in run:
         depth += (mark == "(") - (mark == ")")
@@ -283,7 +283,7 @@ def _outside(text: str, candidates: Sequence[Term], closed: Sequence[Span]) -> I
 
 
 def _hangs_over(text: str, at: int, end: int) -> bool:
-    """Whether a span continues only with a unit or the other side of an equation."""
+    """Return True if a span continues only with a unit or the other side of an equation."""
     side = _OTHER_SIDE.match(text, at)
     return (side is not None and side.end() >= end) or bool(_OVERHANG.fullmatch(text, at, end))
 
@@ -326,7 +326,7 @@ def _symmetric_multiplication(text: str, site: Term, rng: Rng) -> Replacement | 
 
 
 def _joined(text: str, site: Term) -> bool:
-    """Whether letters or a degree sign are joined to the number."""
+    """Return True if letters or a degree sign are joined to the number."""
     after = text[site.end : site.end + 1]
     return after.isalpha() or after in ("°", "º")
 

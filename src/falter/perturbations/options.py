@@ -24,7 +24,7 @@ Places = tuple[int, ...]
 
 
 def shows_labels(choice_format: str) -> bool:
-    """Whether a listed option is shown with its label."""
+    """Return True if a listed option is shown with its label."""
     return "{label}" in choice_format
 
 
@@ -34,12 +34,12 @@ def target_of(prompt: Prompt) -> int | None:
 
 
 def untouched(section: Section) -> bool:
-    """Whether nothing in the section is protected or has been edited."""
+    """Return True if nothing in the section is protected or has been edited."""
     return not section.protected and not section.edits
 
 
 def is_listed(prompt: Prompt) -> bool:
-    """Whether the prompt lists its options, two or more, in a section that is still open.
+    """Return True if the prompt lists two or more options in a section that is still unedited.
 
     Only options that the template lists in a section of their own count; prose is not searched.
     """
@@ -137,7 +137,7 @@ def refers(text: str, labels: Sequence[str]) -> Places | None:
 
 
 def _harmless(choices: tuple[str, ...], labels: tuple[str, ...]) -> bool:
-    """Whether the words of all options together show that none refers to others."""
+    """Return True if no word of the options shows that one option refers to others."""
     text = "\n".join(choices)
     if "(" in text or not text.isascii():
         return False
@@ -237,7 +237,7 @@ def _require(holds: bool) -> None:
 
 
 def _distinct(choices: Sequence[str], labels: _Relabelling) -> bool:
-    """Whether a reply could only mean one option: no text is the label of another option."""
+    """Return True if a reply can only mean one option: no text is the label of another option."""
     texts = [choice.casefold().strip() for choice in choices]
     if labels.style == "none":
         return len(set(texts)) == len(texts)
@@ -279,7 +279,7 @@ def _reworded_one(section: Section, labels: _Relabelling) -> Section:
 
 @lru_cache(maxsize=512)
 def _label_changes(text: str, labels: _Relabelling) -> tuple[Replacement, ...] | None:
-    """What to replace in the template's words; None if some words cannot be adapted."""
+    """Return the replacements in the template's words; None if some words cannot be adapted."""
     old, new, style = labels
     changes: list[Replacement] = []
     if style != "lower":

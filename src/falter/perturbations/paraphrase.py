@@ -144,7 +144,7 @@ _BRACES = re.compile(r"\{[^{}\n]{1,100}\}")
 
 
 def _template_problem(text: str, new: str) -> str | None:
-    """Why a reworded template cannot replace the old one, or None."""
+    """Return the reason why a reworded template cannot replace the old one, or None."""
     if _BRACES.findall(text) != _BRACES.findall(new):
         return "the names in braces are not the same ones in the same order"
     for old_run, new_run in zip(_BRACES.split(text), _BRACES.split(new), strict=True):
@@ -154,7 +154,7 @@ def _template_problem(text: str, new: str) -> str | None:
 
 
 def _filled(run: str) -> list[bool]:
-    """Which lines are not blank."""
+    """Return, for each line, True if it is not blank."""
     return [bool(line.strip()) for line in run.split("\n")]
 
 

@@ -92,7 +92,7 @@ def _whole_items(items: Sequence[Sequence[int]]) -> Iterator[list[Span]]:
 
 
 def _is_open(section: Section, parts: Sequence[Span]) -> bool:
-    """Whether nothing between the first and the last part is protected or has been edited."""
+    """Return True if nothing from the first to the last part is protected or has been edited."""
     return not overlaps(locked_spans(section), parts[0][0], parts[-1][1])
 
 
@@ -126,7 +126,7 @@ def _said_of(sections: Sequence[Section], at: int, items: Sequence[Span]) -> str
 
 
 def _neighbours(sections: Sequence[Section], at: int) -> tuple[bool, bool]:
-    """Whether the section begins and ends with a line break around it."""
+    """Return two flags: a line break before the section, and a line break after it."""
     body = [(i, s.text) for i, s in enumerate(sections) if s.kind != "system" and s.text]
     before = [text for i, text in body if i < at]
     after = [text for i, text in body if i > at]
@@ -321,7 +321,7 @@ def demonstration_order(prompt: Prompt, rng: Rng) -> Prompt:
 
 
 def _can_mix(prompt: Prompt) -> bool:
-    """Whether the prompt allows at least two kinds of change."""
+    """Return True if the prompt allows at least two kinds of change."""
     can_move = [_can_move("context", prompt), _can_move("output", prompt)]
     return sum((*can_move, _can_reorder_bullets(prompt), _can_reorder_documents(prompt))) > 1
 

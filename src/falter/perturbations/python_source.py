@@ -44,7 +44,7 @@ class Code:
         return cast(list[N], self._by_kind.get(kind, []))
 
     def line_start(self, line: int) -> int:
-        """Where a line begins, counted from 1; the end of the text for those behind it."""
+        """Return the offset of a line, counted from 1; the end of the text for lines after it."""
         return self._lines[line - 1] if line <= len(self._lines) else len(self.text)
 
     def _at(self, line: int, column: int) -> int:
@@ -126,7 +126,7 @@ _TRIES = 40
 
 @lru_cache(maxsize=512)
 def regions(text: str) -> tuple[Span, ...]:
-    """Where a text is Python: in fences, all of it, or from its first definition on."""
+    """Return the spans of a text that are Python: in fences, all, or from the first definition."""
     if "```" in text:
         blocks = [block for block in fenced_blocks(text) if block.closed and block.info in _PYTHON]
         spans = [block.inside for block in blocks]
@@ -267,7 +267,7 @@ def _foreign_attributes(code: Code, methods: frozenset[str]) -> set[str]:
 
 
 def _ours(before: str) -> bool:
-    """Whether the text ends in `self.`, `cls.`, `Name.` or `Name().`."""
+    """Return True if the text ends in `self.`, `cls.`, `Name.` or `Name().`."""
     return _BASE.search(before, max(0, len(before) - 80)) is not None
 
 
@@ -309,7 +309,7 @@ def _within(place: Replacement, spans: Sequence[Span]) -> bool:
 
 
 def _quoted(text: str, place: Replacement) -> bool:
-    """Whether it is a string by itself, as in an example inside a docstring."""
+    """Return True if the place is a whole string, as in an example inside a docstring."""
     before, after = text[max(0, place[0] - 1) : place[0]], text[place[1] : place[1] + 1]
     return before in ("'", '"') and before == after
 

@@ -48,7 +48,7 @@ _DENIAL = _named("denial")
 
 
 def _asks_for_what_is_not(prompt: Prompt) -> bool:
-    """Whether a question denies something itself: the wrong one of two would be the right one."""
+    """Return True if the question contains a negation, which would swap right and wrong."""
     texts = [s.text for s in prompt.sections if s.kind in ("input", "document")]
     for text in texts:
         parts = [part for part in _SENTENCE.findall(text) if part.strip()]

@@ -152,7 +152,7 @@ def _apply_steps(
 
 
 def _same_prompt(after: Prompt, before: Prompt) -> bool:
-    """Whether a model would see the same prompt; comparing the texts mostly suffices."""
+    """Return True if a model would see the same prompt; comparing the texts mostly suffices."""
     if after is before:
         return True
     if [section.text for section in after.sections] != [s.text for s in before.sections]:
@@ -199,8 +199,10 @@ def text_key(text: str) -> str:
 
 
 def reaches_demonstrations(recipe: Recipe) -> bool:
-    """Whether the recipe has a step for the sections of an item, and none that rewrites whole
-    prompts, with their demonstrations, itself: `translate`, `crosslingual`."""
+    """Return True if the recipe's steps for an item's sections can be applied to demonstrations.
+
+    That excludes recipes with a step that rewrites whole prompts together with their
+    demonstrations: `translate`, `crosslingual`."""
     return any(map(_within, recipe.steps)) and not any(map(_rewrites_all, recipe.steps))
 
 
@@ -264,7 +266,7 @@ def _title(name: str) -> str:
 
 
 class Advice(NamedTuple):
-    """What to run on prompts with a trait, and why."""
+    """The recipes to run on prompts with a trait, and the reason."""
 
     trait: str
     why: str
@@ -284,7 +286,7 @@ ADVICE = tuple(
 """In the order in which they are proposed."""
 
 NOISE_FLOOR = "identity"
-"""What every set of recipes needs beside it: the same prompt again."""
+"""The recipe that every set needs as well: the same prompt again."""
 
 _JSON = re.compile(r"\bJSON\b")
 _TOOL = re.compile(r'"(?:parameters|input_schema|inputSchema)"\s*:\s*\{')
@@ -293,7 +295,7 @@ _FIELD = re.compile(r"[A-Z][a-z]+(?: [a-z]+)?:\s*\Z")
 
 
 def traits_of(prompt: Prompt) -> frozenset[str]:
-    """What a prompt has, by the names of the advice."""
+    """Return the traits of a prompt, by the names that the advice uses."""
     sections, at = prompt.sections, prose_at(prompt)
     listed = len(prompt.choices) > 1 and any(s.kind == "choices" for s in sections)
     text = "".join(s.text for s in sections)

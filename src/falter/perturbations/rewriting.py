@@ -75,7 +75,7 @@ def _lost(text: str, new: str, patterns: Sequence[str] = ()) -> str | None:
 
 
 def _pieces(text: str, patterns: Sequence[str]) -> Iterator[str]:
-    """What the protector protects, without surrounding punctuation."""
+    """Yield the protected pieces of a text without surrounding punctuation."""
     for start, end in protect(text, tuple(patterns)):
         piece = text[start:end].strip(" \t\n.,;:!?")
         if piece:
@@ -241,7 +241,7 @@ class RewritePerturbation(Described):
         return _request(self._ask(**own), text, patterns if self.keeps else None)
 
     def problem(self, text: str, new: str, asked: Mapping[str, Any]) -> str | None:
-        """Why a rewrite of the text cannot be used, or None."""
+        """Return the reason why a rewrite of the text cannot be used, or None."""
         if self._problem is not None:
             reason = self._problem(text, new)
             if reason is not None:
@@ -250,7 +250,7 @@ class RewritePerturbation(Described):
         return None if lost_part is None else f"{_shortened(lost_part)!r} is lost"
 
     def may_repeat(self, text: str) -> bool:
-        """Whether the same text is an acceptable rewrite, like a name in translation."""
+        """Return True if the same text is an acceptable rewrite, like a name in translation."""
         return self._may_repeat is not None and self._may_repeat(text)
 
     def texts(self, prompt: Prompt, rng: Rng, **params: Any) -> tuple[str, ...]:
@@ -260,7 +260,7 @@ class RewritePerturbation(Described):
         return tuple(dict.fromkeys(wanted.text for wanted in ledger.wanted.values()))
 
     def applies(self, prompt: Prompt, **params: Any) -> bool:
-        """Whether the prompt has a text to rewrite."""
+        """Return True if the prompt has a text to rewrite."""
         if self._eligible is not None:
             return self._eligible(last_turn_of(prompt), **checked_parameters(self, params))
         return bool(self.texts(prompt, Rng(0), **params))
@@ -312,7 +312,7 @@ class RewritePerturbation(Described):
 
 
 def has_letters(text: str, spans: Sequence[Span]) -> bool:
-    """Whether a text has a letter outside the sorted spans."""
+    """Return True if a text has a letter outside the sorted spans."""
     at = 0
     for start, end in (*spans, (len(text), len(text))):
         if any(map(str.isalpha, text[at:start])):
@@ -368,7 +368,7 @@ _PIECE = re.compile(r"\s*(?:[A-Za-z0-9\u00c0-\u024f\u0370-\u052f'’-]+|\S)|\s+"
 
 
 def _changes(old: str, new: str) -> Iterator[Replacement]:
-    """Where two texts differ, word by word."""
+    """Yield the differences between two texts, word by word."""
     before, after = _PIECE.findall(old), _PIECE.findall(new)
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     starts = [0]

@@ -90,8 +90,9 @@ _LONGEST = 16
 
 
 def leaves_other_word(text: str, at: int, language: str) -> bool:
-    """Whether a gap inside a word leaves a negation, a number word or a coarse word beside it, or
-    one that a second gap would cut out of it: *k no wn*."""
+    """Return True if a gap inside a word would leave a negation, a number word or a coarse word.
+
+    Words that a second gap would cut out count too: *k no wn*."""
     if not (text[at - 1 : at].isalpha() and text[at : at + 1].isalpha()):
         return False
     backwards = _LETTER_RUN.match(text[max(0, at - _LONGEST) : at][::-1])
@@ -152,14 +153,14 @@ def _fitting(text: str, site: Span) -> tuple[str, ...]:
 
 
 def _may_break(text: str, at: int) -> bool:
-    """Whether a line break there leaves headings, lists and tables whole."""
+    """Return True if a line break at this offset leaves headings, lists and tables whole."""
     starts, breakable = _line_starts(text)
     return breakable[bisect_right(starts, at) - 1]
 
 
 @lru_cache(maxsize=2)
 def _line_starts(text: str) -> tuple[list[int], list[bool]]:
-    """Where lines start, and which may be broken; looked at once a text and not once a site."""
+    """Return the starts of lines, and flags for lines that may be broken."""
     starts = [match.start() for match in _TEXT_LINE.finditer(text)]
     return starts, [not _NO_BREAK.match(text, start) for start in starts]
 
@@ -254,7 +255,7 @@ def _full_stops(text: str) -> frozenset[int]:
 
 
 def _is_label(text: str, at: int) -> bool:
-    """Whether the mark follows a single letter: *A.*, *b:*."""
+    """Return True if the punctuation mark follows a single letter: *A.*, *b:*."""
     lone = at < 2 or not text[at - 2].isalnum()
     return lone and text[at] in ".,:;" and text[at - 1 : at].isalpha()
 

@@ -165,7 +165,7 @@ def place_of(at: int, length: int) -> str:
 
 
 def band_of(length: int) -> str:
-    """Whether a word is one of the short ones, in which people make fewer mistakes at once."""
+    """Return the length class of a word. In short words people make fewer mistakes at once."""
     return "short" if length <= _SHORT else "long"
 
 
@@ -189,7 +189,7 @@ def _rates(start: str) -> tuple[tuple[str, float], ...]:
 
 @cache
 def length_weights() -> Sequence[float]:
-    """How often words of 0, 1, … 16 letters or more are misspelt, relative to others."""
+    """Return relative frequencies of misspelling for words of 0, 1, … 16 letters or more."""
     weights: Mapping[str, float] = _model()["lengths"]
     return tuple(weights[str(max(2, length))] for length in range(17))
 
@@ -381,7 +381,7 @@ def _corrected_sites(text: str, blocked: Sequence[Span], language: str) -> list[
 
 
 def _differs(word: str, known: Mapping[str, Sequence[str]]) -> bool:
-    """Whether a correction reads differently: *May* at the start of a sentence is *May* already."""
+    """Return True if a correction changes the word: a *May* that begins a sentence stays *May*."""
     return any(capitalised_like(word, wrong) != word for wrong in known[word.lower()])
 
 

@@ -209,12 +209,12 @@ _PLACE_WORD = _named("place_word")
 
 
 def _points(text: str, unit: Unit) -> bool:
-    """Whether a unit of the template itself says where something else stands."""
+    """Return True if a template unit says where something else is, such as "below"."""
     return unit.role != "context" and _PLACE_WORD.search(text, unit.start, unit.end) is not None
 
 
 def _points_right(parts: Sequence[Unit], pointing: Sequence[int], order: Order) -> bool:
-    """Whether what points at something still has the same contexts behind it."""
+    """Return True if every unit that points at contexts still has the same contexts after it."""
     place = {unit: at for at, unit in enumerate(order)}
     contexts = [n for n, unit in enumerate(parts) if unit.role == "context"]
     return all((c > p) == (place[c] > place[p]) for p in pointing for c in contexts)

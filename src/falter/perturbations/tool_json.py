@@ -67,8 +67,7 @@ def nodes(node: Node, key: str = "") -> Iterator[tuple[str, Node]]:
 
 
 class Style(NamedTuple):
-    """How JSON is laid out: on one line, with a line for each tool, or with so many spaces for each
-    level."""
+    """A JSON layout: on one line, with a line for each tool, or indented by a number of spaces."""
 
     comma: str
     colon: str
@@ -103,7 +102,9 @@ def tool_blocks(text: str) -> list[tuple[Span, Node]]:
 
 
 def _end_of_json(text: str, start: int) -> int | None:
-    """Where the JSON ends that begins here; None without one, or where a key stands twice."""
+    """Return the end of the JSON that begins at `start`.
+
+    None if there is no JSON, if a key is repeated, or if it is nested too deeply."""
     try:
         _, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
@@ -149,7 +150,7 @@ def _until(mark: str, tokens: list[str], take: Callable[[list[str]], T]) -> Iter
 
 
 def is_tool(node: Node) -> bool:
-    """Whether it is a tool with a name and a schema."""
+    """Return True if the node is a tool with a name and a schema."""
     if not isinstance(node, Object):
         return False
     inner = node.get("function")

@@ -76,7 +76,7 @@ def _text(prompt: Prompt, block: _Block) -> str:
 
 
 def _counts(prompt: Prompt) -> bool:
-    """Whether something in the prompt goes by the order of tools or of their parameters."""
+    """Return True if something in the prompt depends on the order of tools or parameters."""
     answers = [d.answer for d in prompt.demonstrations]
     answers += [prompt.target] if isinstance(prompt.target, str) else []
     counted = any(_COUNTED.search(section.text) for section in prompt.sections)
@@ -131,7 +131,7 @@ def _can_reorder(prompt: Prompt, blocks: Sequence[_Block]) -> bool:
 
 
 def _has_order(node: Node) -> bool:
-    """Whether there are two tools, or two properties of one."""
+    """Return True if there are two tools, or two properties of one tool."""
     properties = node.get("properties") if isinstance(node, Object) else None
     several = isinstance(properties, Object) and len(properties.pairs) > 1
     return several or len(tools_in(node)) > 1
@@ -175,7 +175,7 @@ def _stopped(node: Node, stop: bool) -> Node:
 
 
 def _other_stop(blocks: Sequence[_Block]) -> bool | None:
-    """Whether descriptions get a full stop; None where there is none to change."""
+    """Return True if descriptions get a full stop, False if they lose it, or None."""
     described = [
         node.text
         for block in blocks
@@ -239,7 +239,7 @@ def _renames(prompt: Prompt, blocks: Sequence[_Block]) -> Mapping[str, str]:
 
 
 def _said(prompt: Prompt) -> Iterator[str]:
-    """What examples say and answer, and what is to be answered."""
+    """Yield the texts and answers of the examples, and the target."""
     for demonstration in prompt.demonstrations:
         yield from (section.text for section in demonstration.sections)
         yield demonstration.answer

@@ -1,4 +1,4 @@
-"""Who says what, and when: the instruction as a system message, the request over several turns."""
+"""Change speakers and turns: the instruction as a system message, the request over turns."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ _LINES_OF_A_RECORD = 3
 
 
 def _cuts(prompt: Prompt) -> list[tuple[int, int, int]]:
-    """Where the request may be cut: the section, where the first piece ends, the next begins."""
+    """Return places to split the request: section, end of one piece, start of the next."""
     cuts: list[tuple[int, int, int]] = []
     lead = _lead(prompt.sections)
     rest = _without_lead(prompt.sections, lead)

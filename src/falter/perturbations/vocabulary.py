@@ -64,7 +64,7 @@ def stop_words(language: str) -> frozenset[str]:
 
 @cache
 def never_produced(language: str) -> frozenset[str]:
-    """What noise must not turn a word into: correctly spelt words, slurs and coarse words."""
+    """Return words that noise must not produce: correctly spelt words, slurs and coarse words."""
     right = (word.lower() for word in misspellings(language))
     own = lines(f"common_{language}.txt")
     return kept_words(language).union(own, right, common_words(language), never_written())
@@ -179,7 +179,7 @@ def _find_plain_words(text: str, language: str) -> Sequence[Span]:
 
 
 def _find_spelt_spans(text: str, language: str) -> Sequence[Span]:
-    """Where the spelling itself counts: names, and words that are mentioned."""
+    """Return the spans in which spelling matters: names, and words that the text mentions."""
     name_spans, mentions = names(text, language), mentioned_words(text)
     return merged((*name_spans, *mentions)) if name_spans and mentions else name_spans or mentions
 
@@ -207,8 +207,9 @@ _SENTENCE_START = re.compile(r"""(?:^|[.!?:\n])["'“”‘’«„¿¡(\s]{0,8}
 
 
 def is_no_name(text: str, start: int, word: str, language: str = "en") -> bool:
-    """Whether the word is not part of a name (Plan A, The Who, World War I): it is in lower case or
-    begins a sentence."""
+    """Return True if the word is not part of a name (Plan A, The Who, World War I).
+
+    The word is then in lower case or begins a sentence."""
     if word.islower():
         return True
     if language == "en" and word.startswith("I'"):

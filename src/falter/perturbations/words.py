@@ -81,7 +81,7 @@ def _with_contrasts(language: str, style: str) -> frozenset[str]:
 
 
 def _find_words(text: str, words: frozenset[str]) -> Sequence[tuple[int, int, str]]:
-    """Where the text has one of the words, and which, in lower case."""
+    """Return the spans of the words in the text, each with its word in lower case."""
     plain = text.replace("’", "'")
     low = plain.lower()
     if len(low) != len(text):  # İ becomes two letters and would move what follows
@@ -90,7 +90,7 @@ def _find_words(text: str, words: frozenset[str]) -> Sequence[tuple[int, int, st
 
 
 def _kept_starts(text: str, small: Sequence[tuple[int, int, str]], language: str) -> set[int]:
-    """Where the words begin that would be dropped, but carry meaning in this text."""
+    """Return the starts of small words that carry meaning in this text and must not be dropped."""
     kept = {start for start, _ in passive_auxiliaries(text, language)}
     kept |= {start for start, _ in letter_symbols(text)} if language == "en" else set()
     for contrast in _contrasts(language):
@@ -127,7 +127,7 @@ def _with_spaces(text: str, words: Sequence[Span], blocked: Sequence[Span]) -> I
 
 
 def _space(text: str, at: int, blocked: Sequence[Span]) -> bool:
-    """Whether there is a space here that may go."""
+    """Return True if there is a space at this offset that may be removed."""
     return at >= 0 and text[at : at + 1] == " " and not overlaps(blocked, at, at + 1)
 
 
@@ -295,8 +295,10 @@ def _of_verb(word: str, verbs: set[str]) -> bool:
 
 
 def _keeps_sense(text: str, start: int, end: int, *, noun: bool) -> bool:
-    """Whether nothing beside the word points to another sense: a hyphen, a name, a set phrase, or
-    a second word that makes a compound of a noun."""
+    """Return True if nothing next to the word points to another sense.
+
+    Signs of another sense: a hyphen, a name, a set phrase, or a second word that makes a
+    compound of a noun."""
     if "-" in (text[start - 1 : start], text[end : end + 1]):
         return False
     after, before = _NEXT.match(text, end), _PREVIOUS.search(text, max(0, start - 24), start)

@@ -29,7 +29,7 @@ Need = Literal["text", "listed options"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserSettings:
-    """What a user sets instead of the preset's own settings.
+    """Settings of the user that replace those of the preset.
 
     `parts` are the names of those to run, empty for all. `tasks` are the user's own, by name and
     kind; empty to use the preset's. `generates` and `scores` say what every model can do, `reasons`
@@ -143,7 +143,7 @@ class Protocol(ABC):
 
     @abstractmethod
     def parts(self, settings: UserSettings) -> tuple[Part, ...]:
-        """What is run, in this order."""
+        """Return the parts to run, in this order."""
 
     @abstractmethod
     def figures(
@@ -164,7 +164,7 @@ class Protocol(ABC):
         return sum(count for (name, _), count in cells.items() if name == part.judges)
 
     def notes(self, preset: str) -> tuple[str, ...]:
-        """What the preset takes from the paper, and what it chooses where the paper is silent."""
+        """Return notes on settings from the paper and on choices of the preset."""
         return ()
 
 

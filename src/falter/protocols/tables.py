@@ -1,4 +1,4 @@
-"""What reports of protocols share: declared figures, chapters, tables of accuracy and drops."""
+"""Shared pieces of protocol reports: declared figures, chapters, tables of accuracy and drops."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def chapter(title: str, figures: Iterable[Figure], *, folded: bool = False) -> t
 def findings(
     sentences: Iterable[str], results: Sequence[PartResult], *, unread_are: str | None = None
 ) -> Statement:
-    """What a protocol found, with what was asked and what could not be read.
+    """Return the findings of a protocol, with counts of requests and of unparsed replies.
 
-    `unread_are` says what the protocol counts unread replies as, where the analysis does not.
+    `unread_are` is how the protocol counts unparsed replies, if that differs from the analysis.
     """
     asked, judged = (
         [p.counts for r in results if (r.part.judges is None) is models for p in asked_panels(r)]
@@ -208,7 +208,7 @@ def recipes_grid(result: PartResult, name: str, title: str, text: Sequence[str] 
 
 
 def counts_grid(results: Sequence[PartResult]) -> Grid:
-    """How many cells of each part and recipe came out how; nothing is dropped silently."""
+    """Return the number of responses by part, recipe and outcome; nothing is dropped silently."""
     names = list(Counts.__dataclass_fields__)
     rows: list[tuple[Value, ...]] = []
     for result in results:

@@ -113,7 +113,7 @@ def _refused(text: str, source: str) -> bool:
 
 
 def _without_thoughts(reply: str) -> str:
-    """What follows the thoughts that some models write first; nothing if they never end."""
+    """Return the reply after its leading reasoning block; empty if the block never ends."""
     reply = reply.strip()
     for name in _THOUGHTS:
         if reply.startswith(f"<{name}>"):

@@ -161,7 +161,7 @@ def _pool(rewrite: Rewrite) -> str:
 
 
 def flags_of(sample: Sample, language: str = "en") -> list[str]:
-    """What a check without a model notices as missing or added; translations are not checked."""
+    """Return losses and additions that a check without a model finds; translations are skipped."""
     if "to" in sample.params or not sample.shown:
         return []
     return [f"{f.check}: {f.lost}" for f in meaning_flags(sample.source, sample.shown, language)]

@@ -78,7 +78,7 @@ class StoredRun:
 
     @property
     def touched_at(self) -> float:
-        """When it was last begun or finished."""
+        """Time at which the run was last begun or finished."""
         return self.created_at if self.finished_at is None else self.finished_at
 
 

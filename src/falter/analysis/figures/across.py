@@ -233,7 +233,7 @@ def _unreadable(across: Across, level: float) -> Iterator[Figure]:
     else:
         text = (
             f"In {n.whole(count)} comparison{'' if count == 1 else 's'} some answers could not be "
-            "read; their share differs by no more than chance."
+            "read; the difference of their shares is within chance."
         )
     yield Statement(name="unreadable-answers", title="Answers that could not be read", text=(text,))
     yield declared.grid("unreadable", across.failures)
@@ -243,7 +243,7 @@ def _assumptions(across: Across) -> Iterator[Figure]:
     if across.notes:
         yield Statement(
             name="assumptions",
-            title="What was assumed, and what these data cannot show",
+            title="Assumptions, and limits of these data",
             text=across.notes,
             kind="note",
         )

@@ -1,4 +1,4 @@
-"""Of this drop, how much is real: the parts of each recipe's drop, and its churn."""
+"""The parts of each recipe's drop, and its churn."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def parts_figures(panel: PanelResult) -> Iterator[Figure]:
     lost = [parts for parts in split if recipes[parts.label].verdict == "degraded"]
     again = panel.second_reading
     scored = "" if again is None or not again.matters else (
-        f" The parts take the {n.whole(again.different)} replies that {again.reader} would judge "
-        "otherwise as they were scored, unless they were unread."
+        f" The parts use the scores of the run for the {n.whole(again.different)} replies that "
+        f"{again.reader} would judge differently, unless they were unread."
     )  # fmt: skip
     about = declared(
         PARTS,
@@ -79,7 +79,7 @@ def _corrected(parts: RecipeParts) -> str:
     sentences = [
         f"Items corrected: {', '.join(done)}." if done else "",
         f"No item to correct: {', '.join(idle)}." if idle else "",
-        f"Not looked at, so part of wording: {', '.join(unknown)}." if unknown else "",
+        f"Not measured, so part of wording: {', '.join(unknown)}." if unknown else "",
     ]
     return " ".join(filter(None, sentences))
 
@@ -92,14 +92,13 @@ def _turned(parts: RecipeParts) -> str:
         f"{n.count(churn.gained)} gained"
     )
     if churn.again.value is None:
-        return f"{turned}; nothing was asked twice, so how many of them are chance is not known."
+        return f"{turned}; no prompt was sent twice, so it is unknown how many are chance."
     if churn.ratio.value is None:
-        return f"{turned}; asking again turned none."
+        return f"{turned}; sending the same prompt again flipped none."
     again = n.shown(churn.again, "count")
     ratio = n.shown(churn.ratio, "coefficient")
-    return (
-        f"{turned}; asking again by itself turns {again.text} each way. Churn ratio {ratio.text}."
-    )
+    flips = f"sending the same prompt again flips {again.text} in each direction"
+    return f"{turned}; {flips}. Churn ratio {ratio.text}."
 
 
 def _value(estimate: Estimate) -> float:
@@ -193,8 +192,8 @@ def meaning_losses(meanings: Sequence[Meaning]) -> tuple[Figure, ...]:
         if lost:
             text.append(f"{m.recipe} lost {lost} of {m.changed:,} changed prompts of {m.task}.")
         text += [
-            f"{m.recipe} makes the same prompt as {earlier} in {count:,} of {m.changed:,} changed "
-            f"prompts of {m.task}."
+            f"{m.recipe} produces the same prompt as {earlier} in {count:,} of {m.changed:,} "
+            f"changed prompts of {m.task}."
             for earlier, count in m.same.items()
         ]
     return (Statement(text=tuple(text), **declared("meaning-lost")),) if text else ()

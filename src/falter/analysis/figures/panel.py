@@ -122,9 +122,9 @@ def _headline(panel: PanelResult) -> Headline:
         quantile=panel.quantile is not None,
         share=panel.prompt_share.label,
         turn=f", by more than {panel.threshold:.3g}" if graded else "",
-        noise="of items change when asked again"
+        noise="of items change when the same prompt is sent again"
         if panel.noise_floor
-        else "not measured: nothing was asked twice",
+        else "not measured: no prompt was sent twice",
     )
     numbers = map(_head_number, table.columns, table.rows[0])
     served = ", ".join(panel.served_by[:5])

@@ -142,7 +142,7 @@ ASKS_FOR_THE_RIGHT, ASKS_FOR_THE_WRONG = "elimination_control", "elimination"
 
 
 def negation_grid(result: PartResult, level: float, *, strict: bool) -> tuple[Figure, ...]:
-    """How much accuracy is lost when the wrong option of two is asked for instead of the right."""
+    """Return the drop in accuracy when the question asks for the wrong option of two."""
     names = model_names(result.tables)
     rows: list[tuple[Value, ...]] = []
     for table in result.tables:
@@ -166,7 +166,7 @@ def _column(table: Table, label: str) -> int | None:
 
 
 def rating_figures(agreement: Agreement | None) -> tuple[Figure, ...]:
-    """How far people and judges agree about the rewrites; nothing without two of them."""
+    """Return the agreement of people and judges about the rewrites; empty without two raters."""
     if agreement is None or not (agreement.pairs or agreement.judges):
         return ()
     rows: list[tuple[Value, ...]] = [

@@ -69,9 +69,9 @@ def pairs_of(recipes: Sequence[Recipe]) -> Pairs | None:
 
 
 def reasoning_of(answered: ScoredCell) -> str | None:
-    """What was written where a chain of thought was asked for; None elsewhere.
+    """Return the chain of thought of a response; None if the prompt did not ask for one.
 
-    Where some step of the recipe had nothing to change, the prompt is the clean one.
+    If some step of the recipe had nothing to change, the prompt is the clean one.
     """
     cell = answered.cell
     variant = cell.variant
@@ -82,7 +82,7 @@ def reasoning_of(answered: ScoredCell) -> str | None:
 
 
 def _without_reasoning(recipe: Recipe) -> str:
-    """What a recipe and its partner have in common."""
+    """Return the id of a recipe without its reasoning steps; its partner has the same id."""
     sampling = {k: v for k, v in (recipe.sampling or {}).items() if k != "max_tokens"}
     steps = tuple(step for step in recipe.steps if not step.reasons)
     return replace(recipe, steps=steps, sampling=sampling or None).id
@@ -228,7 +228,7 @@ class Signer:
 
     @property
     def unread(self) -> str:
-        """What answers that could not be read are, in words."""
+        """The words for the treatment of unparsed answers: "wrong" or "left out"."""
         return "wrong" if self.strict else "left out"
 
     def __call__(self, estimate: Estimate, **group: str) -> Estimate:

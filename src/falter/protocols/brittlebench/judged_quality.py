@@ -155,7 +155,7 @@ class _Study:
         return rows
 
     def dimensions(self) -> HeatMap:
-        """How the ratings of one dimension go with those of another, over all models."""
+        """Return the correlations between the ratings of the dimensions, over all models."""
         units = list(dict.fromkeys(unit for rated in self.models.values() for unit in rated.units))
         place = {unit: n for n, unit in enumerate(units)}
         layers = []
@@ -272,7 +272,7 @@ def _value(score: Score | None, strict: bool) -> float:
 
 
 def _ratings(judged: PartResult) -> tuple[frozenset[str], Ratings]:
-    """What was to be rated, and the ratings that could be read: means over judges and repeats.
+    """Return the items to be rated, and the parsed ratings: means over judges and repeats.
 
     Ratings given to a perturbed version of the judge's own prompt are ignored.
     """
@@ -294,7 +294,7 @@ def _ratings(judged: PartResult) -> tuple[frozenset[str], Ratings]:
 
 
 def _judges(source: PartResult, judged: PartResult) -> tuple[str, ...]:
-    """Which models judged, and what that means for the ratings."""
+    """Return sentences that name the judges and state limits of their ratings."""
     models = {panel.model.id: panel.model for panel in judged.run.panels}.values()
     lines = [f"Judge: {', '.join(model.label for model in models)}."]
     if any(model.simulated for model in models):

@@ -82,7 +82,7 @@ def _written(settings: UserSettings) -> dict[str, tuple[str, ...]]:
 
 
 def notes_of(preset: str) -> tuple[str, ...]:
-    """What the preset takes from the paper, and what it chooses."""
+    """Return notes on the settings that come from the paper and those that the preset chooses."""
     chosen: dict[str, Any] = {name: name == preset for name in PRESETS}
     notes: tuple[str, ...] = declared("notes", **chosen)["text"]
     return notes

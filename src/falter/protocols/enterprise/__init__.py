@@ -98,7 +98,7 @@ class Enterprise(Protocol):
 
 
 def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
-    """How many replies stay the same, for each model, and under what the fewest do."""
+    """Yield a sentence per model: the share of unchanged replies, and the category with fewest."""
     grid = grid_named(figures, "robustness")
     for row in grid.rows[:MOST_ROWS] if grid is not None else ():
         whole, valid = row[1], row[3]

@@ -42,7 +42,7 @@ def title_of(category: str) -> str:
 
 
 def main_figures(scores: Scores) -> list[Figure]:
-    """How it was compared, the table of models and categories, its colours, and the deltas."""
+    """Return the main figures: method, table of models and categories, heat map, and deltas."""
     by_model = {
         model: found
         for model in scores.models

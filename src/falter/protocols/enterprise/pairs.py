@@ -34,7 +34,7 @@ _MATERIAL = ("input", "document")
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model wrote; `parts` are None where the reply is not in the form asked for."""
+    """A reply of a model; `parts` is None if the reply is not in the requested form."""
 
     text: str
     parts: Mapping[str, str] | None
@@ -71,7 +71,7 @@ class Pair:
 
     @property
     def missing(self) -> bool:
-        """Whether a reply never arrived."""
+        """True if one of the replies never arrived."""
         return self.reference is None or self.candidate is None
 
     @property
@@ -96,12 +96,12 @@ class Pair:
 
     @property
     def crosses(self) -> bool:
-        """Whether the two replies are in different languages."""
+        """True if the two replies are in different languages."""
         return self.languages[1] != "en"
 
     @property
     def same(self) -> bool:
-        """Whether the replies are the same to the letter, so that nobody need compare them."""
+        """True if the replies are identical, so that no judge need compare them."""
         assert self.reference is not None and self.candidate is not None
         if self.reference.text.strip() == self.candidate.text.strip():
             return True
@@ -112,12 +112,12 @@ class Pair:
 
     @property
     def key(self) -> str:
-        """What a judge sees of the pair, as a key."""
+        """Hash of the part of the pair that a judge sees."""
         assert self.reference is not None and self.candidate is not None
         return digest("replies", VERSION, self.reference.shown, self.candidate.shown)
 
     def rating_key(self, measure: str, reply: Reply) -> str:
-        """What a judge of one measure sees of one of the replies, as a key."""
+        """Return the hash of the part of one reply that a judge of one measure sees."""
         return digest("reply", VERSION, measure, self.material, reply.shown)
 
 
@@ -180,7 +180,7 @@ def _pairs(result: PartResult) -> Iterator[Pair]:
 
 
 def _material(prompt: Prompt) -> str:
-    """What the user gave: the case, the chat, the question with its documents."""
+    """Return the user's material: the case, the chat, or the question with its documents."""
     texts = [s.text.strip() for s in prompt.sections if s.kind in _MATERIAL and s.text.strip()]
     return "\n\n".join(texts)
 

@@ -60,7 +60,7 @@ _KINDS = {
 
 
 def kind_of(task: str) -> Kind:
-    """How the replies of a task are rated; those of others like summaries."""
+    """Return the way to rate the replies of a task; unknown tasks are rated like summaries."""
     return _KINDS.get(task.partition(":")[0], OTHER)
 
 

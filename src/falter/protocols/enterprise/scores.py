@@ -158,7 +158,7 @@ NAN = float("nan")
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
-    """What a judge said of pairs and replies, by key; without a judge `judged` is False."""
+    """A judge's ratings of pairs and replies, by key; without a judge `judged` is False."""
 
     judged: bool = False
     similarity: Mapping[str, float] = field(default_factory=dict)
@@ -214,12 +214,12 @@ class Ratings:
 
     @property
     def tolerance(self) -> float:
-        """How far a measure may move without counting as changed."""
+        """Maximum difference of a measure that does not count as a change."""
         return 1e-9 if self.judged else TOLERANCE
 
     @property
     def how(self) -> str:
-        """How replies were compared, for signatures."""
+        """The way in which replies were compared, for signatures."""
         if self.judged:
             count = len(self.judges)
             who = (

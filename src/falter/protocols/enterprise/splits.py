@@ -77,7 +77,7 @@ def _rows(
 def _table(
     ratings: Sequence[Mapping[str, float]],
 ) -> NDArray[np.float64]:
-    """What was rated × judges, NaN where a verdict is missing."""
+    """Return the ratings as an array, rated things × judges; NaN if a verdict is missing."""
     keys = sorted({key for own in ratings for key in own})
     rows = [[own.get(key, float("nan")) for own in ratings] for key in keys]
     return np.array(rows, dtype=float).reshape(len(keys), len(ratings))
@@ -322,7 +322,7 @@ def _cosines(pairs: Sequence[Pair]) -> tuple[list[float | None], list[float | No
 
 
 def _judge(scores: Scores) -> Iterator[Figure]:
-    """How many verdicts were asked for and read, at once and at the second try."""
+    """Yield the table of verdicts: requested, parsed at the first try, parsed at the second."""
     rows: list[tuple[Value, ...]] = []
     for stage, title in _QUESTIONS:
         for judge, counts in verdicts_of(scores.by_name, stage).items():

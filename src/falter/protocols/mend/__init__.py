@@ -38,7 +38,7 @@ class MendProtocol(Protocol):
 
 
 def confirmed(results: Sequence[PartResult]) -> tuple[PanelRemedies, ...]:
-    """What came out for each model and task, from the parts of a study that has run."""
+    """Return the results for each model and task, from the parts of a study that has run."""
     return panels_of_remedies(results)
 
 

@@ -108,9 +108,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What an answer costs more with a remedy: characters of its prompts, tokens, and its calls.
+    """The additional cost of an answer with a remedy: characters, tokens and calls.
 
-    `tokens` are None where nobody counted them, or options were scored instead of replies written.
+    `tokens` is None if the server did not count them, or if options were scored.
     """
 
     tokens: float | None
@@ -180,7 +180,7 @@ class _Arm:
         return table, _voted_matrix(table, cast, strict=strict)
 
     def cost(self, key: tuple[str, ...]) -> Cost:
-        """What an answer costs more than without the remedy."""
+        """Return the additional cost of an answer with the remedy."""
         tokens, sizes = zip(*(size[key] for size in self.sizes), strict=True)
         base_tokens, base_size = self.base[key]
         counted = base_tokens > 0 and all(tokens)

@@ -21,7 +21,7 @@ CRITERIA: Mapping[str, tuple[int, int]] = {
     "coherence": (1, 5),
     "relevance": (1, 5),
 }
-"""What is rated, with the lowest and the highest number, as in Askari et al."""
+"""The rated criteria with their lowest and highest number, as in Askari et al."""
 
 ONE_RATER = "a sheet is of one rater, who rates each summary once"
 OF_ANOTHER = "read it with the run, the articles and the seed that it was made with"
@@ -81,7 +81,7 @@ def read_human_sheets(
     seed: int = 0,
     level: float = 0.95,
 ) -> dict[tuple[str, str], HumanEvaluation]:
-    """What raters wrote, by model and data set; several raters of a summary are averaged first.
+    """Read raters' sheets, by model and data set; several raters of a summary are averaged first.
 
     `sheets` are the texts of the files by name; `articles` and `seed` those of the sheet. A row
     that the sheet did not have, or a number outside its scale, is an error; an empty cell is not

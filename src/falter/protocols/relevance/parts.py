@@ -24,7 +24,7 @@ MEASURES = {
     "summary_rougeL": "ROUGE-L",
     BERTSCORE: "BERTScore",
 }
-"""What summaries are scored by, with the names that the tables have for it."""
+"""Scorers of summaries, with the names that the tables use."""
 LIKELIHOOD_RATING = "summary_rating_likelihood"
 SAMPLED, GREEDY = "sampled", "greedy"
 RATING, ENTAILMENT = "rating", "entailment"
@@ -119,7 +119,7 @@ def _judges(source: str, *, scores: bool) -> Iterator[Part]:
 
 
 def notes_of(preset: str) -> tuple[str, ...]:
-    """What the preset takes from the paper, and what it chooses."""
+    """Return notes on the settings that come from the paper and those that the preset chooses."""
     notes: tuple[str, ...] = declared(
         "notes",
         paper=preset == "paper",

@@ -90,7 +90,7 @@ class Scores:
 
 
 def _arm_of(recipe: Recipe) -> str:
-    """What was done to the article, in words."""
+    """Return the words for the change of the article."""
     if not recipe.steps:
         return AGAIN if recipe.repeat else ORIGINAL
     step = recipe.steps[0]
@@ -198,7 +198,7 @@ def changes_between(before: Sequence[str], after: Sequence[str]) -> list[Change]
 
 
 def place_in_original(place: int, changes: Sequence[Change]) -> int:
-    """Where a sentence of the reworded article stood in the original one.
+    """Return the place in the original article of a sentence of the reworded article.
 
     A rewrite may have more or fewer sentences; one beyond the last original belongs to that.
     """
@@ -214,7 +214,7 @@ def place_in_original(place: int, changes: Sequence[Change]) -> int:
 
 
 def source_figures(result: PartResult, level: float, seed: int) -> Iterator[Figure]:
-    """Where summaries come from, and how far that moves; the first draw of each."""
+    """Yield figures of the places that summaries draw on, and of their shifts; first draws only."""
     by_panel: dict[tuple[str, str], dict[str, dict[str, Summary]]] = {}
     for summary in summaries_of(result):
         if summary.repeat == 0:
