@@ -100,8 +100,8 @@ SAME = tuple(judged(f"same-{n}", "equivalent", 0.0, 0.005) for n in range(4))
 
 def test_the_finding_its_limits_and_the_next_step() -> None:
     assert words(of_recipes(*LOST, *OPEN)) == (
-        "smollm2 on basics (62.0 of 100 with the clean prompt) loses 18.1 to 21.2 points under 3 of 8 "
-        "recipes, beyond chance: typos, inserted spaces and split words.",
+        "smollm2 on basics (62.0 of 100 with the clean prompt) loses 18.1 to 21.2 points under 3 "
+        "of 8 recipes, beyond chance: typos, inserted spaces and split words.",
         "With 95 % confidence over all 8 recipes and their average, every loss lies between 8.1 "
         "and 31.2 points. 5 of 8 recipes are undecided (open-0, open-1, open-2 and 2 more), which "
         "does not mean robust: a drop of 9.8 points is still possible.",
