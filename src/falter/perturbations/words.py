@@ -45,6 +45,7 @@ _named = partial(named_regex, "perturbations")
 
 # Function words dropped: those that only link, or everything that the published list holds
 
+
 @cache
 def _dropped_words(language: str, style: str) -> frozenset[str]:
     if style == "careful":

@@ -42,9 +42,7 @@ def cached_by_text(read: Callable[[str, str], T]) -> Callable[[str, str], T]:
 
 # What turns a sentence round when it is lost: the parts of a passive, letters that are symbols
 
-_RELATION_TOKEN = late_regex(
-    r"[^\W\d_](?<![\w'’/-].)[^\W\d_]*+(?:['’][^\W\d_]++)?(?![\w/\-])"
-)
+_RELATION_TOKEN = late_regex(r"[^\W\d_](?<![\w'’/-].)[^\W\d_]*+(?:['’][^\W\d_]++)?(?![\w/\-])")
 
 _REACH = 6  # words between an auxiliary and its participle
 _CLAUSE_END = late_regex(r"[.,;:?!]|\n[ \t]*\n")

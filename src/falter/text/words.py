@@ -33,9 +33,7 @@ _WORD = _named("word")
 
 # The same in one go, with the case that a natural word has, for text that is plain ASCII.
 # The letter goes before the looks behind it, as in every pattern here: a search for it is faster.
-_ASCII_WORD = late_regex(
-    r"[A-Za-z](?<!\w.)(?<!\w'.)(?:[a-z]++|(?<=[aAI]))(?!\w)(?!'\w)", re.ASCII
-)
+_ASCII_WORD = late_regex(r"[A-Za-z](?<!\w.)(?<!\w'.)(?:[a-z]++|(?<=[aAI]))(?!\w)(?!'\w)", re.ASCII)
 
 
 # Symbols only: 'in', 'bar' or 'mole' are words first. All single letters but these are taken as
