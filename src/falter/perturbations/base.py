@@ -232,20 +232,20 @@ class SitePerturbation(Described):
             places += sites
             section_of += [at] * len(sites)
         edits_left = _dose(len(places), full["rate"], full["count"])
-        edits: dict[int, list[Replacement]] = {}
+        edits: dict[int, list[Replacement]] = {at: [] for at, _ in sites_by_section}
         if edits_left:
-            texts = [section.text for section in prompt.sections]
+            texts, edit = [section.text for section in prompt.sections], self._edit
             needs_order = self._edit_draws or edits_left < len(places)
             for i in rng.order(len(places)) if needs_order else range(len(places)):
                 at = section_of[i]
-                change = self._edit(texts[at], places[i], rng, **own)
+                change = edit(texts[at], places[i], rng, **own)
                 if change is None:
                     continue
-                edits.setdefault(at, []).extend(change if isinstance(change, list) else [change])
+                edits[at] += change if isinstance(change, list) else (change,)
                 edits_left -= 1
                 if not edits_left:
                     break
-        return with_changes(prompt, edits)
+        return with_changes(prompt, {at: made for at, made in edits.items() if made})
 
     def applies(self, prompt: Prompt, **params: Any) -> bool:
         """Return True if any section in scope has an eligible place."""

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache, partial
 from itertools import pairwise
+from typing import NamedTuple
 
 from falter.perturbations.base import site_perturbation
 from falter.perturbations.vocabulary import (
@@ -30,18 +31,35 @@ _SPACED_WORD = re.compile(r"[^\W\d_]+(['’][^\W\d_]+)?")
 _JAPANESE_KEPT = _named("japanese_kept")
 
 
-def _kept_spans(text: str, language: str) -> Iterator[Span]:
-    """The insides of words that carry meaning, where no space may be added."""
+class _Scanned(NamedTuple):
+    """One search of a text: where its words begin and end, those with an apostrophe as two, and
+    the insides of words that carry meaning, where no space may be added."""
+
+    starts: list[int]
+    ends: list[int]
+    kept: list[Span]
+
+
+@lru_cache(maxsize=16)  # asked at every place of a text, so long ones are kept too
+def _scanned(text: str, language: str) -> _Scanned:
+    starts, ends, kept = scanned = _Scanned([], [], [])
     if language == "ja":
-        yield from ((m.start() + 1, m.end() - 1) for m in _JAPANESE_KEPT.finditer(text))
-        return
+        kept += ((m.start() + 1, m.end() - 1) for m in _JAPANESE_KEPT.finditer(text))
+        return scanned
     protected_words = kept_words(language)
     for match in _SPACED_WORD.finditer(text):
-        word = match.group().lower()
+        start, end = match.span()
+        middle, word = match.start(1), text[start:end].lower()
+        starts.append(start)
+        if middle >= 0:
+            ends.append(middle)
+            starts.append(middle + 1)
+        ends.append(end)
         if word in protected_words:
-            yield match.start() + 1, match.end() - 1
-        elif match[1]:
-            yield from _inside(word, match.start(), match.start(1), protected_words, language)
+            kept.append((start + 1, end - 1))
+        elif middle >= 0:
+            kept += _inside(word, start, middle, protected_words, language)
+    return scanned
 
 
 def _inside(
@@ -62,7 +80,7 @@ def _inside(
 def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
     spelt = () if language == "ja" else spelt_spans(text, language)
     inside = [(start + 1, end - 1) for start, end in spelt if end - start > 2]
-    closed = sorted([*blocked, *_kept_spans(text, language), *inside])
+    closed = sorted([*blocked, *_scanned(text, language).kept, *inside])
     places: list[int] = []
     at = 1
     for start, end in closed:
@@ -85,7 +103,6 @@ def space_sequences(text: str, site: int, rng: Rng, language: str) -> Replacemen
     return site, site, spaces
 
 
-_LETTER_RUN = re.compile(r"[^\W\d_]+")
 _LONGEST = 16
 
 
@@ -95,12 +112,12 @@ def leaves_other_word(text: str, at: int, language: str) -> bool:
     Words that a second gap would cut out count too: *k no wn*."""
     if not (text[at - 1 : at].isalpha() and text[at : at + 1].isalpha()):
         return False
-    backwards = _LETTER_RUN.match(text[max(0, at - _LONGEST) : at][::-1])
-    tail = _LETTER_RUN.match(text, at, at + _LONGEST)
-    if backwards is None or tail is None:
-        return False
-    unwanted, low = _unwanted(language), tail[0].lower()
-    if low in unwanted or backwards[0][::-1].lower() in unwanted:
+    starts, ends, _ = _scanned(text, language)
+    word = bisect_right(starts, at) - 1
+    head = text[max(starts[word], at - _LONGEST) : at]
+    low = text[at : min(ends[word], at + _LONGEST)].lower()
+    unwanted = _unwanted(language)
+    if low in unwanted or head.lower() in unwanted:
         return True
     if low[:2] not in _beginnings(language):
         return False
@@ -289,8 +306,8 @@ def word_split(text: str, site: Span, rng: Rng, language: str) -> Replacement | 
     start, end = site
     at = start + 2 + rng.below(end - start - 3)
     head, tail = text[start:at], text[at:end]
-    kept, coarse = kept_words(language), never_written()
-    if any(half in kept or half in coarse for half in (head.lower(), tail.lower())):
+    unwanted = _unwanted(language)
+    if head.lower() in unwanted or tail.lower() in unwanted:
         return None
     if language == "nl" and head[-1] == "i" and tail[0] == "j":
         return None

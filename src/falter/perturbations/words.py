@@ -37,15 +37,13 @@ from falter.records.errors import InvalidValue
 from falter.records.lazy_regex import named_regex
 from falter.records.rng import Rng
 from falter.records.types import Span
-from falter.text.meaning import letter_symbols, passive_auxiliaries
+from falter.text.meaning import letter_symbols, passive_auxiliaries, word_tokens
 from falter.text.spans import Replacement, overlaps, uncovered
 from falter.text.words import kept_words
 
 _named = partial(named_regex, "perturbations")
 
 # Function words dropped: those that only link, or everything that the published list holds
-
-_TOKEN = re.compile(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])")
 
 
 @cache
@@ -62,7 +60,9 @@ def _dropped_words(language: str, style: str) -> frozenset[str]:
 
 def _drop_sites(text: str, blocked: Sequence[Span], style: str, language: str) -> list[Span]:
     words = _dropped_words(language, style)
-    small = _find_words(text, _with_contrasts(language, style))
+    known = _with_contrasts(language, style)
+    tokens = zip(*word_tokens(text, language), strict=True)
+    small = [(*token.span(), low) for token, low in tokens if low in known]
     kept = _kept_starts(text, small, language) if style == "careful" else ()
     spans: list[Span] = [
         (start, end)
@@ -78,15 +78,6 @@ def _drop_sites(text: str, blocked: Sequence[Span], style: str, language: str) -
 @cache
 def _with_contrasts(language: str, style: str) -> frozenset[str]:
     return _dropped_words(language, style).union(*_contrasts(language))
-
-
-def _find_words(text: str, words: frozenset[str]) -> Sequence[tuple[int, int, str]]:
-    """Return the spans of the words in the text, each with its word in lower case."""
-    plain = text.replace("’", "'")
-    low = plain.lower()
-    if len(low) != len(text):  # İ becomes two letters and would move what follows
-        return [(*m.span(), w) for m in _TOKEN.finditer(plain) if (w := m[0].lower()) in words]
-    return [(*m.span(), w) for m in _TOKEN.finditer(low) if (w := m[0]) in words]
 
 
 def _kept_starts(text: str, small: Sequence[tuple[int, int, str]], language: str) -> set[int]:
@@ -128,7 +119,8 @@ def _with_spaces(text: str, words: Sequence[Span], blocked: Sequence[Span]) -> I
 
 def _space(text: str, at: int, blocked: Sequence[Span]) -> bool:
     """Return True if there is a space at this offset that may be removed."""
-    return at >= 0 and text[at : at + 1] == " " and not overlaps(blocked, at, at + 1)
+    there = at >= 0 and text[at : at + 1] == " "
+    return there and not (blocked and overlaps(blocked, at, at + 1))
 
 
 @site_perturbation("drop_stop_words", sites=_drop_sites)

@@ -45,10 +45,9 @@ class Rng:
         The first k drawn are the same however many are taken, so a dose of k edits is part of
         every larger dose.
         """
-        draw = self.random
-        moved: dict[int, int] = {}
+        draw, left = self.random, list(range(n))
         for i in range(n):
             j = i + int(draw() * (n - i))
-            chosen = moved.get(j, j)
-            moved[j] = moved.get(i, i)
+            chosen = left[j]
+            left[j] = left[i]
             yield chosen

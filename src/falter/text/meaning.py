@@ -42,7 +42,7 @@ def cached_by_text(read: Callable[[str, str], T]) -> Callable[[str, str], T]:
 
 # What turns a sentence round when it is lost: the parts of a passive, letters that are symbols
 
-_RELATION_TOKEN = late_regex(r"(?<![\w'’/-])[^\W\d_]++(?:['’][^\W\d_]++)?(?![\w/\-])")
+_RELATION_TOKEN = late_regex(r"[^\W\d_](?<![\w'’/-].)[^\W\d_]*+(?:['’][^\W\d_]++)?(?![\w/\-])")
 
 _REACH = 6  # words between an auxiliary and its participle
 _CLAUSE_END = late_regex(r"[.,;:?!]|\n[ \t]*\n")
@@ -72,12 +72,17 @@ def passive_auxiliaries(text: str, language: str = "en") -> list[Span]:
     return [auxiliary.span() for auxiliary, _ in _passives(text, language)]
 
 
-def _find_passives(text: str, language: str) -> list[tuple[re.Match[str], re.Match[str]]]:
-    auxiliaries, participle, _ = _signs(language)
+@cached_by_text
+def word_tokens(text: str, language: str) -> tuple[list[re.Match[str]], list[str]]:
+    """The words of a text, and each in small letters with a straight apostrophe."""
     tokens = list(_RELATION_TOKEN.finditer(text))
     lows = [token[0].lower() for token in tokens]
-    if "’" in text:
-        lows = [low.replace("’", "'") for low in lows]
+    return tokens, [low.replace("’", "'") for low in lows] if "’" in text else lows
+
+
+def _find_passives(text: str, language: str) -> list[tuple[re.Match[str], re.Match[str]]]:
+    auxiliaries, participle, _ = _signs(language)
+    tokens, lows = word_tokens(text, language)
     found: list[tuple[re.Match[str], re.Match[str]]] = []
     for n, low in enumerate(lows):
         if low not in auxiliaries and not ("'" in low and _is_short(low, auxiliaries, language)):
@@ -115,8 +120,8 @@ def lost_relations(before: str, after: str, language: str) -> list[str]:
     if not passives or len(before.split()) == len(after.split()):
         return []
     still = Counter(_low(participle) for _, participle in _passives(after, language))
-    words = Counter(_low(token) for token in _RELATION_TOKEN.finditer(after))
-    gone = Counter(_low(token) for token in _RELATION_TOKEN.finditer(before)) - words
+    words = Counter(word_tokens(after, language)[1])
+    gone = Counter(word_tokens(before, language)[1]) - words
     letters = _squeezed(after)
     lost: list[str] = []
     for auxiliary, participle in passives:
