@@ -3,8 +3,9 @@
     python bench/showcase.py [--store FILE] [--to FOLDER] [--limit N]
 
 Three models (SmolLM2 135M, Qwen2.5-Coder 0.5B and 1.5B) answer 400 questions with four options by
-likelihood and 150 of them by reply, each as asked and under the twelve default perturbations: eight
-processor hours on a fast core, less what docs/showcase/answers.db.xz holds. Writes there
+likelihood and 150 of them by reply, each as asked and under the twelve default perturbations:
+eight processor hours on fast cores and 13 on slow ones, less the share of the answers that
+docs/showcase/answers.db.xz holds. Writes there
 the questions, two pages, the picture, the numbers and the answers; those also when interrupted or
 terminated, without a look at them. `bench/real_models.py` brings the two Qwen files.
 
@@ -94,7 +95,9 @@ def settings(data: Path, scorer: str, limit: int) -> dict[str, Any]:
         "scorer": scorer,
         "limit": limit,
         "sampling": {"max_tokens": 24},
-        "models": [{"name": name, "concurrency": 1} for name in MODELS.values()],
+        "models": [
+            {"name": name, "concurrency": 2 if row == LARGE else 1} for row, name in MODELS.items()
+        ],
     }
 
 
