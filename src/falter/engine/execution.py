@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 
 from falter.engine.batch_sending import run_batches
 from falter.engine.resolving import PanelPlan, Resolved
-from falter.engine.sending import ModelQueue, Progress, end_soon_after, run_queues
+from falter.engine.sending import ModelQueue, Progress, run_queues
 from falter.records.errors import (
     EndpointError,
     PreflightError,
@@ -174,7 +174,7 @@ async def carry_out_together(
                 stack.enter_context(recorder)
             async with watching(watch, progress):
                 for queue in queues:
-                    await end_soon_after(stop, _probe(queue, store), progress)
+                    await _probe(queue, store)
                 await send(queues, store, stop, batch=batch)
         counted = [_finished(resolved.run, store) for resolved in several]
         store.check_place()
@@ -190,8 +190,7 @@ async def send(
     """Ask what is missing, in batches or one by one; what an open batch holds is not asked anew."""
     book = Batches(store)
     if batch:
-        work = run_batches(queues, store, book, stop, _say)
-        await end_soon_after(stop, work, [queue.progress for queue in queues])
+        await run_batches(queues, store, book, stop, _say)
     else:
         _require_read_batches(queues, book)
         await run_queues(queues, store, stop)
@@ -375,10 +374,14 @@ def _stopped_by_the_store(progress: Sequence[Progress]) -> Iterator[None]:
         raise RunStopped(f"The run was stopped. {error.message}", hint=error.hint) from error
 
 
+# Containers are killed ten seconds after SIGTERM, so that longer waiting would store less.
+TERMINATION_SECONDS = 5.0
+
+
 @contextlib.contextmanager
 def interruptible(stop: asyncio.Event) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM lets what lands within five seconds land; the second ends at
-    once.
+    """The first Ctrl-C or SIGTERM lets requests in flight land, after SIGTERM for five seconds;
+    the second ends at once.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -386,16 +389,20 @@ def interruptible(stop: asyncio.Event) -> Iterator[None]:
     import signal
 
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    ended: list[asyncio.TimerHandle] = []
 
-    def interrupt() -> None:
-        if stop.is_set() and task is not None:
+    def interrupt(seconds: float | None) -> None:
+        if stop.is_set():
             task.cancel()
+        elif seconds is not None:
+            ended.append(loop.call_later(seconds, task.cancel))
         stop.set()
 
-    ends = (signal.SIGINT, signal.SIGTERM)
+    ends = {signal.SIGINT: None, signal.SIGTERM: TERMINATION_SECONDS}
     try:
-        for number in ends:
-            loop.add_signal_handler(number, interrupt)
+        for number, seconds in ends.items():
+            loop.add_signal_handler(number, interrupt, seconds)
     except NotImplementedError:  # Windows
         yield
         return
@@ -404,6 +411,8 @@ def interruptible(stop: asyncio.Event) -> Iterator[None]:
     finally:
         for number in ends:
             loop.remove_signal_handler(number)
+        for timer in ended:
+            timer.cancel()
 
 
 @contextlib.asynccontextmanager

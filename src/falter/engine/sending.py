@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Container, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from falter.records.errors import AuthenticationError, RunStopped, StoreBusy, refusal
 from falter.records.interfaces import ChunkClient, Client, ResponseStore, SharedStore
@@ -128,8 +127,6 @@ MAX_WAITING = 1024
 LEASE_POLL_SECONDS = 0.1
 LANDING_SECONDS = 10.0
 """Seconds that requests in flight have to land once an error has ended the run."""
-STOPPING_SECONDS = 5.0
-"""Those that they have after Ctrl-C or SIGTERM: containers are killed ten seconds after it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -183,18 +180,13 @@ async def run_queues(
     when an endpoint only ever fails or dies, when the first answers were all cut off at the limit
     of tokens, when `stop` is set, or when the store takes nothing for too long. Responses that
     arrived are stored in any case where that is possible; so are those that still arrive within
-    ten seconds after an error, or five after `stop`. What another process is sending for the same
-    store is waited for.
+    ten seconds after an error. What another process is sending for the same store is waited for.
     """
     stop, ending = stop or asyncio.Event(), asyncio.Event()
     buffer = Buffer(store)
 
     def stopped() -> bool:
         return stop.is_set() or ending.is_set()
-
-    async def first_error() -> None:
-        await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
-        ending.set()
 
     workers: set[asyncio.Task[None]] = set()
     for queue in queues:
@@ -205,9 +197,10 @@ async def run_queues(
         for each in (*work, breaker.watch(partial(_try_one, feed, buffer), stopped)):
             workers.add(asyncio.create_task(each))
     try:
-        await end_soon_after(stop, first_error(), [queue.progress for queue in queues])
-        # If one worker has raised: what the others have paid for may still land.
-        await asyncio.wait(workers, timeout=LANDING_SECONDS)
+        _, flying = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+        if flying:  # one worker has raised: what the others have paid for may still land
+            ending.set()
+            await asyncio.wait(flying, timeout=LANDING_SECONDS)
     finally:
         for task in workers:
             task.cancel()
@@ -218,28 +211,9 @@ async def run_queues(
     if errors:
         raise main_error(BaseExceptionGroup("workers", errors))
     if stop.is_set():
-        raise _interrupted([queue.progress for queue in queues])
-
-
-async def end_soon_after(
-    stop: asyncio.Event, work: Coroutine[Any, Any, object], progress: Sequence[Progress]
-) -> None:
-    """Await the work; raise `RunStopped` if it still goes on five seconds after `stop` is set."""
-    tasks = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.wait(tasks[:1], timeout=STOPPING_SECONDS)
-    finally:
-        for task in tasks:
-            task.cancel()
-        outcome, _ = await asyncio.gather(*tasks, return_exceptions=True)
-    if isinstance(outcome, BaseException):
-        raise _interrupted(progress) if isinstance(outcome, asyncio.CancelledError) else outcome
-
-
-def _interrupted(progress: Sequence[Progress]) -> RunStopped:
-    done, total = sum(p.stored + p.landed for p in progress), sum(p.total for p in progress)
-    return refusal(RunStopped, "engine.interrupted_run", done=done, total=total)
+        done = sum(queue.progress.stored + queue.progress.landed for queue in queues)
+        total = sum(queue.progress.total for queue in queues)
+        raise refusal(RunStopped, "engine.interrupted_run", done=done, total=total)
 
 
 def _width(queue: ModelQueue) -> int:
@@ -581,13 +555,12 @@ class Breaker:
             due = _now() + interval
             while progress.paused and not stopped():
                 if _now() >= end:
-                    raise refusal(
-                        RunStopped,
-                        "engine.dead_server",
-                        label=progress.label,
-                        paused=progress.paused,
-                        answered=progress.stored + progress.landed,
-                        total=progress.total,
+                    raise RunStopped(
+                        f"{progress.label}: the server has died: {progress.paused}; "
+                        f"{progress.stored + progress.landed:,} of {progress.total:,} cells are "
+                        "answered",
+                        hint="'falter doctor' checks the server; run the same command again to "
+                        "resume",
                     )
                 if _now() < due:
                     await asyncio.sleep(POLL_SECONDS)
