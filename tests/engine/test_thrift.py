@@ -134,7 +134,7 @@ def test_a_budget_is_kept_and_said(settings):
     assert left.average.low < left.average.value < left.average.high
     assert f"asked {len(asked)} of 720 cells" in panel.signature
     figure = result.figure("not-asked")
-    assert f"{len(asked)} of 720 cells were asked" in figure.text[0]
+    assert f"{len(asked)} of 720 cells were sent" in figure.text[0]
     # Run again it is the same run; without the budget the rest is asked, and nothing twice.
     again = falter.run(**settings, budget=200)
     assert again.run.id == result.run.id

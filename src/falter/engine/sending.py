@@ -555,12 +555,13 @@ class Breaker:
             due = _now() + interval
             while progress.paused and not stopped():
                 if _now() >= end:
-                    raise RunStopped(
-                        f"{progress.label}: the server has died: {progress.paused}; "
-                        f"{progress.stored + progress.landed:,} of {progress.total:,} cells are "
-                        "answered",
-                        hint="'falter doctor' checks the server; run the same command again to "
-                        "resume",
+                    raise refusal(
+                        RunStopped,
+                        "engine.dead_server",
+                        label=progress.label,
+                        paused=progress.paused,
+                        answered=progress.stored + progress.landed,
+                        total=progress.total,
                     )
                 if _now() < due:
                     await asyncio.sleep(POLL_SECONDS)

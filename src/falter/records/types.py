@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from falter.records.answers import AnswerSchema
 from falter.records.ids import digest, raw_digest
@@ -37,11 +37,9 @@ Message = tuple[str, str]
 Effect = Literal["keep", "change"]
 
 
-class Edit(NamedTuple):
-    """One change inside a section: its span in the original text, and in the present one.
-
-    A tuple, since a long prompt has hundreds: making one takes a fifth of a record's time.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """One change inside a section: its span in the original text, and in the present one."""
 
     start: int
     end: int

@@ -155,15 +155,12 @@ def replaced(text: str, replacements: Sequence[Replacement]) -> str:
     return "".join(parts)
 
 
-def _fresh(replacements: Sequence[Replacement]) -> Iterable[Edit]:
-    edits: list[Edit] = []
-    shift, make = 0, tuple.__new__  # three times faster than calling the class
+def _fresh(replacements: Sequence[Replacement]) -> Iterator[Edit]:
+    shift = 0
     for start, end, text in replacements:
-        new_start = start + shift
-        new_end = new_start + len(text)
-        edits.append(make(Edit, (start, end, new_start, new_end)))
+        new_end = start + shift + len(text)
+        yield Edit(start=start, end=end, new_start=start + shift, new_end=new_end)
         shift = new_end - end
-    return edits
 
 
 def _composed(edits: Sequence[Edit], replacements: Sequence[Replacement]) -> Iterator[Edit]:
