@@ -6,8 +6,8 @@ Three models (SmolLM2 135M, Qwen2.5-Coder 0.5B and 1.5B) answer 400 questions wi
 likelihood and 150 of them by reply, each as asked and under the twelve default perturbations:
 eight processor hours on fast cores and 13 on slow ones, less the share of the answers that
 docs/showcase/answers.db.xz holds. Writes there
-the questions, two pages, the picture, the numbers and the answers; those also when interrupted or
-terminated, without a look at them. `bench/real_models.py` brings the two Qwen files.
+the questions, and after each way of answering its page, the picture and the numbers; the answers
+also when interrupted or terminated. `bench/real_models.py` brings the two Qwen files.
 
 Fixed before the first answer: the question is decided by the average drop over the twelve
 perturbations, by likelihood, of the 0.5B less that of the 1.5B model, which are of one family. The
@@ -214,6 +214,12 @@ def asked(options: argparse.Namespace) -> str:
         facts[f"run {way}"] = result.study.id
         if way == DECIDES:
             facts["answer"] = answered(named[f"{SMALL} less {LARGE}, {way}"])
+        write_numbers(options.to, drawn, facts)
+    return str(facts["answer"])
+
+
+def write_numbers(folder: Path, drawn: Sequence[ForestRow], facts: dict[str, Any]) -> None:
+    """Write the picture and the numbers of the ways of answering that are finished."""
     figure = Forest(
         name="larger",
         title="Points lost on average under twelve changes of the prompt, and differences",
@@ -222,10 +228,9 @@ def asked(options: argparse.Namespace) -> str:
         rows=tuple(drawn),
         unit="points",
     )
-    (options.to / "larger.svg").write_text(f"{picture(figure)}\n", "utf-8")
+    (folder / "larger.svg").write_text(f"{picture(figure)}\n", "utf-8")
     text = json.dumps(facts, indent=2, ensure_ascii=False)
-    (options.to / "larger.json").write_text(f"{text}\n", "utf-8")
-    return str(facts["answer"])
+    (folder / "larger.json").write_text(f"{text}\n", "utf-8")
 
 
 if __name__ == "__main__":
