@@ -100,7 +100,7 @@ def test_green_on_a_good_prompt(folder: Path, tmp_path: Path, capsys: Any) -> No
     assert set(cases(folder / "g.xml").values()) == {"passed"}
     assert len(cases(folder / "g.xml")) == 11
     summary = (tmp_path / "summary.md").read_text("utf-8")
-    assert "Gate passed. Of 11 lines: 11 pass." in summary
+    assert "Gate passed. Of 11 criteria: 11 pass." in summary
     assert "Outcomes that flip when the same prompt is sent again" in summary
     capsys.readouterr()
     assert gate("robustness.yaml", "--json") == 0
@@ -366,7 +366,7 @@ def flaky(prompt: str) -> str:
 
 @pytest.mark.parametrize(("kinds", "code"), [("abbbbbbbbbbb", 1), ("ab", 4)])
 def test_missing_answers_leave_a_gate_incomplete(tmp_path: Path, kinds: str, code: int) -> None:
-    """Exit code 1, and the reason; above a tenth 4, and no line has a verdict or a number."""
+    """Exit code 1, and the reason; above a tenth 4, and no criterion has a verdict or a number."""
     rows = [{"q": f"Is it {n} {kinds[n % len(kinds)]}?", "a": "yes"} for n in range(60)]
     data = tmp_path / "d.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
