@@ -135,7 +135,7 @@ def baseline() -> None:
 def save(run: str | None, path: Path, force: bool, store_path: Path) -> None:
     """Save the outcomes of a run as a baseline file. Calls no model.
 
-    RUN is the id of a run or its first digits; without it, the newest.
+    RUN is the id of a run (its first digits are enough). The default is the newest.
 
     \b
     falter gate robustness.yaml

@@ -49,7 +49,7 @@ def export_command(
     summary with the relevant sentences reworded. Give each rater a copy, to fill in faithfulness
     (0 or 1), coherence and relevance (1 to 5). An empty cell is not rated.
 
-    RUN is the id of a run or protocol run or its first digits; without it, the newest.
+    RUN is the id of a run or protocol run (its first digits are enough). The default is the newest.
     """
     from falter.engine.ratings import summary_sheet
 

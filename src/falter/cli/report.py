@@ -37,7 +37,7 @@ def report(
 ) -> None:
     """Report the results of a stored run. Calls no model.
 
-    RUN is the id of a run or protocol run or its first digits; without it, the newest.
+    RUN is the id of a run or protocol run (its first digits are enough). The default is the newest.
 
     Every output form has the same numbers. 'falter report RUN --figure drops --csv' prints one
     figure.
@@ -81,8 +81,9 @@ def answers(
 ) -> None:  # fmt: skip
     """Show prompts, responses and the answers that the scorer extracted. Calls no model.
 
-    RUN is the id of a run or protocol run or its first digits; without it, the newest. Each
-    response is shown next to the response to the clean prompt.
+    RUN is the id of a run or protocol run (its first digits are enough). The default is the newest.
+
+    Each response is shown next to the response to the clean prompt.
 
     \b
     falter answers --lost --recipe typos
@@ -140,11 +141,11 @@ def rescore(
 ) -> None:  # fmt: skip
     """Score stored responses again with another scorer, a model or people; compare both scores.
 
-    RUN is the id of a run or its first digits; without it, the newest. The run keeps its scorer.
+    RUN is the id of a run (its first digits are enough). The default is the newest.
 
-    Only --reader calls a model. It sends one request for each response whose answer is inferred or
-    unparsed. For comparison it also sends up to 50 responses that state their answer. The reader's
-    responses are stored and not requested again.
+    The run keeps its scorer. Only --reader calls a model. It sends one request for each response
+    whose answer is inferred or unparsed. For comparison, it also sends up to 50 responses that
+    state their answer. The reader's responses are stored and not requested again.
 
     \b
     falter rescore --scorer label

@@ -121,7 +121,7 @@ def export_command(
     flags: bool,
     language: str,
 ) -> None:
-    """Write rewrites to a review sheet (csv, html), or to a file for others (jsonl).
+    """Write rewrites to a review sheet (csv, html), or to a file to publish (jsonl).
 
     \b
     falter rewrites export -o review.html

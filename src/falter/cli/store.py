@@ -94,7 +94,7 @@ def copy_command(runs: tuple[str, ...], store_path: Path, new_path: Path) -> Non
 @store.command("prune")
 @takes("store prune")
 def prune_command(names: tuple[str, ...], store_path: Path, yes: bool) -> None:
-    """Remove runs and the responses that no other run needs. Then shrink the file.
+    """Remove runs or protocol runs, and the responses that no other run needs.
 
     \b
     falter store prune RUN               # shows what would be removed
@@ -102,7 +102,8 @@ def prune_command(names: tuple[str, ...], store_path: Path, yes: bool) -> None:
 
     Removed responses cannot be restored: first copy those that you want to keep with 'falter store
     copy'. Without RUN, the command removes only records that no run needs: prompts of replaced
-    plans, and failures of requests that have a response by now. Rewrites and reviews stay.
+    plans, and failures of requests that have a response by now. Rewrites and
+    reviews stay. The file then shrinks.
     """
     with _existing(store_path):
         pass

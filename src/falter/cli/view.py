@@ -33,8 +33,9 @@ def view(
 ) -> None:
     """View the responses of a run in a browser. Calls no model.
 
-    RUN is the id of a run or protocol run or its first digits; without it, the newest. The page can
-    show several runs side by side.
+    RUN is the id of a run or protocol run (its first digits are enough). The default is the newest.
+
+    The page can show several runs side by side.
 
     \b
     falter view
