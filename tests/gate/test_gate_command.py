@@ -162,8 +162,8 @@ def test_refused_as_infeasible_before_anything_is_sent(folder: Path, capsys: Any
     assert gate(name, "--junit", "g.xml") == 2
     said = capsys.readouterr().err
     sentence = (
-        "200 items cannot show a 2-point margin; it needs about 1,546; the best that 200 can show "
-        "is 5.6"
+        "200 items are too few for a 2-point margin; about 1,546 are needed. The smallest margin "
+        "that they can show is 5.6 points"
     )
     assert sentence in said
     assert not (folder / "falter.db").exists() and not (folder / "g.xml").exists()

@@ -252,15 +252,15 @@ def _infeasible(plan: CriterionPlan) -> str:
     criterion = plan.criterion
     margin = f"{100 * criterion.margin:.4g}"
     if criterion.kind != "score":
-        wanted, best = f"a {margin}-point margin", n.decimal(100 * plan.best)
+        wanted = f"for a {margin}-point margin"
+        best = f"The smallest margin that they can show is {n.decimal(100 * plan.best)} points"
     elif plan.needed is not None:
-        wanted, best = f"a score above {margin} %", n.percent(plan.best)
+        wanted = f"to show a score above {margin} %"
+        best = f"The highest limit that they can show is {n.percent(plan.best)} %"
     else:
         return (
             f"The score is {n.percent(criterion.score)} % in {criterion.source}; no number of "
             f"items can show more than {margin} %"
         )
-    return (
-        f"{criterion.items:,} items cannot show {wanted}; it needs about {plan.needed or 0:,}; the "
-        f"best that {criterion.items:,} can show is {best}"
-    )
+    few = f"{criterion.items:,} items are too few {wanted}"
+    return f"{few}; about {plan.needed or 0:,} are needed. {best}"
