@@ -147,7 +147,7 @@ def test_what_tests_say(project: pytest.Pytester) -> None:
     text = result.stdout.str()
     assert "test_app[space_sequences]" in text
     assert "fail: space_sequences: the score falls by " in text
-    assert "95 % sure" in text and "99.5 % over all 2 criteria" in text
+    assert "95 % confidence" in text and "99.5 % over all 2 criteria" in text
     assert text.count("  expected: yes\n  answer to it: no\n  answer as asked: yes") == 3
     assert "are too few for a 2-point margin; about" in text
     assert "60 items are too few for a 1-point margin" in text

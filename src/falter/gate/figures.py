@@ -71,7 +71,7 @@ def _figures(result: GateResult) -> Iterator[Figure]:
         for example in lost_examples(result, line)
     ]
     if examples:
-        yield Examples(name="examples", title="Answers that were lost", examples=tuple(examples))
+        yield Examples(name="examples", title="Answers that became wrong", examples=tuple(examples))
 
 
 def _items_asked(result: GateResult) -> str:

@@ -130,7 +130,7 @@ class GateResult:
             )
         return (
             f"{self.failed:,} of {self.cells:,} answers failed and are missing: {why[:400]}. "
-            "The same command asks them again."
+            "Run the same command again to retry them."
         )
 
     def line_text(self, line: CriterionResult) -> str:

@@ -205,7 +205,7 @@ def outcome_of(
         "missing": result.failed_text if result.failed else "",
         "undecided": result.undecided,
         "sure": [
-            f"The upper limit is {100 * result.level:g} % sure, the lower one "
+            f"The upper limit has {100 * result.level:g} % confidence, the lower limit "
             f"{100 * result.fail_level:g} % over all {len(result.lines)} criteria. "
             f"{result.items:,} items, {result.calls:,} calls now."
         ],
