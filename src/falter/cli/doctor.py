@@ -38,13 +38,14 @@ EXTRAS = {
 def doctor(
     names: tuple[str, ...], probe: bool, tools: bool, as_json: bool, **connection: Any
 ) -> int:
-    """Say what is installed, whether models can be reached, and what they can do.
+    """Show what is installed, which models can be reached, and what they support.
 
-    With --probe, one real request of 16 tokens and one for log-probabilities: what the server had
-    to be asked otherwise, how it counts, and the tokens that were used. With --tools, one request
-    that offers a tool: whether the call comes as such, in the text, or not at all.
+    --probe sends one request of 16 tokens and one for log-probabilities. It reports how the request
+    had to be adapted to the server, how the server counts tokens, and the tokens used. --tools
+    sends one request that offers a tool, and reports whether the model calls it as a tool call, in
+    the text, or not at all.
 
-    Exit code 2 if one of these models cannot be used.
+    Exit code 2 if one of the models cannot be used.
     """
     findings: dict[str, Any] = {
         "falter": __version__,
@@ -124,7 +125,7 @@ def _print_findings(findings: dict[str, Any]) -> None:
 @click.command()
 @takes("init")
 def init(path: Path, force: bool) -> None:
-    """Write a commented experiment file to PATH, with its JSON Schema beside it."""
+    """Write a commented experiment file to PATH, and its JSON Schema next to it."""
     from falter.engine.file_schema import EXAMPLE, SCHEMA_FILE, schema
 
     schema_path = path.with_name(SCHEMA_FILE)

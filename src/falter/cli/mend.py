@@ -29,10 +29,10 @@ def mend(
     apply_path: Path | None,
     **options: Any,
 ) -> int:
-    """Try remedies on the same perturbed prompts, and say which one helps.
+    """Test remedies (mitigations) on the same perturbed prompts, and report which one helps.
 
-    A remedy is picked on one half of the items and confirmed on the other; what is not confirmed
-    is not said to help. Answers that are stored already are not asked for again.
+    One half of the items selects a remedy, and the other half confirms it. Only a confirmed remedy
+    is reported to help. Stored responses are not requested again.
 
     \b
     falter mend --task basics --model smollm2 --limit 60

@@ -67,7 +67,7 @@ def perturb(
 ) -> None:
     """Perturb TEXT, or every line of standard input.
 
-    The changes of a text depend on the text and the seed, not on the lines around it.
+    The changes depend on the text and the seed only, not on other lines.
 
     \b
     falter perturb -p typos "What is the capital of France?"

@@ -255,11 +255,12 @@ def power(
     source: str | None, items: int | None, level: float, store_path: Path, show_json: bool,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Say how many items and calls a goal needs. Sends nothing.
+    """Compute how many items and calls a goal needs. Sends nothing.
 
-    Goals are in points, what you expect is a share between 0 and 1. Items are counted twice: for
-    a statement about items like these, and for one about exactly the --items there are, which
-    needs fewer. If the items cannot reach a goal, the best that they can reach is shown.
+    Goals are in points, and your assumptions are shares between 0 and 1. Each goal has two numbers
+    of items: for a claim about similar items (superpopulation), and for a claim about exactly your
+    --items (finite population), which needs fewer. If the items cannot reach a goal, the best that
+    they can reach is shown.
 
     \b
     falter power --drop 2 --items 1000

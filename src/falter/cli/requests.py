@@ -22,7 +22,7 @@ from falter.store.store import Store
 
 @click.group()
 def requests() -> None:
-    """Requests as files, for whatever answers them elsewhere; and its answers back."""
+    """Export requests to files and import responses produced elsewhere."""
 
 
 @requests.command("export")
@@ -30,15 +30,15 @@ def requests() -> None:
 def export_command(
     store_path: Path, form: str | None, output: str, per_file: int, **options: Any
 ) -> None:
-    """Write the requests that have no answer yet, one a line. Sends nothing.
+    """Write the requests that have no stored response, one per line. Sends nothing.
 
     \b
     falter requests export EXPERIMENT.yaml -o part-%03d.jsonl
     vllm run-batch -i part-001.jsonl -o results.jsonl --model NAME      # for example
     falter requests import RUN results.jsonl
 
-    The run is planned in the store. The form of a provider is what its batches, 'vllm run-batch'
-    and SGLang take; jsonl is plain: key, messages, sampling.
+    The command also plans the run in the store. A provider's format is the one that its batch API,
+    'vllm run-batch' and SGLang accept. The format jsonl is plain: key, messages, sampling.
     """  # fmt: skip
     settings, folder = settings_from(options)
     spec = read_study(settings, folder=folder)
@@ -69,10 +69,10 @@ def export_command(
 @requests.command("import")
 @takes("requests import")
 def import_command(run: str, files: tuple[Path, ...], store_path: Path, any_model: bool) -> int:
-    """Store answers that were made elsewhere, in the form of any provider's batches or as jsonl.
+    """Store responses produced elsewhere, in the format of any provider's batch API or as jsonl.
 
-    All lines are checked first. An answer that is stored already stays; what belongs to no request
-    of the RUN, is there twice or is no answer is counted and left out.
+    All lines are checked first. A response that is already stored stays. Lines that match no
+    request of the RUN, are duplicates or hold no response are counted and left out.
     """  # fmt: skip
     with Store.existing(store_path) as store:
         stored = store.find_run(run)
@@ -123,15 +123,15 @@ WORDS = {
 
 @click.group()
 def batch() -> None:
-    """Batches that 'falter run --batch' handed in: how they stand, and giving one up."""
+    """List the batches that 'falter run --batch' submitted, or give one up."""
 
 
 @batch.command("status")
 @takes("batch status")
 def status_command(store_path: Path, as_json: bool) -> None:
-    """List the batches, the newest last, as they were last heard of. Asks no provider.
+    """List the batches with their last known state, the newest last. Calls no provider.
 
-    'falter run --batch' asks: the same command again goes on where the last one ended.
+    To poll the provider, repeat the 'falter run --batch' command. It continues where it ended.
     """
     with Store.existing(store_path, writes=False) as store:
         batches = Batches(store).all()
@@ -151,10 +151,10 @@ def status_command(store_path: Path, as_json: bool) -> None:
 @batch.command("forget")
 @takes("batch forget")
 def forget_command(name: str, store_path: Path) -> None:
-    """Give up a batch that cannot be read any more, by its NAME or its address.
+    """Give up a batch whose results cannot be read any more. NAME is its name or address.
 
-    What it was asked is asked once more by the next run, and paid once more. Do this only where the
-    provider no longer has the answers.
+    The next run sends its requests again, and you pay for them again. Do this only if the provider
+    no longer has the results.
     """
     with Store.existing(store_path) as store:
         book = Batches(store)

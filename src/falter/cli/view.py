@@ -31,8 +31,11 @@ def view(
     port: int | None,
     no_open: bool,
 ) -> None:
-    """Look at the answers of RUN, the first digits of a run's or a study's id; without it, the
-    newest. Several can be named and put side by side. Calls no model.
+    """View the responses of a run in a browser. Calls no model.
+
+    RUN is the id of a run or protocol run (its first digits are enough). The default is the newest.
+
+    The page can show several runs side by side.
 
     \b
     falter view

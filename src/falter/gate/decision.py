@@ -114,7 +114,7 @@ class CriterionResult:
 
 
 def without_verdict(line: CriterionResult) -> CriterionResult:
-    """The line with its counts alone: too many requests failed."""
+    """The criterion with its counts alone: too many requests failed."""
     why = "too many requests failed"
     return replace(line, verdict="undecided", value=None, low=None, high=None, why=why, more=None)
 
