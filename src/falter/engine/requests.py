@@ -21,9 +21,13 @@ from falter.records.types import Request, Response, Run
 from falter.store.batches import Batches, planned_keys
 from falter.store.store import Store
 
+# The place of a number in a file's name: "%d", "%03d"; not "%s", "%5.2f" or "100%", which the `%`
+# operator would take and which a user's file name may hold.
 PLACE = re.compile(r"%0?[0-9]{0,2}d")
+# Bytes. Twice what one answer may have over HTTP, so that a file without line breaks cannot fill
+# the memory.
 LONGEST_LINE = 64 * 2**20
-COMMIT = 500
+COMMIT = 500  # answers in one transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +144,7 @@ class _Files:
                 )
         path = self._path(len(self.paths) + 1)
         try:
+            # "x" and not "w": a file that another process made since the check stays as it is.
             self._file = path.open("xb")
         except OSError as error:
             raise UsageError(f"{path} cannot be written: {error}", hint="name another") from error
@@ -209,6 +214,7 @@ def _checked(
         if response is None:
             report.unanswered += 1
         elif response.failure is None:
+            # A hash, so that a file of any size is checked without its texts being in memory.
             mark = hash((response.text, response.scores))
             report.twice += key in texts
             report.differing += key in texts and texts[key] != mark

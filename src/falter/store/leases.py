@@ -1,8 +1,8 @@
 """Leases on requests: two processes that share a store do not send the same one.
 
-A lease is a lock on one byte of an empty file beside the store, at a place that the request's key
-says. The system takes it back when the process ends, however that ends, so that nothing has to
-expire and a killed run can be resumed at once.
+A lease is a lock on one byte of an empty file next to the store; the request's key determines the
+offset. The operating system releases the lock when the process ends for whatever reason. So no
+lease has to expire, and a killed run can be resumed at once.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ except ImportError:  # Windows: every process is alone
     fcntl = None  # type: ignore[assignment]
 
 
+# POSIX lets a system choose either of the two for a range that somebody else has locked.
 _LOCKED = (errno.EAGAIN, errno.EACCES)
 
 
@@ -96,6 +97,8 @@ class Claims:
 
 
 def _lock_of(key: str, kind: int) -> bytes:
-    place = int(key[7:22], 16)  # sixty bits: an offset that every system takes
+    # Behind "sha256:". Sixty bits are below 2**63, the largest offset; two of a million keys share
+    # one with a probability of 4e-7, and would then merely not be sent at the same time.
+    place = int(key[7:22], 16)
     # `struct flock` of 64-bit Linux: kind, origin, start, length, process (0 here), padding.
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, place, 1, 0)

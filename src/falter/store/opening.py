@@ -17,7 +17,10 @@ from falter.records.errors import StoreBusy, StoreError, StoreGone, refusal
 from falter.store.migrations import MIGRATIONS, migrate
 
 T = TypeVar("T")
-_OPENING, _WAITING = 30.0, 5.0  # seconds that another process may hold the file
+# Seconds that another process may hold the file: it may migrate a large store while this one
+# opens it. Later every lock is one commit, and the sender has a patience of its own.
+_OPENING, _WAITING = 30.0, 5.0
+# SQLite's primary result codes: BUSY, LOCKED; FULL; ERROR, CORRUPT, NOTADB.
 _BUSY, _FULL = (5, 6), 13
 _DAMAGED = (1, 11, 26)  # 1: our SQL names a column or a table that is gone
 # What SQLite raises; also where its message quotes a damaged schema that is no UTF-8.
@@ -71,6 +74,7 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
         # Pages of 4 KiB: checkpoints are rare while answers stream in, and the log stays near 64
         # MB.
         db.execute("PRAGMA wal_autocheckpoint = 16000")
+        # Negative numbers are KiB: 32 MB of pages in memory.
         db.execute("PRAGMA cache_size = -32000")
         _patient(lambda: migrate(db, str(path)))
         db.execute(f"PRAGMA busy_timeout = {int(_WAITING * 1000)}")
@@ -181,6 +185,7 @@ def _patient(work: Callable[[], T]) -> T:
 
 
 def _code(error: BaseException) -> int:
+    # The low byte is the primary code; the others say more, as 261 (BUSY_RECOVERY) of 5 does.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
