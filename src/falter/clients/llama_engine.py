@@ -345,6 +345,8 @@ def _context_params(llama: Any, n_ctx: int, n_seq_max: int) -> Any:
     params.n_ubatch = BLOCK
     params.n_seq_max = n_seq_max
     params.n_threads = params.n_threads_batch = 1
+    # One pool of cells for all sequences: a copy of a prefix then shares its cells, not a part of
+    # the window for each of 32 sequences.
     params.kv_unified = True
     params.offload_kqv = params.op_offload = False
     return params
@@ -355,6 +357,7 @@ def common_prefix_length(first: Sequence[int], second: Sequence[int]) -> int:
     shorter = min(len(first), len(second))
     if first[:shorter] == second[:shorter]:
         return shorter
+    # By bisection: slices are compared in C, a loop over thousands of tokens is not.
     low, high = 0, shorter
     while high - low > 1:
         middle = (low + high) // 2
@@ -453,6 +456,8 @@ class Vocabulary:
 
     def chat(self, messages: Sequence[tuple[str, str]]) -> list[int]:
         """The chat template's tokens: its own markers are special, the contents are plain text."""
+        # The template is rendered with stand-ins, so that a content which spells "<|im_end|>"
+        # cannot end its turn. These brackets are rare, and each must come back exactly once.
         marks = [f"\u2983{number}\u2984" for number in range(len(messages))]
         turns = [
             self._message(role=role, content=mark)

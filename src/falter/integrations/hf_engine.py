@@ -1,4 +1,4 @@
-"""A transformers model in this process: exact option scores that share what they can."""
+"""Score and generate with a transformers model in this process, sharing common prefixes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from falter.clients.llama_engine import common_prefix_length
 
 T = TypeVar("T")
 
+# A prefix costs a forward pass of its own, which a few tokens do not repay.
 MIN_CACHED_PREFIX = 32
-"""A shared prefix of so many tokens is read by itself and kept; a shorter one is not worth it."""
+"""Number of shared tokens from which a prefix is computed separately and kept."""
+# `float().log_softmax()` copies the logits twice: 256 rows of 50,000 tokens are 51 MB a copy.
 READ_OFF = 256
-"""Rows of the vocabulary's scores that are in memory twice."""
+"""Rows of logits that are converted at once."""
+# A wrong mask shifts scores by nats. Single precision differs by some 1e-5; bfloat16 has eight
+# significant bits, so that a logit between 16 and 32 is rounded by up to 0.06.
 EXACT, CLOSE = 1e-3, 0.3
-"""By how much a token's score in a tree may differ from the plain one: single precision, others."""
+"""Largest difference of a token's log-probability in a tree: single precision, lower precision."""
 
 Scores = list[tuple[float, bool]]
 """Log-probability of each scored token, and whether it was the likeliest."""
@@ -344,7 +348,8 @@ def _length_batches(sequences: Iterable[Scored], room: int) -> Iterable[list[Sco
 
 
 def _trial(vocabulary: int, length: int) -> list[Scored]:
-    """A prefix of 40 tokens with branches of 8 that fill a row, of scattered token ids."""
+    """Return sequences with a prefix of 40 tokens and branches of 8 that fill a row."""
+    # Multiples of a prime are spread over the vocabulary, and the trial needs no text.
     ids = [(7 + 7919 * n) % vocabulary for n in range(length + 1)]
     trunk = tuple(ids[:40])
     return [
@@ -377,6 +382,7 @@ def _limit(config: Any, tokenizer: Any) -> int | None:
         if isinstance(limit, int) and limit > 0:
             return limit
     longest = getattr(tokenizer, "model_max_length", None)
+    # transformers writes 1e30 where a tokenizer states no limit.
     return longest if isinstance(longest, int) and longest < 1_000_000_000 else None
 
 
@@ -477,6 +483,7 @@ class PrefixCache(Generic[T]):
     def find(self, tokens: tuple[int, ...]) -> tuple[int, T | None]:
         """Return the longest cached prefix of the tokens: its length and state (or 0 and None)."""
         longest, best = 0, None
+        # All of them, since the cache holds few: each is megabytes of keys and values.
         for held in self._held.values():
             length = common_prefix_length(held.tokens, tokens)
             if length > longest:

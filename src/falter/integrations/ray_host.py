@@ -29,6 +29,7 @@ from falter.records.errors import (
 from falter.records.interfaces import Client
 from falter.records.types import Model, Request, Response
 
+# Ray takes 30 % of the machine's memory by default; chunks of requests are some hundred KB.
 STORE_BYTES = 100 << 20
 LOCAL_RAY = {
     "RAY_USAGE_STATS_ENABLED": "0",

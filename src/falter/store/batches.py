@@ -1,4 +1,4 @@
-"""Batches at providers: written down before they are handed in, so that no kill loses one."""
+"""Log of the batches at providers: each is written before it is submitted, so no kill loses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verification: every hash is computed again, every reference followed, every plan counted."""
+"""Verify, repair and prune stores. To verify, every hash and reference is checked anew."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from falter.store.opening import FAULTS
 from falter.store.store import Store
 from falter.store.studies import StoredStudy, find_study, studies
 
+# Problems printed for each table: one damaged page of the file spoils hundreds of rows alike.
 MOST_OF_A_TABLE = 20
 
 
@@ -68,7 +69,7 @@ def require_sound(path: Path) -> None:
 
 @contextlib.contextmanager
 def _lenient(db: sqlite3.Connection) -> Iterator[None]:
-    """Texts that are no UTF-8 are read all the same: what they are is for the checks to say."""
+    """Read texts that are not valid UTF-8 with replacement characters, so that checks see them."""
     before = db.text_factory
     db.text_factory = lambda data: data.decode("utf-8", "replace")
     try:
@@ -107,7 +108,7 @@ def _of_the_schema(db: sqlite3.Connection) -> list[str]:
 
 
 def _of_the_plans(db: sqlite3.Connection, sound: Soundness) -> list[str]:
-    """Cells that a finished plan has lost or gained, and answers that a finished run has lost."""
+    """Return the cells that a whole plan lost or gained, and the answers a finished run lost."""
     problems = []
     try:
         cells: Counter[int] = Counter()
@@ -124,6 +125,7 @@ def _of_the_plans(db: sqlite3.Connection, sound: Soundness) -> list[str]:
             if number not in sound.runs:
                 continue
             name = short(sound.runs[number].id)
+            # 0 is a plan that is not whole, 1 a whole one whose cells old versions did not count.
             if isinstance(planned, int) and planned > 1 and cells[number] != planned:
                 problems.append(
                     f"cells: run {name} was planned with {planned:,}, {cells[number]:,} are there"
@@ -298,9 +300,10 @@ class PruneReport:
 
 
 class _Undo(Exception):
-    """Ends a transaction that was only to be counted."""
+    """Roll back a transaction whose only purpose was to count what it would delete."""
 
 
+# `falter store prune 3` would remove whichever run begins so; answers were paid for.
 _DIGITS = 4
 
 

@@ -18,7 +18,7 @@ from falter.store.maintenance import opened_as_it_is
 from falter.store.store import Store
 
 Row = tuple[Any, ...]
-COMMIT = 2000
+COMMIT = 2000  # rows in one transaction: a merge that is killed goes on from there when repeated
 _MAX_PRINTED = 5
 
 
@@ -82,6 +82,7 @@ class _Union:
             self._needed = _Needed(self._sound, self._chosen)
         for table in COLUMNS:
             waiting: list[Row] = []
+            # A stream, since a store of a million cells is larger than the memory it may have.
             for row in self._rows(table):
                 waiting.append(row)
                 if len(waiting) >= COMMIT:
@@ -156,6 +157,7 @@ class _Union:
         self._insert("responses", [(r[0], r[1], models[r[2]], *r[3:]) for r in rows])
 
     def _put_failures(self, rows: list[Row]) -> None:
+        # A request may fail again and again, so a key is no identity; with its time it is one.
         self._new.db.executemany(
             "INSERT INTO failures (key, at, reason) SELECT ?1, ?2, ?3 WHERE NOT EXISTS "
             "(SELECT 1 FROM failures WHERE key = ?1 AND at = ?2)",
