@@ -1,4 +1,4 @@
-"""Paired differences of sides (models or prompts) on the same items, and who is better where."""
+"""Compare systems (models or prompts) on the same items by paired differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores as a function of the dose of a perturbation."""
+"""Scores as a function of the dose of a perturbation, and numbers that sum up the curve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of a drop: in which state its points ended, and what of it may be blamed on the test."""
+"""Decompose a drop by the state of the replies, and into effects of the test and the wording."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ _ESTIMANDS = {
     "wording": "the drop among the items that neither concerns, read by both readers",
 }
 NOTHING = "none: nothing to correct"
-# With fewer touched items the normal approximation fails: exact ends of the share are multiplied.
+# With fewer touched items the normal approximation fails: with 1 to 5 of them MOVER covered 86.6 %.
+# The exact ends of the share are multiplied instead.
 FEW_TOUCHED = 10
 
 

@@ -1,4 +1,4 @@
-"""Fill the record: a value with its interval, or the reason why there is none."""
+"""Build `Estimate` records: a value with its interval, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class Basis:
         p_value: float | None = None,
         status: EstimateStatus = "ok",
     ) -> Estimate:
-        """The value with its interval, which is widened to hold the value where it did not."""
+        """Return the value with its interval, widened if necessary to contain the value."""
+        # An interval around a corrected centre, as a jackknife's, may miss the plain value.
         low, high, value = interval.low, interval.high, float(value)
         return self._record(
             measure,

@@ -1,7 +1,7 @@
-"""Two numbers side by side: answers kept under harmless changes, and changed with the meaning.
+"""Two shares: answers kept under harmless changes, and answers changed with the meaning.
 
-Who keeps every answer may do so because he does not read; who changes every answer may throw dice.
-So neither number says anything by itself, and they are never averaged.
+A model that keeps every answer may not read its input at all; one that changes every answer may
+answer at random. So neither share says anything by itself, and the two are never averaged.
 """
 
 from __future__ import annotations
@@ -139,6 +139,8 @@ def _rate(shares: Floats, how: Mapping[str, Any]) -> Estimate:
     """The mean share; where all items have the same one, the interval of as many single answers."""
     mean = accuracy(shares, **how)
     count = int((~np.isnan(shares)).sum())
+    # Scores between 0 and 1 that are all alike have no variance to estimate an error from. An item
+    # with several changes says at least as much as one answer, so the interval is wide enough.
     if mean.value is None or mean.low is not None or count < MIN_ITEMS:
         return mean
     ones = round(mean.value * count)
@@ -182,8 +184,10 @@ def _needed(keeps: Estimate, reads: Estimate | None, lines: tuple[float, float])
     for share, line in zip((keeps, reads), lines, strict=True):
         if share is None or share.value is None or _side(share, line) is not None:
             continue
+        # Within half a point of its line, a share would take more than ten thousand items.
         if share.low is None or share.high is None or abs(share.value - line) < 0.005:
             return None
+        # The width of an interval falls with the root of the number of items.
         end = share.high if share.value < line else share.low
         most = max(most, share.items * ((share.value - end) / (share.value - line)) ** 2)
     return math.ceil(most) if most else None

@@ -28,10 +28,11 @@ from falter.stats.intervals import (
 )
 
 Floats = NDArray[np.float64]
-# Fewer items than this that differ from the others do not show how alike those of a cluster are;
-# the fewer they are, the more of this correlation within clusters is assumed at least.
+# Fewer than 20 items that changed (or did not) do not show how alike the items of a cluster are.
+# The fewer they are, the more of an intraclass correlation of 0.05 is assumed at least: with none
+# all of it, from 20 on nothing. Plans assume 0.05, too, where no correlation is known.
 RARE, ASSUMED = 20, 0.05
-# The least error rate that is told from 0.
+# The least error rate that is told from 0: 1 − level has no more digits than that.
 LEAST = 1e-15
 NO_VARIATION = "no variation between items, an interval cannot be had"
 
