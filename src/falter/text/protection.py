@@ -90,7 +90,7 @@ def protect(text: str, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
     return _pattern_spans(text, tuple(patterns))
 
 
-_LONGEST_KEPT = 20_000
+_LONGEST_KEPT = 20_000  # characters of a text whose spans are kept in memory
 
 
 @lru_cache(maxsize=256)
@@ -228,6 +228,7 @@ def _environments(text: str) -> Iterator[Span]:
 
 
 _BRACKET = late_regex(r"[{}\[\]]")
+# '{"a": 1}', "[1, 2]" and "{'a': None}" begin so; not "{name}" or "[sic]".
 _JSON_START = _named("json_start")
 
 

@@ -113,7 +113,7 @@ _DATE = named_regex("scorers/reading", "date")
 _DATE_BEFORE = named_regex("scorers/reading", "date_before")
 _LIMIT = named_regex("scorers/reading", "limit")
 _PAIRED = named_regex("scorers/reading", "paired")
-# "3x = 12", "x + y = 9": the value of an expression, and not yet of the unknown.
+# "3x = 12", "x + y = 9": the value of an expression, and not yet of the unknown. Not "x = 4".
 _UNSOLVED = late_regex(r"\d[a-z]\s?=\s?\Z|[=+*·-]\s?[a-z]\s?=\s?\Z")
 _RESULT = named_regex("scorers/reading", "result")
 EQUALS = late_regex(r"[=≈→⇒]\s*[$€£(]*\Z")
