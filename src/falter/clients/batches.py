@@ -65,7 +65,7 @@ class ProviderBatches(ABC):
 
     @abstractmethod
     def entry(self, row: dict[str, Any]) -> ListedBatch:
-        """A batch of the list; with a name that is none, it is left out."""
+        """Return a batch of the list; a batch whose name is not valid is left out."""
 
     @abstractmethod
     def state(self, data: Any) -> BatchStatus:
@@ -169,7 +169,7 @@ def is_name(value: Any) -> bool:
 
 
 def answered(key: str, data: Any, read: Read, asked: str) -> BatchLine:
-    """A line with an answer; one that cannot be read is a failure.
+    """Return the line of a request that was answered; an unreadable answer is a failure.
 
     `asked` says how the server was asked, where that was not the usual way.
     """

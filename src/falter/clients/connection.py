@@ -77,7 +77,7 @@ class Connection:
         self._always: dict[str, Any] = {}
 
     async def post(self, url: URL, body: bytes) -> Reply | Outcome:
-        """One attempt, ended by the time-out."""
+        """Make one attempt, which the time-out ends."""
         session, deadlines = self._open()
         task = deadlines.start()
         try:
@@ -103,7 +103,7 @@ class Connection:
         kind: str = JSON,
         most: int | None = None,
     ) -> Reply | Outcome:
-        """One attempt at something other than a request: a GET, or a POST of this kind of body."""
+        """Make one attempt at another endpoint: a GET, or a POST of a body of this content type."""
         session, _ = self._open()
         method, data = ("GET", None) if body is None else ("POST", io.BytesIO(body))
         headers = None if body is None else {"Content-Type": kind}
@@ -117,7 +117,7 @@ class Connection:
             return self._broken(error, seconds, most)
 
     async def lines(self, url: URL, silence: float) -> AsyncIterator[bytes | Reply | Outcome]:
-        """The lines of a file as they come, each bounded; last, what went wrong if anything did.
+        """Yield the lines of a file as they arrive, and last the failure, if there is one.
 
         `silence` is how many seconds may pass without a byte.
         """
@@ -202,7 +202,7 @@ class Connection:
         return raw
 
     def _broken(self, error: Exception, seconds: float, most: int | None = None) -> Outcome:
-        """No whole answer came."""
+        """Return the outcome of an attempt that brought no whole answer."""
         if isinstance(error, TooLargeError):
             size = f"more than {(most or MAX_BODY_BYTES) // 2**20} MiB"
             return Outcome(what="unusable answer", message=size, final=True)
@@ -295,7 +295,7 @@ async def _bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
-    """The lines of a body of any size, of which none may be too large, as they come."""
+    """Yield the lines of a body of any size as they arrive; raise for a line that is too large."""
     begun = b""
     try:
         async for part in response.content.iter_any():

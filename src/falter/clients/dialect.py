@@ -131,7 +131,7 @@ class Dialect:
         return renamed | dict.fromkeys(sorted(self.dropped), "not sent") | learnt
 
     def require(self, sampling: Mapping[str, Any]) -> None:
-        """Raise when a condition sets what is not sent: its answers would be the baseline's."""
+        """Raise if a condition sets a field that is not sent: it would equal the baseline."""
         for name in sorted(self.dropped & sampling.keys()):
             raise EndpointError(f"the condition sets {name}, which the server does not take")
 
@@ -142,7 +142,7 @@ class Dialect:
         return ", ".join([*([served_by] if served_by else []), *notes]) or None
 
     def learn(self, refusal: RequestRefused) -> str | None:
-        """Change what the refusal asks for, and name the field; None when it asks for nothing."""
+        """Make the change that a refusal asks for; return the field's name, or None without one."""
         if refusal.status not in STATUSES:
             return None
         for name, habit in self._habits.items():
@@ -167,7 +167,7 @@ class Dialect:
         return field
 
     def _field(self, refusal: RequestRefused) -> str:
-        """The field that a refusal is about: the one it names, else the first that it quotes.
+        """Return the field that a refusal names, or else the first that it quotes.
 
         Those that follow are often the server's list of what it does take.
         """

@@ -124,7 +124,7 @@ class EngineClient(BaseClient):
         return await self._answered(requests, before=0)
 
     async def close(self) -> None:
-        """End all engines, those that are still starting too."""
+        """End all engines, also those that are still starting."""
         for task in self._starting:
             task.cancel()
         await asyncio.gather(*self._starting, return_exceptions=True)
@@ -187,7 +187,7 @@ class EngineClient(BaseClient):
         task.add_done_callback(self._starting.discard)
 
     async def _start(self) -> None:
-        """One more engine. Where it cannot start, the others go on; without any, the run ends."""
+        """Start one more engine. If it fails, the others go on; without any, the run ends."""
         for pause in (*PAUSES, None):
             try:
                 return self._add(await self._host.start())

@@ -53,7 +53,7 @@ class Bucket:
 
 
 class Limiter:
-    """Lets requests through in the order they came.
+    """Admit requests in the order in which they came.
 
     If no limit is in force, `acquire` returns without suspending. Otherwise the waiting requests
     form one queue, which a single timer serves. Tests replace `clock` and `schedule`;
@@ -115,7 +115,7 @@ class Limiter:
                 self._serve()
 
     def pause(self, seconds: float) -> None:
-        """Let nothing through for so long; a shorter pause does not end a longer one."""
+        """Admit nothing for `seconds`; a shorter pause does not end a longer one."""
         self._paused_until = max(self._paused_until, self._clock() + seconds)
 
     def _admit(self, tokens: float) -> bool:
@@ -143,7 +143,7 @@ class Limiter:
         return delay
 
     def _serve(self) -> None:
-        """Let through from the head of the line what may go; set the timer for the next."""
+        """Admit requests from the head of the queue while they may go; set a timer for the next."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

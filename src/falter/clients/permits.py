@@ -34,7 +34,7 @@ class Asked:
 
 
 def asked_by(model: Any) -> Asked:
-    """Return what a model's settings, or its name, ask for by the tables."""
+    """Return the variables, address and code that a model's settings or name ask for."""
     spec = {"name": model} if isinstance(model, str) else model
     if not isinstance(spec, Mapping) or not isinstance(spec.get("name"), str):
         return Asked()  # no model at all, which its reader says

@@ -153,7 +153,7 @@ class _BatchWork:
                 return
 
     async def _listed_as(self, batch: StoredBatch) -> str | None:
-        """The provider's name for a batch: by its mark, else the oldest with as many requests."""
+        """Return the provider's name of a batch, by its mark or else the oldest of its size."""
         names = self._book.names(self.model) | self._foreign_batches
         alike = None
         async for listed in self.desk.listed(batch.created_at - LISTED_BEFORE):
@@ -169,7 +169,7 @@ class _BatchWork:
     # Handing in
 
     async def _hand_in(self, *, is_first: bool) -> None:
-        """Go through the plan once, and hand in what is missing in as few batches as fit."""
+        """Go through the plan once, and submit the missing requests in as few batches as fit."""
         keys: list[str] = []
         lines: list[bytes] = []
         size = 0
@@ -190,7 +190,7 @@ class _BatchWork:
             await self._submit(keys, lines)
 
     async def _to_send(self, is_first: bool) -> AsyncIterator[Request]:
-        """The requests without an answer that are in no batch, each once."""
+        """Yield the requests that have no answer and are in no batch, each once."""
         given: set[str] = set()
         for stretch in batched(self.queue.requests, LOOK_AHEAD):
             if self._stop.is_set():
@@ -254,7 +254,7 @@ class _BatchWork:
         return True
 
     async def _submit(self, keys: Sequence[str], lines: Sequence[bytes]) -> None:
-        """One batch: written down, handed in, its name written down."""
+        """Submit one batch: log it, send it, log the name that the provider gives it."""
         # Written down before it is sent: after a crash the next run looks for it, and pays nothing
         # twice.
         batch = self._book.record(self.model, keys, self.desk.asked)

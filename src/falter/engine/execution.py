@@ -153,14 +153,14 @@ def record_run(resolved: Resolved, store: Store, command: str = "") -> bool:
 async def carry_out(
     resolved: Resolved, store: Store, watch: Watch | None, shard: Shard | None = None
 ) -> list[Progress]:
-    """Run what is missing, or a shard of it, with open clients. The run is recorded already."""
+    """Send the missing requests of a recorded run, or of a shard of it, with open clients."""
     return await carry_out_together([resolved], store, watch, shard)
 
 
 async def carry_out_together(
     several: Sequence[Resolved], store: Store, watch: Watch | None, shard: Shard | None = None
 ) -> list[Progress]:
-    """Run what is missing of several runs at once, so that their requests alternate."""
+    """Send the missing requests of several runs at once, so that their requests alternate."""
     recorders = [_Recorder(resolved.run, store) for resolved in several]
     queues = [
         queue
@@ -188,7 +188,7 @@ async def carry_out_together(
 async def send(
     queues: Sequence[ModelQueue], store: Store, stop: asyncio.Event, *, batch: bool
 ) -> None:
-    """Ask what is missing, in batches or one by one; what an open batch holds is not asked anew."""
+    """Send the missing requests, in batches or singly, but none that an open batch holds."""
     book = Batches(store)
     if batch:
         await run_batches(queues, store, book, stop, _say)
@@ -198,7 +198,7 @@ async def send(
 
 
 def _require_read_batches(queues: Sequence[ModelQueue], book: Batches) -> None:
-    """Raise if a batch that nobody has read yet holds what would now be sent, and paid, again."""
+    """Raise if an unread batch holds requests that would now be sent, and paid, again."""
     if not book.any_open():
         return
     held: set[str] = set()
@@ -278,7 +278,7 @@ def _queues(resolved: Resolved, recorder: _Recorder, shard: Shard | None) -> lis
 
 
 async def _probe(queue: ModelQueue, store: Store) -> None:
-    """Find out what the server of a queue cannot do before a panel is paid for."""
+    """Test what the server of a queue can do, before a panel is paid for."""
     planned, share = queue.requests, queue.share
     if queue.client.model.base_url is None or not isinstance(planned, _Planned):
         return

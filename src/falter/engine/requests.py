@@ -45,7 +45,7 @@ class Exported:
 
 @dataclass(slots=True, kw_only=True)
 class ImportedResults:
-    """The fate of the lines of results."""
+    """The number of lines of results by what became of them."""
 
     stored: int = 0
     failed: int = 0
@@ -66,7 +66,7 @@ def export_requests(
     per_file: int = 50_000,
     command: str = "",
 ) -> Exported:
-    """Record the plan of a study, and write what it lacks. Sends nothing.
+    """Record the plan of a study, and write its missing requests to files. Sends nothing.
 
     `output` may hold a number, as in `part-%03d.jsonl`: then no file has more than `per_file`
     requests, nor those of two models.
@@ -99,7 +99,7 @@ def export_requests(
 
 
 class _Files:
-    """Files that are begun as they are needed; one that is there already is never changed."""
+    """Files that are created as they are needed; an existing file is never changed."""
 
     def __init__(self, output: str, per_file: int) -> None:
         self._output, self._per_file = output, per_file
@@ -241,7 +241,7 @@ def _store(
 
 
 def _results(paths: Sequence[Path]) -> Iterator[tuple[Path, int, forms.ResultLine | None]]:
-    """Every line of every file with its number; None for one that is no result."""
+    """Yield every line of every file with its number, and None for a line that is no result."""
     for path in paths:
         try:
             with path.open("rb") as file:

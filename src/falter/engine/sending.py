@@ -65,7 +65,7 @@ class Buffer:
         return key in self._keys
 
     def flush(self) -> None:
-        """Commit everything that is waiting; what cannot be committed goes on waiting."""
+        """Commit all buffered responses; those that cannot be committed stay in the buffer."""
         if self._timer is not None:
             # A full buffer commits early, and its timer must not cut the next batch short.
             self._timer.cancel()
@@ -83,7 +83,7 @@ class Buffer:
             self._failed = []
 
     async def ready(self) -> bool:
-        """Wait while the store takes nothing; False if that goes on for too long."""
+        """Wait while the store accepts nothing; return False after `MAX_BUSY_SECONDS`."""
         while self._busy_since is not None and self.error is None:
             if self._loop.time() - self._busy_since > MAX_BUSY_SECONDS:
                 return False
@@ -91,7 +91,7 @@ class Buffer:
         return True
 
     async def settle(self) -> None:
-        """Commit the rest, with patience, or raise and say what is lost."""
+        """Commit the rest, waiting for a busy store; raise with the number of answers lost."""
         since = self._loop.time() if self._busy_since is None else self._busy_since
         while True:
             try:
@@ -183,7 +183,7 @@ class ModelQueue:
 async def run_queues(
     queues: Sequence[ModelQueue], store: ResponseStore, stop: asyncio.Event | None = None
 ) -> None:
-    """Send what the store lacks, in all queues at once, and store every response as it arrives.
+    """Send the missing requests of all queues at once, and store every response on arrival.
 
     Raises `AuthenticationError` at once if an endpoint refuses the credentials. Raises `RunStopped`
     if an endpoint only ever fails or dies, if the first responses were all truncated at the token

@@ -173,7 +173,7 @@ def _tail(z: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """A look: the errors of its limits, and all else that the limits depend on."""
+    """An interim analysis: the error rates of its limits, and the other inputs of the limits."""
 
     number: int
     pass_error: float
@@ -189,7 +189,7 @@ class _Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Limits:
-    """The upper limit of one criterion, the lower limit of all together, and whether it passes."""
+    """The upper limit of one criterion, its simultaneous lower limit, and True if it passes."""
 
     passes: bool
     high: float | None

@@ -59,7 +59,7 @@ class PlannedCriterion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionPlan:
-    """The abilities of a criterion: `needed` items for 80 % power, the `best` margin its items
+    """What a criterion can show: `needed` items for 80 % power, the `best` margin that its items
     can show with it, and the `chance` that it passes where nothing changed.
     """
 
@@ -87,7 +87,7 @@ class GatePlan:
 
     @property
     def refused(self) -> tuple[CriterionPlan, ...]:
-        """The criteria that cannot pass, the one that needs most first."""
+        """The criteria that cannot pass, sorted by the items that they need, largest first."""
         refused = [plan for plan in self.criteria if not plan.feasible]
         return tuple(sorted(refused, key=lambda plan: -(plan.needed or MAX_ITEMS)))
 
@@ -135,7 +135,7 @@ def _needed(criterion: PlannedCriterion, error: float, power: float) -> int | No
 
 @lru_cache(maxsize=256)
 def _least_items(kind: CriterionKind, distance: float, error: float) -> int:
-    """With fewer, not even a criterion without a single flip would pass."""
+    """Return the number of items below which even a criterion without a flip fails to pass."""
     if distance >= 1.0:
         return 2
     # Without a flip among n items the exact limit x solves (1 − x)^n = error. The test of pairs

@@ -90,7 +90,7 @@ class Engine(ABC):
             raise ValueError(f"{what} are {tokens} tokens; the model reads at most {self.limit}")
 
     def _start_token(self) -> int:
-        """The start token, else the end token."""
+        """Return the start token, or the end token if the model has none."""
         tokens = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
         return int(next((token for token in tokens if token is not None), 0))
 
@@ -197,7 +197,7 @@ class CausalEngine(Engine):
         return self._window is None or len(row.prefix) + len(row.tokens) <= self._window
 
     def _tree(self, row: Row) -> Scores:
-        """Read a row of which the prefix comes first; the scores in the order of `wanted`."""
+        """Compute a row after its prefix; return the scores in the order of `wanted`."""
         torch, device = self.torch, self.model.device
         known, parts = self._prefix(row.prefix)
         row = _with_prefix(row, known)
@@ -391,7 +391,7 @@ def _limit(config: Any, tokenizer: Any) -> int | None:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Scored:
-    """A token sequence of which the tokens from `start` on are to be scored; `start` is above 0."""
+    """A token sequence whose tokens from `start` on are to be scored; `start` is above 0."""
 
     tokens: tuple[int, ...]
     start: int
@@ -466,7 +466,7 @@ def pack(group: Sequence[Scored], prefix: int) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class CachedPrefix(Generic[T]):
-    """A prefix with what the model made of it, and how many bytes that is."""
+    """A prefix with the model's keys and values for it, and their size in bytes."""
 
     tokens: tuple[int, ...]
     state: T
@@ -494,7 +494,7 @@ class PrefixCache(Generic[T]):
         return longest, best.state
 
     def keep(self, tokens: tuple[int, ...], state: T, size: int) -> None:
-        """Hold a prefix; what was used longest ago makes room, or it is not held at all."""
+        """Cache a prefix, evicting the least recently used; one that is too large is not kept."""
         if size > self._most:
             return
         self._held[tokens] = CachedPrefix(tokens, state, size)
@@ -503,5 +503,5 @@ class PrefixCache(Generic[T]):
             self._held.popitem(last=False)
 
     def clear(self) -> None:
-        """Hold nothing."""
+        """Forget all prefixes."""
         self._held.clear()

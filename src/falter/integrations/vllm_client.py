@@ -175,7 +175,7 @@ def _constrained(decoding: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _answer(outputs: Sequence[tuple[_Prompt, Any]]) -> Answer | Exception:
-    """A request's own part of what the engine gave."""
+    """Return the answer to one request from the engine's outputs."""
     prompt_tokens = sum(len(prompt.tokens) for prompt, _ in outputs)
     prompt, output = outputs[0]
     if prompt.start is None:

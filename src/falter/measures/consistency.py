@@ -259,12 +259,12 @@ def _column_means(table: Floats, basis: Basis, codes: NDArray[np.intp] | None) -
 
 
 def _in_unit(value: float | None) -> float:
-    """Without what rounding leaves below 0 or above 1."""
+    """Return a share clipped to 0 … 1, which rounding may have left."""
     return min(1.0, max(0.0, value or 0.0))
 
 
 def _cells_by_group_size(codes: Codes) -> Floats:
-    """Items x sizes: how many of an item's outputs stand in a group of 1, 2, ... equal ones."""
+    """Return items x sizes: the number of an item's outputs in groups of 1, 2, ... equal ones."""
     sizes = _group_sizes(codes)
     items, width = codes.shape
     # One `bincount` for all items: each has its own range of width + 1 places.
@@ -289,7 +289,7 @@ def _coded(outputs: Outputs, missing: ArrayLike | None) -> tuple[Codes, NDArray[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemStd:
-    """Standard deviations (ddof 0) of the items in `items`, their mean, and what those of 0 are.
+    """Standard deviations (ddof 0) of the items in `items`, their mean, and the kinds of zero.
 
     An item that never varies is all right, all wrong, or `steady` at a score in between.
     """

@@ -247,7 +247,7 @@ def churn(
 
 
 class _Sums:
-    """Sums of what turns, of 1, of what asking again turns, and of 1 where it was asked again."""
+    """Sums over items: flips, their number, flips when asked again, and the number of those."""
 
     def __init__(self, columns: Floats, units: Floats, replications: int, seed: int) -> None:
         self.total = columns.sum(axis=0)

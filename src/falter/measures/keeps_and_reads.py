@@ -30,7 +30,7 @@ Word = Literal["robust", "deaf", "brittle", "erratic", "undecided", "not asked"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """One harmless change with the share of answers kept, or one control with that noticed."""
+    """A harmless change with the share of answers kept, or a control with the share noticed."""
 
     label: str
     share: Estimate
@@ -124,12 +124,12 @@ def shares_of_items(
 
 
 def _moves(unknown: Floats, again: Floats | None) -> Floats:
-    """For each item what counts as noticed only because answers change when asked again."""
+    """Return for each item the share that seems noticed only because repeated answers differ."""
     return np.zeros(len(unknown)) if again is None else np.nan_to_num(1.0 - again) * unknown
 
 
 def _mean(columns: Sequence[Floats], items: int) -> Floats:
-    """The mean of each item over what applies to it; NaN where nothing does."""
+    """Return each item's mean over the columns that apply to it; NaN where none does."""
     if not columns:
         return np.full(items, np.nan)
     return known_mean(np.stack(columns, axis=1))

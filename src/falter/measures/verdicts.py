@@ -209,7 +209,7 @@ def _worst(
 
 
 def _shrunken(values: Floats, drops: Floats, codes: NDArray[np.intp]) -> Floats:
-    """Every mean drawn towards the mean of all, by what the means' own errors make them differ."""
+    """Return the means shrunk towards their average, by as much as their errors explain."""
     present = ~np.isnan(drops)
     residuals = np.where(present, drops - values, 0.0)
     parts = cluster_parts(residuals, present, codes).parts

@@ -135,7 +135,7 @@ def run_job(header: dict[str, Any], source: int, sink: int) -> bool:
 
 
 def _followed(states: int, deadline: float) -> tuple[bytes, bool]:
-    """Return a judge's words until it ends or is out of time; one that speaks is let finish."""
+    """Return the bytes that a judge reports until it ends or times out; True if it was in time."""
     said = b""
     while True:
         if not select.select([states], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -144,6 +144,7 @@ def _followed(states: int, deadline: float) -> tuple[bytes, bool]:
         if not heard:
             return said, True
         said += heard
+        # The verdict is decided and only has to be written: the program's time is no limit to that.
         if _SPOKEN in said:
             deadline = time.monotonic() + _FAREWELL
 

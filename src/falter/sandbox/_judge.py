@@ -186,7 +186,7 @@ def judge(
 
 
 def _check_of(job: dict[str, Any], proxy: Proxy) -> Any:
-    """The function `check` of the tests, which may use what the prompt itself defines."""
+    """Return the function `check` of the tests, which may use definitions of the prompt."""
     helpers = job["helpers"]
     namespace: dict[str, Any] = module_of(helpers).__dict__ if helpers else {"__name__": "tests"}
     # Some tests call the function by its name instead of the argument that `check` gets.

@@ -68,7 +68,7 @@ def _landlock_version() -> int:
 
 
 def _restrict_files() -> None:
-    """Files: read Python and the libraries, nothing else; no signal leaves, where that exists."""
+    """Permit only reading Python and its libraries; forbid signals to others where Landlock can."""
     version = _landlock_version()
     # A kernel refuses rights that it does not know. Version 1 has thirteen of them; 2 added moving
     # files between folders (refer), 3 truncation, 5 ioctl on devices.
@@ -175,7 +175,7 @@ def _filter() -> bytes:
 
 
 def _restrict_calls() -> None:
-    """No network, no new process, no signal to others, no way to undo any of it."""
+    """Forbid network, new processes, signals to others, and undoing any of this."""
     code = _filter()
     held = ctypes.create_string_buffer(code, len(code))
     head = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(held)))
@@ -186,7 +186,7 @@ def _restrict_calls() -> None:
 
 
 def _drop_capabilities() -> None:
-    """Root without its powers."""
+    """Give up all capabilities, so that root has no more rights than another user."""
     _, _, capset = _ARCHITECTURES[platform.machine()]
     # Version 3 of the interface, this process; then three sets of 64 bits, all empty.
     head = struct.pack("=Ii", 0x20080522, 0)
@@ -266,7 +266,7 @@ _LOCKS: dict[str, Callable[[], None]] = {
 
 
 def enter_namespaces() -> list[str]:
-    """Leave the machine's network, processes and messages behind; says what was left.
+    """Enter new namespaces for network, processes and messages; return the names of those entered.
 
     The process that goes on is another one, a child of the one that called.
     """

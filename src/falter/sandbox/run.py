@@ -181,7 +181,7 @@ class _Server:
         return verdict, not found.get("broken")
 
     def close(self) -> None:
-        """End the process and all that it started: by itself when it is idle, else by force."""
+        """End the process and all that it started, by force unless it ends within a second."""
         process = self._process
         assert process.stdin is not None and process.stdout is not None
         process.stdin.close()
@@ -237,13 +237,13 @@ def _require_platform() -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Next to nothing: where Python's own libraries are, and a fixed order of sets."""
+    """Return the environment: the path of Python's libraries and a fixed hash seed alone."""
     kept = {"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH")}
     return {"PYTHONHASHSEED": "0"} | {k: v for k, v in kept.items() if v}
 
 
 def _missing(locks: Mapping[str, bool]) -> list[str]:
-    """The locks to go without, which the user has to allow."""
+    """Return the locks that do not close here; raise unless the user has allowed that."""
     missing = [name for name in _LOCKS if not locks.get(name)]
     if missing and os.environ.get(UNSAFE) != "1":
         named = "; ".join(_LOCKS[name] for name in missing)

@@ -152,7 +152,7 @@ def _lines(pieces: Iterable[str]) -> str:
 
 
 def _once(found: Iterable[tuple[str, str]]) -> Parts:
-    """The parts by name; one that is there twice makes the reply ambiguous."""
+    """Return the parts by name; raise for a part that is there twice, which is ambiguous."""
     parts: Parts = {}
     for name, text in found:
         if name in parts:

@@ -199,7 +199,7 @@ def balanced_mask(
 
 
 def _balanced(mask: Mask, draws: Floats) -> Mask:
-    """The same number of cells per item, and no condition more than one item ahead of another."""
+    """Exchange cells until the conditions' counts differ by one at most; items keep theirs."""
     mask = mask.copy()
     counts = mask.sum(axis=0)
     least, remainder = divmod(int(counts.sum()), len(counts)) if len(counts) else (0, 0)

@@ -310,7 +310,7 @@ class _Path:
     time: float = 0.0
 
     def at(self, time: float) -> _Path:
-        """The same paths at a later time."""
+        """Return these paths, to be followed until a later time."""
         return _Path(places=self.places, mass=self.mass, last=self.time, time=time)
 
     @property

@@ -35,7 +35,7 @@ class Claims:
         self._file: int | None = None
 
     def claim(self, keys: Iterable[str]) -> set[str]:
-        """The keys that are now leased to this store; what another one holds is left out."""
+        """Lease the keys; return those that are now leased to this store and to no other."""
         if fcntl is None or not hasattr(fcntl, "F_OFD_SETLK") or not self._opened():
             return set(keys)
         # Locks of an open file, not of a process as POSIX has them: those would not keep two stores
@@ -56,7 +56,7 @@ class Claims:
         return self._is_held(struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
 
     def release(self, keys: Iterable[str]) -> None:
-        """Give leases back: the requests are answered and stored, or will not be sent."""
+        """Release leases of requests that are stored, or that will not be sent."""
         if self._file is not None:
             for key in keys:
                 self._lock(key, fcntl.F_UNLCK)

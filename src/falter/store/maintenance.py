@@ -233,7 +233,7 @@ def _put(new: Store, insert: str, rows: list[tuple[object, ...]]) -> int:
 
 
 def _settle_runs(new: Store) -> None:
-    """Runs whose plan or answers are no longer whole are to be planned or asked again."""
+    """Unmark runs whose plan or answers are no longer whole, so that they are resumed."""
     with new.transaction():
         new.db.execute(
             "UPDATE runs SET planned = 0, finished_at = NULL WHERE planned > 0 AND planned <> "
@@ -362,7 +362,7 @@ def _chosen(store: Store, name: str) -> StoredStudy:
 
 
 def _runs_of(store: Store, chosen: Iterable[StoredStudy]) -> set[str]:
-    """The runs that go; those that another study has stay."""
+    """Return the runs to remove, without those that another study has too."""
     chosen = list(chosen)
     going = {study.id for study in chosen}
     kept = {part.run for study in studies(store) if study.id not in going for part in study.parts}
@@ -370,7 +370,7 @@ def _runs_of(store: Store, chosen: Iterable[StoredStudy]) -> set[str]:
 
 
 def _mark(store: Store, gone: Collection[str]) -> None:
-    """Temporary tables: the runs that go, the requests only they asked, what other runs name."""
+    """Fill temporary tables: runs to remove, requests of these alone, records that others name."""
     db = store.db
     db.execute("CREATE TEMP TABLE gone (number INTEGER PRIMARY KEY)")
     db.executemany("INSERT INTO temp.gone VALUES (?)", [(store.number(run),) for run in gone])
@@ -387,7 +387,7 @@ def _mark(store: Store, gone: Collection[str]) -> None:
 
 
 def _keep_for(store: Store, unfinished: Iterable[Run]) -> int:
-    """Take the answers of these runs' models out of what goes; how many there are."""
+    """Spare the answers of these runs' models; return the number of answers spared."""
     models = {panel.model.id for run in unfinished for panel in run.panels}
     marks = ",".join("?" * len(models))
     return store.db.execute(
@@ -413,7 +413,7 @@ def _delete_studies(store: Store, chosen: Iterable[StoredStudy]) -> int:
 
 
 def _shrunk(store: Store) -> bool:
-    """Give what is free back to the disk; not possible while another process reads."""
+    """Return free pages to the disk; return False if another process reads."""
     try:
         store.db.execute("VACUUM")
         (is_busy, _, _) = store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

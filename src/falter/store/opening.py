@@ -54,7 +54,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
-    """An open, current database in WAL mode; one that may not be written is opened as it is."""
+    """Return an open, migrated database in WAL mode; a read-only file is opened unchanged."""
     if not writes and path.exists() and not _writable(path):
         return _connect_to_read(path)
     try:
@@ -173,7 +173,7 @@ def _lenient(data: bytes) -> str:
 
 
 def _patient(work: Callable[[], T]) -> T:
-    """The result of work that another process may be in the way of, for a while."""
+    """Return the result of `work`, repeated for a while if another process locks the file."""
     deadline = time.monotonic() + _OPENING
     while True:
         try:
@@ -190,7 +190,7 @@ def _code(error: BaseException) -> int:
 
 
 def trouble(path: Path, error: Exception, *, opening: bool = False) -> StoreError:
-    """An error of SQLite in the store's words; `StoreBusy` if it may pass by itself."""
+    """Return an error of SQLite as a `StoreError`; as `StoreBusy` if it may pass by itself."""
     code = _code(error)
     if code in _BUSY:
         return StoreBusy(

@@ -128,7 +128,7 @@ class Store:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """One commit, or nothing of it. Raises `StoreGone` or `StoreBusy` where it cannot be."""
+        """Commit all writes of the block or none; `StoreGone` or `StoreBusy` if that fails."""
         self.check_place()
         try:
             # The write lock at once: one who reads first and writes then fails without any waiting
@@ -162,7 +162,7 @@ class Store:
     # Leases
 
     def claim(self, keys: Collection[str]) -> set[str]:
-        """The requests that this process may send, of those that were missing.
+        """Lease missing requests; return those that this process may send.
 
         What another process is sending is left out, and what one has stored since the look-up.
         """

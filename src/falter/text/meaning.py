@@ -49,7 +49,7 @@ _CLAUSE_END = late_regex(r"[.,;:?!]|\n[ \t]*\n")
 
 
 class _Passives(NamedTuple):
-    """The signs of a passive in a language. Without its auxiliary, what is eaten eats."""
+    """The signs of a passive in a language; without the auxiliary its subject would act."""
 
     auxiliaries: frozenset[str]
     participle: re.Pattern[str]
@@ -200,7 +200,7 @@ def _symbols(text: str, language: str) -> Counter[str]:
 
 
 def lost_symbols(before: str, after: str) -> list[str]:
-    """Letters that stand for something, and stand there fewer times."""
+    """Return the symbolic letters that occur less often in the second text."""
     old = _symbols(before, "en")
     new = Counter(match.group() for match in _LETTER.finditer(after)) if old else Counter()
     return list((old - new).elements())
@@ -294,7 +294,7 @@ def _negations(before: Counter[str], after: Counter[str]) -> list[str]:
 
 
 def _extra(larger: Counter[str], smaller: Counter[str]) -> Iterator[str]:
-    """Return everything of which `larger` has more than `smaller`, as often as it has more."""
+    """Return the surplus of one multiset over another."""
     return (larger - smaller).elements()
 
 
@@ -406,7 +406,7 @@ def _other_words(before: _Counted, after: _Counted) -> Iterator[str]:
 
 
 def _surplus(larger: Counter[str], smaller: Counter[str]) -> set[str]:
-    """The common words of which one text holds more than the other."""
+    """Return the common words that one text has more often than the other."""
     apart = larger.items() - smaller.items()
     return {word for word, count in apart if count > smaller[word] and word in common_words()}
 

@@ -1,4 +1,4 @@
-"""The protector: what no perturbation may touch.
+"""Find the spans of a text that no perturbation may touch.
 
 One cheap search decides whether a text holds anything suspicious at all; for plain prose it is the
 only one. Otherwise each family of patterns runs if one of its trigger characters occurs. Every
@@ -51,7 +51,7 @@ CODE_FIRST = _named("code_first")
 
 
 class Family(NamedTuple):
-    """A pattern, what the text must contain for it to run, and the cue at which a match begins.
+    """A pattern, the texts of which one must occur for it to run, and a cue where matches begin.
 
     Looking for a cue, a single character class, is several times faster than trying the pattern
     at every character.

@@ -13,7 +13,7 @@ from falter.records.types import Edit, Section, SectionKind, Span
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The spans sorted, with those that overlap joined.
+    """Return the spans sorted, and joined where they overlap.
 
     Spans that only touch stay apart. An empty span stands for the point between two characters:
     it survives unless another span holds it inside.

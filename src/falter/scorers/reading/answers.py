@@ -1,4 +1,4 @@
-"""The short free answer that a reply gives: "The capital of France is **Paris**." says Paris."""
+"""Extract a short free answer: "The capital of France is **Paris**." gives "Paris"."""
 
 from __future__ import annotations
 

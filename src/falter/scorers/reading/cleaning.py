@@ -64,7 +64,7 @@ class Cleaned:
 
 
 def clean(reply: str, *, keeps_tags: bool = False) -> Cleaned:
-    """Return what a reply says behind its thoughts, in plain text."""
+    """Return the plain text of a reply after its thoughts, with its marked spans."""
     raw, is_whole, reason = answer_part(reply)
     if reason:
         return Cleaned(reason=reason)
@@ -79,7 +79,7 @@ def clean(reply: str, *, keeps_tags: bool = False) -> Cleaned:
 
 
 def answer_part(reply: str) -> tuple[str, bool, str]:
-    """Return what stands behind the thoughts, whether it is whole, and why there is nothing."""
+    """Return the text after the thoughts, True if it is whole, and the reason if it is empty."""
     text, is_whole = reply, True
     behind = _behind_thoughts(text[-LONGEST:])
     if behind is not None:
@@ -188,7 +188,7 @@ def _unfenced(text: str) -> str:
 
 
 def _boxed(text: str) -> list[str]:
-    r"""Return what stands in each `\boxed{…}`, braces balanced; an open box is left out."""
+    r"""Return the content of each `\boxed{…}` with balanced braces; an open box is left out."""
     found = []
     for match in list(re.finditer(r"\\f?boxed\s{0,3}\{", text))[-MAX_BOXES:]:
         depth, start = 1, match.end()

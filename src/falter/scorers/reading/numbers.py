@@ -1,4 +1,4 @@
-"""The number that a reply gives as its answer, among those that it gives, takes and works out."""
+"""Extract the number that a reply gives as its answer, among those of its calculation."""
 
 from __future__ import annotations
 

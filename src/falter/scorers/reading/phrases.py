@@ -162,7 +162,7 @@ _MAX_KNOWN_GAPS = 2_000
 
 
 def _gap(text: str) -> str:
-    """Return the tag of what stands between two items."""
+    """Return the tag of the text between two items."""
     if (known := _gaps.get(text)) is not None:
         return known
     if len(_gaps) > _MAX_KNOWN_GAPS:
