@@ -45,6 +45,7 @@ def cached_by_text(read: Callable[[str, str], T]) -> Callable[[str, str], T]:
 _RELATION_TOKEN = late_regex(r"[^\W\d_](?<![\w'’/-].)[^\W\d_]*+(?:['’][^\W\d_]++)?(?![\w/\-])")
 
 _REACH = 6  # words between an auxiliary and its participle
+# "a, b", "a⏎⏎b"; not "a⏎b".
 _CLAUSE_END = late_regex(r"[.,;:?!]|\n[ \t]*\n")
 
 
@@ -168,6 +169,7 @@ _NO_ARTICLE = late_regex(
     r"|such|that|then|times|to|was|were|when|where|which|with)\b|[^\s\w]"
     r"|[ ][^\s\w$€£¥\"“‘'(\[{<*_`]|\Z|\n",
 )
+# "side a"; not "don't", "x-ray".
 _LETTER = late_regex(r"(?<![\w'’-])[A-Za-z](?![\w'’-])")
 
 
@@ -348,7 +350,9 @@ _FIGURES = late_regex(
     r"(?![!@|$]?[^\W\d_])"
 )
 _LEET_SIGN = late_regex(r"[@!$|+]")
+# A word or sum with signs that leet writes for letters. "p@ssword", "1+1"; not "password".
 _SIGNED = late_regex(r"[A-Za-z\d@!$|+]*[@!$|+][A-Za-z\d@!$|+]*")
+# "1+1", "$5", "x+2"; not "p@ss".
 _SUM = late_regex(r"[+$]?\d*[A-Za-z]?\d*(?:\+\d*[A-Za-z]?\d*)*")
 _GROUPED = {
     True: late_regex(r"(?<=\d)[,\u00a0\u202f'’](?=\d{3}(?!\d))"),
@@ -374,6 +378,7 @@ def _no_leet(match: re.Match[str]) -> str:
 
 _LETTERS, _WHOLE = late_regex(r"[^\W\d_]+"), late_regex(r"\w+")
 _MOST_COMPARED, _MOST_ALIGNED = 100, 400
+# Endings that inflect: two words that differ in them alone are one. "cats", "walked"; not "man".
 _ENDINGS = late_regex(r"(?:['’]s|es|s|ed|d|ing|ly|er|est|y|ies|e)\Z")
 
 

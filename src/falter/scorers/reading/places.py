@@ -217,6 +217,7 @@ def _is_weak(row: Row, n: int, before: str, after: str) -> bool:
 
 def _is_beside(row: Row, n: int, stems: set[str], after: str, asked: Question) -> bool:
     """Return True for a number of another unit, a share, or a remark in brackets."""
+    # Asked for kilometres: "in 3 hours", "by 20 %" and "(5 last year)" are no answers.
     if stems & KNOWN_UNITS and asked.counted & KNOWN_UNITS:
         return True
     if after.lstrip()[:1] == "%" and "perce" not in asked.counted | asked.words:
