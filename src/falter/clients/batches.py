@@ -1,4 +1,4 @@
-"""Batches of all providers: names, the list, a batch's state, and what a line of results says."""
+"""Batch APIs of all providers: list the batches, submit one, poll its state, read its results."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from falter.records.batches import BatchLine, BatchStatus, ListedBatch
 from falter.records.errors import EndpointError, PreflightError
 from falter.records.types import Request
 
+# A name comes from a server and is put into a URL with the key in the header: "batch_68a1-x" is
+# taken, "../files", "batches/123" and "x?y" are not.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}")
-"""Names that a batch or a file may have: none can lead elsewhere when it is put into a URL."""
+"""Names that a batch or a file may have; none of them leads to another path of the server."""
 NO_BATCHES = (404, 405, 501)
 
 Body = Callable[[Request], Any]
@@ -63,7 +65,7 @@ class ProviderBatches(ABC):
 
     @abstractmethod
     def entry(self, row: dict[str, Any]) -> ListedBatch:
-        """A batch of the list; with a name that is none, it is left out."""
+        """Return a batch of the list; a batch whose name is not valid is left out."""
 
     @abstractmethod
     def state(self, data: Any) -> BatchStatus:
@@ -95,6 +97,7 @@ class ProviderBatches(ABC):
             for each in found:
                 if each.created_at is None or each.created_at >= since:
                     yield each
+                # An account may list years of batches; in this order all that follow are older.
                 elif self.newest_first:
                     return
             cursor = self.following(page, found)
@@ -126,6 +129,8 @@ class ProviderBatches(ABC):
         """Hand a batch in, once: its name, None where nobody knows whether it arrived."""
         try:
             data = await self._transport.call(self._transport.url(path), body, once=True)
+        # Without a whole answer, or with one of a gateway (5xx), the provider may have taken the
+        # batch: the caller has to look into the list before it sends, and pays for, another one.
         except RequestRefused as error:
             if error.status is None or error.status >= 500:
                 return None
@@ -149,6 +154,7 @@ def whole_number(value: Any) -> int | None:
 
 def timestamp(value: Any) -> float | None:
     """Seconds since 1970 of a number, or of a date in the form of RFC 3339."""
+    # 1e11 seconds are the year 5138: a larger number is in milliseconds, or nonsense.
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e11:
         return float(value)
     try:
@@ -163,7 +169,7 @@ def is_name(value: Any) -> bool:
 
 
 def answered(key: str, data: Any, read: Read, asked: str) -> BatchLine:
-    """A line with an answer; one that cannot be read is a failure.
+    """Return the line of a request that was answered; an unreadable answer is a failure.
 
     `asked` says how the server was asked, where that was not the usual way.
     """
@@ -180,7 +186,7 @@ def answered(key: str, data: Any, read: Read, asked: str) -> BatchLine:
 
 
 def declined(key: str, status: int | None, error: Any, clean: Callable[[str], str]) -> BatchLine:
-    """A line with an error: a refusal for good, or a reason to ask again."""
+    """Return the line of a request that failed: refused for good, or to be sent again."""
     said = read_error(orjson.dumps({"error": error}))
     reason = f"HTTP {status}: {said.message}" if status else said.message
     reason = clean(reason) or "an error without a word"

@@ -15,7 +15,10 @@ from falter.clients.answers import Answer, UnusableAnswer, submapping
 from falter.records.errors import EndpointError, refusal
 from falter.records.types import ContinuationScore
 
+# Tokens that spell nothing in the text: "<s>", "<|endoftext|>", "[CLS]", ""; not "[1]", "the".
 SPECIAL = re.compile(r"<.*>|\[[A-Z_]+\]|", re.S)
+# Tokens at which the server's likeliest one is this token or the next. If entries are shifted by
+# one, nearly all of them are the next; if they are not, the next one is likeliest by chance alone.
 ENOUGH_EVIDENCE = 8
 SIGNS = str.maketrans({"\u2581": " ", "\u0120": " ", "\u010a": "\n"})
 """The space of sentencepiece, the space and line break of byte-level BPE."""

@@ -1,8 +1,9 @@
-"""Running by batches: what is missing is handed in together, waited for, and read as it ends.
+"""Send missing requests through provider batch APIs: submit, poll, and import the results.
 
-Everything that a kill must not lose is in the store before it matters: a batch before it is handed
-in, its name as soon as it is known, its answers as they are read. So the same command goes on from
-wherever the last one ended, and hands in again only what has no answer and is in no open batch.
+Everything that a kill must not lose is in the store before it matters: a batch before it is
+submitted, its name as soon as it is known, its answers as they are read. So the same command
+resumes wherever the last one ended. It submits again only requests that have no answer and are in
+no open batch.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from falter.records.interfaces import ResponseStore, SharedStore
 from falter.records.planning import batched
 from falter.records.types import Request, Response
 
+# Seconds. A batch takes minutes to a day, so the pause between two polls grows to a minute.
 FIRST_PAUSE, LONGEST_PAUSE, GROWTH = 0.5, 60.0, 1.5
 LISTING_GRACE_SECONDS = 60.0
 """Seconds after which a batch that a provider does not list has not arrived."""
@@ -26,9 +28,13 @@ LISTED_BEFORE = 3600.0
 """The seconds that a provider's clock may be behind."""
 PATIENCE = 3600.0
 """Seconds that a provider may be out of reach while a batch is waited for."""
+# A batch that expires leaves requests unanswered, and each round may last a day. A request that
+# three batches have left out is a failure, which the next run sends again.
 ROUNDS = 3
+# The first requests go out directly, at full price, until one is answered. One item's prompt may be
+# refused; five refusals in a row say that the batch would be.
 MAX_FAILED_PROBES = 5
-COMMIT = 256
+COMMIT = 256  # answers in one transaction: what a kill reads, and does not pay, again
 Say = Callable[[str], None]
 
 
@@ -39,11 +45,11 @@ async def run_batches(
     stop: asyncio.Event,
     say: Say,
 ) -> None:
-    """Have what the store lacks answered in batches, in all queues at once.
+    """Send the missing requests of all queues in batches, and store the answers.
 
-    A queue's requests are gone through once a round: they can be iterated again and again. Raises
-    as `run_queues` does; what a batch has been paid for stays at the provider, and the next run
-    with the same store reads it.
+    The requests of a queue are iterated once a round, so they must be iterable more than once.
+    Raises as `run_queues` does. Paid answers stay at the provider, and the next run with the same
+    store reads them.
     """
     works = [_BatchWork(queue, store, book, stop, say) for queue in queues]
     for work in works:
@@ -84,7 +90,7 @@ class _BatchWork:
         self._alone = self._crowded = self._cancelled = self._scouted = False
 
     async def run(self) -> None:
-        """Hand in, wait, read; what a batch left without an answer goes into another."""
+        """Submit, wait and read; requests that a batch left unanswered go into another batch."""
         rounds = 0
         while rounds < ROUNDS and not self._stop.is_set():
             self._again, self._crowded = {}, False
@@ -104,7 +110,7 @@ class _BatchWork:
     # What other processes, or an earlier one that was killed, have begun
 
     async def _attach(self) -> list[StoredBatch]:
-        """Look after open batches that this run needs and nobody looks after; return the others."""
+        """Adopt the open batches that this run needs; return those that another process holds."""
         theirs = []
         for batch in self._book.open(self.model):
             if batch.mark in self._open or self._lacking.keys().isdisjoint(self._book.keys(batch)):
@@ -122,6 +128,7 @@ class _BatchWork:
         """Find the batch that was being handed in when its answer got lost, or a process died."""
         self._say(f"looking for a batch of {batch.requests:,} requests that may have arrived")
         for looks, pause in enumerate(self._pauses(), 1):
+            # Two looks at least, even if the grace is long over, before anything is paid again.
             late = time.time() > until and looks > 1
             try:
                 name = await self._listed_as(batch)
@@ -146,12 +153,14 @@ class _BatchWork:
                 return
 
     async def _listed_as(self, batch: StoredBatch) -> str | None:
-        """The provider's name for a batch: by its mark, else the oldest with as many requests."""
+        """Return the provider's name of a batch, by its mark or else the oldest of its size."""
         names = self._book.names(self.model) | self._foreign_batches
         alike = None
         async for listed in self.desk.listed(batch.created_at - LISTED_BEFORE):
             if listed.mark == batch.mark:
                 return listed.name
+            # Anthropic takes no mark, so that its batches are told apart by size. A wrong guess
+            # shows in the results (`_is_foreign`), and the next candidate is tried.
             unmarked = listed.mark is None and listed.name not in names
             if unmarked and listed.requests == batch.requests:
                 alike = listed.name
@@ -160,7 +169,7 @@ class _BatchWork:
     # Handing in
 
     async def _hand_in(self, *, is_first: bool) -> None:
-        """Go through the plan once, and hand in what is missing in as few batches as fit."""
+        """Go through the plan once, and submit the missing requests in as few batches as fit."""
         keys: list[str] = []
         lines: list[bytes] = []
         size = 0
@@ -181,7 +190,7 @@ class _BatchWork:
             await self._submit(keys, lines)
 
     async def _to_send(self, is_first: bool) -> AsyncIterator[Request]:
-        """The requests without an answer that are in no batch, each once."""
+        """Yield the requests that have no answer and are in no batch, each once."""
         given: set[str] = set()
         for stretch in batched(self.queue.requests, LOOK_AHEAD):
             if self._stop.is_set():
@@ -216,9 +225,9 @@ class _BatchWork:
         return missing
 
     async def _scout(self, request: Request) -> bool:
-        """Ask one request directly, before any is handed in; False if another process has it.
+        """Send one request directly before any batch; return False if another process has it.
 
-        How the server wants to be asked, a wrong name or a used-up quota show at once, and not
+        An unsupported field, a wrong model name or a used-up quota then shows at once, and not
         tomorrow in every line of a batch.
         """
         shared = self._store if isinstance(self._store, SharedStore) else None
@@ -245,7 +254,7 @@ class _BatchWork:
         return True
 
     async def _submit(self, keys: Sequence[str], lines: Sequence[bytes]) -> None:
-        """One batch: written down, handed in, its name written down."""
+        """Submit one batch: log it, send it, log the name that the provider gives it."""
         # Written down before it is sent: after a crash the next run looks for it, and pays nothing
         # twice.
         batch = self._book.record(self.model, keys, self.desk.asked)
@@ -281,7 +290,7 @@ class _BatchWork:
     # Waiting and reading
 
     async def _wait(self) -> None:
-        """Until every batch has ended and been read, those of other processes as well."""
+        """Wait until every batch has ended and been read, also those of other processes."""
         trouble: float | None = None
         for pause in self._pauses():
             theirs: list[StoredBatch] = []
@@ -325,7 +334,7 @@ class _BatchWork:
                 await self._store_results(batch, status)
 
     def _refused(self, batch: StoredBatch, status: BatchStatus) -> None:
-        """A batch that was taken, looked through, and not begun: nothing of it was paid."""
+        """Handle a batch that the provider accepted, validated and refused; nothing was paid."""
         del self._open[batch.mark]
         self._book.mark(batch, "refused", name=batch.name, said=status.failure)
         if not status.too_much or batch.requests == 1:
@@ -343,7 +352,7 @@ class _BatchWork:
         self._again |= dict.fromkeys(keys, why)
 
     async def _store_results(self, batch: StoredBatch, status: BatchStatus) -> None:
-        """Store what a batch brought, in whatever order; each request counts once."""
+        """Store the results of a batch, in whatever order they come; count each request once."""
         assert batch.name is not None
         left = dict.fromkeys(self._book.keys(batch), status.said)
         waiting: list[Response] = []
@@ -378,7 +387,7 @@ class _BatchWork:
         self._say(f"batch {batch.name} is read: {answered:,} of {batch.requests:,} answered")
 
     async def _is_foreign(self, batch: StoredBatch) -> None:
-        """Somebody else's batch with as many requests was taken for one of which no name came."""
+        """Exclude another program's batch that was mistaken for ours by its size; look again."""
         self._foreign_batches.add(batch.name or "")
         await self._look_for(self._book.mark(batch, "sending", name=None), 0.0)
 

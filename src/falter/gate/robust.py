@@ -289,7 +289,7 @@ def source_version(test: CaseFunction, root: Path, path: Path, mark: Robust) -> 
 
 
 def _sources(start: Sequence[ModuleType | None], root: Path) -> Iterator[Path]:
-    """The files of modules and of what they import, as far as they belong to the project."""
+    """Yield the source files of modules and of their imports, without files outside the project."""
     waiting, seen = list(start), set[str]()
     while waiting:
         module = waiting.pop()

@@ -29,6 +29,7 @@ from falter.records.errors import (
 from falter.records.interfaces import Client
 from falter.records.types import Model, Request, Response
 
+# Ray takes 30 % of the machine's memory by default; chunks of requests are some hundred KB.
 STORE_BYTES = 100 << 20
 LOCAL_RAY = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -72,7 +73,7 @@ class Hosted:
         return client.model
 
     async def answer(self, requests: Sequence[Request]) -> Sequence[Response] | Trouble:
-        """All answers, or what ends the run; anything else that is raised ends the process."""
+        """Return all answers, or the error that ends the run; other exceptions end the process."""
         assert self._client is not None
         try:
             return await answer_chunk(self._client, requests, self._width)
@@ -248,7 +249,7 @@ def _difference(ours: Model, theirs: Model) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """Return an actor's end in one line: its exception, or what Ray says of its process."""
+    """Return in one line why an actor ended: its exception, or Ray's message about its process."""
     cause = getattr(error, "cause", None)
     text = f"{type(cause).__name__}: {cause}" if isinstance(cause, Exception) else str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]

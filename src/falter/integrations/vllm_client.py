@@ -147,6 +147,7 @@ class Vllm(BatchClient):
 def _decoding(request: Request) -> dict[str, Any]:
     """A request without a seed has one of its own: a repeat is another draw, and stays the same."""
     sampling = request.sampling
+    # Behind "sha256:"; below 2**31, since a seed is a signed 32-bit number in many libraries.
     seed = int(request.key[7:15], 16) % 2**31 if sampling.seed is None else sampling.seed
     return {
         "temperature": sampling.temperature,
@@ -165,6 +166,7 @@ def _constrained(decoding: Mapping[str, Any]) -> Mapping[str, Any]:
     from vllm import sampling_params
 
     kept = {name: value for name, value in decoding.items() if name != "only"}
+    # Newer versions of vLLM have the first name, older ones the second.
     if hasattr(sampling_params, "StructuredOutputsParams"):
         choice = sampling_params.StructuredOutputsParams(**decoding["only"])
         return {**kept, "structured_outputs": choice}
@@ -173,7 +175,7 @@ def _constrained(decoding: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _answer(outputs: Sequence[tuple[_Prompt, Any]]) -> Answer | Exception:
-    """A request's own part of what the engine gave."""
+    """Return the answer to one request from the engine's outputs."""
     prompt_tokens = sum(len(prompt.tokens) for prompt, _ in outputs)
     prompt, output = outputs[0]
     if prompt.start is None:

@@ -1,4 +1,4 @@
-"""Configuration: the same words under other settings."""
+"""Perturbations that change a setting of a condition, such as the temperature, and no words."""
 
 from __future__ import annotations
 

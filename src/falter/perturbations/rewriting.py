@@ -31,6 +31,8 @@ from falter.text.spans import Replacement, replace_spans
 
 _MAX_LISTED, _MAX_LISTED_CHARACTERS = 40, 120
 
+# A rewrite has to keep every number as it is written, those of dates and times included. "3.5",
+# "10:30", "1/2"; not "3.", "x".
 _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 _QUESTION = ("?", "？", "؟")
 _SPACE = re.compile(r"\s+")

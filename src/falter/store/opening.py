@@ -17,7 +17,10 @@ from falter.records.errors import StoreBusy, StoreError, StoreGone, refusal
 from falter.store.migrations import MIGRATIONS, migrate
 
 T = TypeVar("T")
-_OPENING, _WAITING = 30.0, 5.0  # seconds that another process may hold the file
+# Seconds that another process may hold the file: it may migrate a large store while this one
+# opens it. Later every lock is one commit, and the sender has a patience of its own.
+_OPENING, _WAITING = 30.0, 5.0
+# SQLite's primary result codes: BUSY, LOCKED; FULL; ERROR, CORRUPT, NOTADB.
 _BUSY, _FULL = (5, 6), 13
 _DAMAGED = (1, 11, 26)  # 1: our SQL names a column or a table that is gone
 # What SQLite raises; also where its message quotes a damaged schema that is no UTF-8.
@@ -51,7 +54,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
-    """An open, current database in WAL mode; one that may not be written is opened as it is."""
+    """Return an open, migrated database in WAL mode; a read-only file is opened unchanged."""
     if not writes and path.exists() and not _writable(path):
         return _connect_to_read(path)
     try:
@@ -71,6 +74,7 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
         # Pages of 4 KiB: checkpoints are rare while answers stream in, and the log stays near 64
         # MB.
         db.execute("PRAGMA wal_autocheckpoint = 16000")
+        # Negative numbers are KiB: 32 MB of pages in memory.
         db.execute("PRAGMA cache_size = -32000")
         _patient(lambda: migrate(db, str(path)))
         db.execute(f"PRAGMA busy_timeout = {int(_WAITING * 1000)}")
@@ -169,7 +173,7 @@ def _lenient(data: bytes) -> str:
 
 
 def _patient(work: Callable[[], T]) -> T:
-    """The result of work that another process may be in the way of, for a while."""
+    """Return the result of `work`, repeated for a while if another process locks the file."""
     deadline = time.monotonic() + _OPENING
     while True:
         try:
@@ -181,11 +185,12 @@ def _patient(work: Callable[[], T]) -> T:
 
 
 def _code(error: BaseException) -> int:
+    # The low byte is the primary code; the others say more, as 261 (BUSY_RECOVERY) of 5 does.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def trouble(path: Path, error: Exception, *, opening: bool = False) -> StoreError:
-    """An error of SQLite in the store's words; `StoreBusy` if it may pass by itself."""
+    """Return an error of SQLite as a `StoreError`; as `StoreBusy` if it may pass by itself."""
     code = _code(error)
     if code in _BUSY:
         return StoreBusy(
