@@ -150,14 +150,15 @@ def _require_complete(tables: Sequence[Table], stored: StoredRun, partial: bool)
     planned = max(planned, int(stored.run.origin.get("cells", 0)))  # all, if it was interrupted
     if not any((t.outcome < OUTCOMES.index("failed")).any() for t in tables):
         raise StoreError(
-            f"The run {short(stored.run.id)} has no answer yet",
+            f"The run {short(stored.run.id)} has no response yet",
             hint="run the same command again to finish it",
         )
     if not partial and (not stored.planned or answered < planned):
         raise StoreError(
-            f"The run {short(stored.run.id)} is not finished: {answered:,} of "
-            f"{planned:,} planned cells so far",
-            hint="run the same command again to finish it, or report it as it is with --partial",
+            f"The run {short(stored.run.id)} is not finished: {answered:,} of {planned:,} "
+            "responses are stored",
+            hint="run the same command again to finish it, or report the responses so far with "
+            "--partial",
         )
 
 

@@ -30,7 +30,7 @@ MOST_SIDES = 6  # 15 pairs
 LONGEST_SETTING = 80  # characters
 
 OTHER_SCORERS = (
-    "run one of them again with the other's {}; answers that are stored are not asked for again"
+    "run one of them again with the other's {}; stored responses are not requested again"
 )
 
 
@@ -191,7 +191,7 @@ def _places(runs: Sequence[RunToCompare], models: Sequence[str]) -> list[_Place]
         if count > 1:
             raise DuplicateName(
                 f"The run {short(run)} is named twice",
-                hint="its models are compared when it is named once",
+                hint="name it once to compare its models",
             )
     for called, count in Counter(source.called for source in runs if source.called).items():
         if count > 1:
@@ -241,7 +241,7 @@ def _shared_tasks(
             f"{name} has {', '.join(dict.fromkeys(own))}" for name, own in by_source.items()
         )
         raise UsageError(
-            f"These sides are not about the same data: {has}",
+            f"These results have no task in common: {has}",
             hint="compare results of the same task, or of a data file of the same name",
         )
     by_task = {name: _one_scorer([p for p in places if p.task == name]) for name in shared}
@@ -249,14 +249,15 @@ def _shared_tasks(
         if len(sides) < 2:
             only = sides[0]
             raise UsageError(
-                f"There is nothing to compare: {only.source_name} asked {only.model} on {name} in "
-                "one way",
-                hint="name a second one, or one with several models or prompts",
+                f"There is nothing to compare: {only.source_name} has a single model and prompt, "
+                f"{only.model}, on {name}",
+                hint="name a second run, or a run with several models or prompts",
             )
         if len(sides) > MOST_SIDES:
             raise UsageError(
-                f"{len(sides)} sides are too many to compare on {name}; at most {MOST_SIDES}",
-                hint="pick some with --model",
+                f"{len(sides)} models and prompts are too many to compare on {name}; at most "
+                f"{MOST_SIDES}",
+                hint="choose some with --model",
             )
     return by_task, [name for name in names if name not in shared]
 
@@ -302,7 +303,7 @@ def _require_one_scorer(places: Sequence[_Place], names: Sequence[str]) -> None:
     if len(set(scorers)) > 1:
         has = ", ".join(f"{n} by {scorer}" for n, scorer in zip(names, scorers, strict=True))
         raise UsageError(
-            f"These sides were scored in different ways: {has}",
+            f"These results were scored in different ways: {has}",
             hint=OTHER_SCORERS.format("--scorer"),
         )
     if any(place.labels != places[0].labels for place in places):
@@ -310,7 +311,7 @@ def _require_one_scorer(places: Sequence[_Place], names: Sequence[str]) -> None:
             f"{name}: {', '.join(place.labels)}" for name, place in zip(names, places, strict=True)
         )
         raise UsageError(
-            f"The scorer {scorers[0]} read other labels on each side: {read}",
+            f"The scorer {scorers[0]} used different labels: {read}",
             hint=OTHER_SCORERS.format("--labels"),
         )
 
@@ -362,7 +363,8 @@ def _require_finished(stored: StoredRun, tables: Sequence[Table]) -> None:
     if missing or not stored.planned:
         raise StoreError(
             f"The run {short(stored.run.id)} is not finished",
-            hint="run the same command again to finish it, or compare what is there with --partial",
+            hint="run the same command again to finish it, or compare the responses so far with "
+            "--partial",
         )
 
 
@@ -372,22 +374,19 @@ def _compared(sides: Sequence[Side], task: str, settings: Settings) -> SidesComp
         pairing = unpaired(sides)
     if not pairing.items and pairing.other_text:
         raise UsageError(
-            f"These sides have other data under the same keys of {task}: "
-            f"{pairing.other_text[0]} is not the same item on each",
-            hint="compare runs on the same data; a key has to stay with its text",
+            f"The same keys of {task} stand for different items, as {pairing.other_text[0]} does",
+            hint="compare runs on the same data; a key must always name the same item",
         )
     if not pairing.items:
         raise UsageError(
-            f"These sides have no item of {task} in common",
-            hint="items are paired by their key: name a column of keys with --key when you run, "
-            "and use the same data",
+            f"These results have no item of {task} in common",
+            hint="run both on the same data; items are paired by their key, which --key names",
         )
     if not pairing.recipes and pairing.recipes_alone:
         has = "; ".join(f"{name}: {', '.join(own)}" for name, own in pairing.recipes_alone.items())
         raise UsageError(
-            f"These sides have no recipe in common: {has}",
-            hint="run one of them with the other's recipes; a recipe with other parameters is "
-            "another recipe",
+            f"These results have no recipe in common: {has}",
+            hint="run one of them with the other's recipes, with the same parameters",
         )
     return compare_sides(pairing, task, settings)
 

@@ -129,7 +129,9 @@ def init(path: Path, force: bool) -> None:
 
     schema_path = path.with_name(SCHEMA_FILE)
     if path.exists() and not force:
-        raise UsageError(f"{path} exists already", hint="give another name, or --force")
+        raise UsageError(
+            f"{path} already exists", hint="name another file, or add --force to replace this one"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(EXAMPLE, "utf-8")
     schema_path.write_text(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n", "utf-8")

@@ -44,9 +44,7 @@ def mend(
     from falter.engine.study import carry_out_study, read_study, study_in
 
     if apply_path is not None and apply_path.exists():
-        raise UsageError(
-            f"{apply_path} exists already", hint="--apply writes a new file; give another name"
-        )
+        raise UsageError(f"{apply_path} already exists", hint="name a new file with --apply")
     forms = taken_out(options, "form options")
     file = options["file"]
     settings, folder = settings_from(options)
@@ -74,7 +72,10 @@ def mend(
     if apply_path is not None and mended is not None:
         _write(mended, apply_path)
     if failed:
-        click.echo(f"error: {failed:,} cells failed; run the same command again", err=True)
+        click.echo(
+            f"error: {failed:,} requests failed; run the same command again to repeat them",
+            err=True,
+        )
     return 1 if failed else 0
 
 
@@ -108,5 +109,5 @@ def _require_beside(path: Path, folder: Path) -> None:
         raise UsageError(
             f"--apply {path} is not in the folder of the experiment, to which its paths are "
             "relative",
-            hint="write it beside the experiment",
+            hint="write it into that folder",
         )

@@ -56,7 +56,10 @@ def read_env_file(path: Path) -> Iterator[tuple[str, str]]:
             continue
         found = LINE.fullmatch(line)
         if found is None:
-            raise UsageError(f"Line {number} of {path} is not NAME=value", hint="one to a line")
+            raise UsageError(
+                f"Line {number} of {path} is not NAME=value",
+                hint="write one NAME=value on each line",
+            )
         quoted = QUOTED.fullmatch(found[2])
         yield found[1], quoted[2] if quoted else re.sub(r"(?:^|\s+)#.*", "", found[2])
 

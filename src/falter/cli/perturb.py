@@ -94,8 +94,8 @@ def perturb(
     for recipe in perturber.recipes:
         if not recipe.steps:
             raise UsageError(
-                f"'{recipe.label}' changes how a model is asked, not the text",
-                hint="use it in the recipes of an experiment",
+                f"'{recipe.label}' changes the request settings, not the text",
+                hint="use it as a recipe of an experiment",
             )
     if check:
         texts = (row[field] for row in _rows(field)) if field else iter(text or _lines())
@@ -141,8 +141,8 @@ def _change_texts(
                 continue
             if applied.step is not None and len(recipe.steps) > 1:
                 click.echo(
-                    f"{recipe.label}: '{applied.step}' has nothing left to change; the text stays "
-                    "as it was",
+                    f"{recipe.label}: '{applied.step}' found nothing left to change, so the text "
+                    "is unchanged",
                     err=True,
                 )
             click.echo(f"{recipe.label}\t{changed}" if grid else changed)

@@ -318,7 +318,7 @@ def _design(items: int | None, conditions: int, draws: int, repeats: int) -> Des
     from falter.stats.variance import Design
 
     if items is None:
-        raise UsageError("--mean needs --items", hint="the number of items that are planned")
+        raise UsageError("--mean needs --items", hint="add the planned number of items: --items N")
     return Design(items=items, conditions=conditions, draws=draws, repeats=repeats)
 
 
@@ -383,7 +383,8 @@ def _analysis(
         return analyzed((path,), {**columns, **usual, "baseline": baseline})
     if not store_path.exists():
         raise UsageError(
-            f"--from {source} is neither a file nor a run: there is no store {store_path}",
-            hint="give a file, or the store with --store",
+            f"--from {source} is not a file, and there is no store {store_path} in which to look "
+            "for such a run",
+            hint="name a file, or the store with --store",
         )
     return open_result(store_path, source, incomplete=True).analysis

@@ -79,7 +79,7 @@ def prepare_command(
     if prepared.missing:
         click.echo(
             f"error: {prepared.missing:,} requests failed\n\nhint: run the same command again to "
-            "send them once more",
+            "repeat them",
             err=True,
         )
     return 1 if prepared.missing else 0
@@ -161,7 +161,9 @@ def import_command(paths: tuple[Path, ...], bundled: bool, store_path: Path, as_
     raters agree, and how each rated the damaged rows.
     """
     if not paths and not bundled:
-        raise UsageError("No file is named", hint="a sheet, a bank of rewrites, or --bundled")
+        raise UsageError(
+            "No file is named", hint="name a sheet or a file of rewrites, or add --bundled"
+        )
     banks = [path for path in paths if path.suffix.lower() == ".jsonl"]
     sheets = [path for path in paths if path.suffix.lower() != ".jsonl"]
     with Store(store_path) if bundled or banks else Store.existing(store_path) as store:

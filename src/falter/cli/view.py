@@ -47,7 +47,9 @@ def view(
 
     stores = [name for name in names if Path(name).is_file()]
     if len(stores) > 1 or (stores and store_path != STORE_PATH):
-        raise UsageError("More than one store is named", hint="a page shows the runs of one")
+        raise UsageError(
+            "Several stores are named", hint="name one: a page shows the runs of one store"
+        )
     path = Path(stores[0]) if stores else store_path
     require_store(path)
     runs = [name for name in names if name not in stores]
@@ -87,12 +89,13 @@ async def _serve(
                 with contextlib.suppress(NotImplementedError):  # Windows
                     loop.add_signal_handler(number, stopped.set)
             click.echo(page.address)
-            click.echo("Ctrl-C ends it. Whoever has this address can read the answers.", err=True)
+            click.echo("Ctrl-C ends it. Anyone with this address can read the responses.", err=True)
             if opens:
                 await asyncio.to_thread(webbrowser.open, page.address)
             with await source:
                 await stopped.wait()
     except OSError as error:
         raise UsageError(
-            f"The port {port} cannot be used: {error.strerror}", hint="leave out --port"
+            f"The port {port} cannot be used: {error.strerror}",
+            hint="choose another port, or leave --port out to use a free one",
         ) from error

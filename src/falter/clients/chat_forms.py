@@ -126,8 +126,8 @@ def _require_plain(schema: Any, tool: str) -> None:
         rest = {"a list of types"}
     if rest:
         raise EndpointError(
-            f"the server takes no parametersJsonSchema, and its parameters cannot hold "
-            f"{', '.join(sorted(rest))}, which the schema of the tool {tool} has"
+            f"the server does not support parametersJsonSchema, and the schema of the tool {tool} "
+            f"uses {', '.join(sorted(rest))}, which its field 'parameters' does not support"
         )
     inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
     for part in [*inner, *([schema["items"]] if "items" in schema else [])]:

@@ -370,7 +370,7 @@ def read_key(variable: str, *, spaces: bool = False) -> str | None:
             variable,
             "…",
             f"printable ASCII without {'' if spaces else 'spaces or '}line breaks",
-            hint=f"set the environment variable {variable} again; a line break may have crept in",
+            hint=f"set the environment variable {variable} again without its line break or space",
         )
     return key
 

@@ -41,8 +41,8 @@ def connect(settings: ClientSettings) -> OpenAI:
 async def _unfit(request: Request) -> Response:
     return failed(
         request,
-        "'hold_by: top_logprobs' takes the likeliest option, so the temperature has to be 0 "
-        "and the answer may not be a number",
+        "'hold_by: top_logprobs' returns the most likely option, so it needs temperature 0 and "
+        "answers that are not numbers",
     )
 
 
@@ -156,7 +156,9 @@ class OpenAI(HttpClient):
     async def _score(self, request: Request) -> Response:
         try:
             if self._chat:
-                raise EndpointError("the chat API gives no log-probabilities of a given text")
+                raise EndpointError(
+                    "the chat API does not return log-probabilities of a given text"
+                )
             if not request.context.strip():
                 raise EndpointError("the context is empty: its first token has no log-probability")
             answer, seconds = await self._echo(request)
@@ -294,4 +296,6 @@ def _file(value: Any) -> str:
     """The server's name for a file. Raises where it is none that may stand in a URL."""
     if batch.is_name(value):
         return str(value)
-    raise EndpointError(f"the server calls its file {batch.word(value)!r}, which is no id")
+    raise EndpointError(
+        f"the server returned the file id {batch.word(value)!r}, which is not a valid id"
+    )

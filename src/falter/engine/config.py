@@ -107,8 +107,9 @@ class SameAs(Value):
     def parse(self, value: Any, place: Place) -> Any:
         if value in ("meaning", "judge"):
             raise UsageError(
-                f"{place.name} is '{value}', and falter compares answers by rule only",
-                hint="compare the words: --same text, or what is read from them: label, number",
+                f"{place.name} is '{value}', but falter compares answers only by rule",
+                hint="compare the texts with --same text, or the extracted answers with --same "
+                "label or --same number",
             )
         return super().parse(value, place)
 

@@ -106,7 +106,7 @@ def check_published(name: str) -> None:
     what = f"The protocol {name}" if name else "A run without a protocol"
     raise UsageError(
         f"{what} has no published tables to show",
-        hint=f"protocols that have them: {', '.join(known)}; leave --published out for others",
+        hint=f"leave --published out; protocols with published tables are {', '.join(known)}",
     )
 
 

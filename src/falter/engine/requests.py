@@ -119,7 +119,7 @@ class _Files:
         except orjson.JSONEncodeError as error:
             raise UsageError(
                 f"The item '{request.variant.item.key}' cannot be written as JSON: {error}",
-                hint="mend the item, or leave it out",
+                hint="correct the item, or leave it out",
             ) from error
         full = self._numbered and self._in_file >= self._per_file
         other = bool(self._model) and self._model != client.model.id
@@ -135,14 +135,16 @@ class _Files:
             self._file.close()
             if not self._numbered:
                 raise UsageError(
-                    f"The requests of several models do not fit into {self._output}",
-                    hint="number the files: -o part-%03d.jsonl",
+                    f"The requests of several models cannot be written to one file, {self._output}",
+                    hint="write a numbered file for each: -o part-%03d.jsonl",
                 )
         path = self._path(len(self.paths) + 1)
         try:
             self._file = path.open("xb")
         except OSError as error:
-            raise UsageError(f"{path} cannot be written: {error}", hint="name another") from error
+            raise UsageError(
+                f"{path} cannot be written: {error}", hint="name another file with -o"
+            ) from error
         self.paths.append(path)
         self._model, self._in_file = client.model.id, 0
 
@@ -202,9 +204,9 @@ def _checked(
             report.models[result.model] = report.models.get(result.model, 0) + 1
             if not any_model:
                 raise UsageError(
-                    f"{path}, line {number}: answered by '{printable(result.model)}', and run "
-                    f"{short(run.id)} asks '{asked}'; nothing was stored",
-                    hint="add --any-model if these are two names of one model",
+                    f"{path}, line {number}: the response is of '{printable(result.model)}', but "
+                    f"run {short(run.id)} uses '{asked}'; nothing was stored",
+                    hint="if these are two names of one model, add --any-model",
                 )
         if response is None:
             report.unanswered += 1
@@ -216,7 +218,8 @@ def _checked(
     if report.unknown and not texts and not report.unanswered:
         raise UsageError(
             f"None of the {report.unknown:,} lines belongs to run {short(run.id)}",
-            hint="'falter store runs' lists the runs; were these requests exported from another?",
+            hint="name the run from which these requests were exported; 'falter store runs' "
+            "lists the runs",
         )
     return report
 
@@ -245,7 +248,9 @@ def _results(paths: Sequence[Path]) -> Iterator[tuple[Path, int, forms.ResultLin
                     if line.strip():
                         yield path, number, forms.read_result(_json(line))
         except OSError as error:
-            raise UsageError(f"{path} cannot be read: {error}", hint="name a file") from error
+            raise UsageError(
+                f"{path} cannot be read: {error}", hint="name a readable file"
+            ) from error
 
 
 def _json(line: bytes) -> Any:

@@ -120,7 +120,9 @@ def resolve(
     recipes = recipes_of(experiment) if recipes is None else recipes
     distinct([r.id for r in recipes], [r.label for r in recipes], what="recipe")
     if not experiment.models:
-        raise UsageError("The experiment names no model", hint="give at least one, e.g. smollm2")
+        raise UsageError(
+            "The experiment names no model", hint="name at least one, for example --model smollm2"
+        )
     require_fit_remedy(experiment, recipes)
     loaded = load_tasks(experiment) if loaded is None else loaded
     labels = {task.name: task_labels(experiment, task) for task in loaded}

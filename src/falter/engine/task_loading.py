@@ -157,7 +157,7 @@ def _own_task(
     if spec.drop_duplicates:
         count = sum(1 for _ in rows)
         dropped = count - (len(items) if whole is None else whole.items)
-        remarks = [f"{dropped:,} of {count:,} rows of {name} were there before and are dropped"]
+        remarks = [f"{dropped:,} of {count:,} rows of {name} repeat an earlier row and are dropped"]
         remarks = remarks if dropped else []
     style = "open" if not spec.choices else "letter" if template.lists_choices else "cloze"
     remarks += filter(None, [unlisted_options(rows, spec, template)])
@@ -179,7 +179,7 @@ class TaskCache:
         if protocol and len(self.data) > 1:
             raise UsageError(
                 f"The protocol {protocol} takes one template, not {len(self.data)}",
-                hint="give one, or run the templates without the protocol",
+                hint="name one template, or run without the protocol",
             )
         self._loaded: dict[str, Task] = dict(self.own)
 

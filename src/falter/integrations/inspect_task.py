@@ -45,7 +45,7 @@ def load(argument: str | None) -> Task:
     path, _, name = (argument or "").rpartition("@")
     if not path or not name:
         raise TaskError(
-            f"The task 'inspect:{argument or ''}' does not say where its task is",
+            f"'inspect:{argument or ''}' does not name a file or module with a task",
             hint="--task inspect:FILE.py@task, or inspect:package.module@task",
         )
     if importlib.util.find_spec("inspect_ai") is None:
@@ -75,7 +75,7 @@ def _inspect_task(path: str, name: str) -> Any:
     except Exception as error:
         raise TaskError(
             f"The Inspect task '{path}@{name}' could not be created: {error!r:.400}",
-            hint="it is called without arguments",
+            hint="falter calls the task without arguments, so all of them need defaults",
         ) from error
     if not hasattr(task, "dataset"):
         raise TaskError(

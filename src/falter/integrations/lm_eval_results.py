@@ -104,7 +104,10 @@ def _read_samples(path: Path, choice: LogChoice) -> tuple[_Samples, list[str]]:
 def _add(samples: _Samples, row: Mapping[str, Any], metric: str, line: int) -> None:
     path = samples.log.path
     if "doc_id" not in row:
-        raise TaskError(f"{path}, line {line} has no doc_id", hint="is it a samples file?")
+        raise TaskError(
+            f"{path}, line {line} has no doc_id",
+            hint="give a samples_*.jsonl file, which lm-eval writes with --log_samples",
+        )
     value = _number(row.get(metric), metric, f"{path}, line {line}")
     outcome = MISSING if value is None else SCORED
     output = _output(row, metric)

@@ -189,7 +189,7 @@ def _objects(manager: Any, name: str) -> dict[str, Any]:
     except Exception as error:
         raise TaskError(
             f"lm-eval could not load the task '{name}': {error!r:.400}",
-            hint="its data may come from the hub: check the network, or the task's dataset_path",
+            hint="check the network if its data come from the hub, and the task's dataset_path",
         ) from error
     if not objects:
         raise TaskError(f"The lm-eval group '{name}' holds no tasks")
@@ -235,7 +235,7 @@ def _check_supported(name: str, task: Any) -> None:
 
     why = None
     if not isinstance(task, ConfigurableTask):
-        why = "is a Python class, not a configured task"
+        why = "is a Python class, not a YAML configuration"
     elif getattr(task, "MULTIMODAL", False):
         why = "shows pictures or plays sounds"
     elif task.OUTPUT_TYPE not in ("multiple_choice", "generate_until"):
@@ -253,8 +253,8 @@ def _shared_setting(parts: Mapping[str, Any], setting: str, setting_of: Any) -> 
     for name in rest:
         if setting_of(parts[name]) != value:
             raise TaskError(
-                f"The lm-eval tasks '{first}' and '{name}' differ in their {setting}, "
-                "so they cannot be one task",
+                f"The lm-eval tasks '{first}' and '{name}' differ in their {setting}, so they "
+                "cannot be combined into one task",
                 hint="use them as separate tasks",
             )
     return value
@@ -276,7 +276,7 @@ def _question(task: Any, doc: Mapping[str, Any], where: str, tags: tuple[str, ..
     whole = task.fewshot_context(doc, num_fewshot=0, gen_prefix=task.doc_to_prefix(doc))
     start = whole.rfind(text)
     if start < 0:
-        raise TaskError(f"lm-eval task {where}: the context does not hold the question")
+        raise TaskError(f"lm-eval task {where}: the context does not contain the question")
     head, tail = whole[:start], whole[start + len(text) :]
     segments = [*_description(head), *with_cue(cut(text, doc, task.doc_to_text))]
     if tail:

@@ -47,7 +47,10 @@ def _read_logs(path: Path, choice: LogChoice) -> list[Log]:
     body = body if isinstance(body, dict) else {}
     results = body.get("results")
     if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
-        raise TaskError(f"{path} holds no list of promptfoo's results", hint="is it whole?")
+        raise TaskError(
+            f"{path} has no list of promptfoo results",
+            hint="give the JSON file that 'promptfoo eval -o results.json' wrote",
+        )
     if not any(_part(result, "gradingResult").get("componentResults") for result in results):
         raise TaskError(
             f"{path} has no assertion, so promptfoo passes every answer",

@@ -343,14 +343,14 @@ def _is_plain(row: Any) -> bool:
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> Row:
     row = dict(pairs)
     if len(row) < len(pairs):
         twice = _twice([name for name, _ in pairs])
-        raise ValueError(f"the name {twice[:80]!r} is there twice")
+        raise ValueError(f"the name {twice[:80]!r} appears twice")
     return row
 
 
