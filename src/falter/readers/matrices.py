@@ -42,7 +42,7 @@ def read_matrices(paths: Sequence[Path], columns: ColumnMap) -> Cells:
 
     whole = _together([cells for cells, _ in parts])
     unused = next((note for note in whole.notes if note.startswith("Columns not used")), None)
-    hint = "name the column that tells them apart, for example --condition or --run COLUMN"
+    hint = "name the column that distinguishes them, for example --condition COLUMN or --run COLUMN"
     return settle(whole, where, f"{hint}. {unused}" if unused else hint)
 
 
@@ -134,7 +134,10 @@ def _wide(path: Path, roles: Roles, table: Mapping[str, Coded], axes: Mapping[st
     width, rows = len(roles["score"]), len(axes["item"].codes)
     for role in ("condition", "output", "outcome"):
         if role in roles and role != "condition":
-            raise UsageError(f"A wide table has no {role} column", hint="use a long table")
+            raise UsageError(
+                f"A wide table has no {role} column",
+                hint="give a long table, with one score per row",
+            )
     conditions = Coded(
         names=roles["score"], codes=np.repeat(np.arange(width, dtype=np.int32), rows)
     )
@@ -174,8 +177,8 @@ def _numbers(column: Coded, name: str, path: Path) -> Floats:
             row = int(np.flatnonzero(column.codes == place)[0])
             raise TaskError(
                 f"{line_of(path, row)} has {text[:40]!r} in the column '{name}'",
-                hint="a score is a number, true or false, or empty; name other columns with "
-                "--score, or what they are with --item, --condition, --model, --task",
+                hint="write a score as a number, true, false, or nothing; name the columns with "
+                "--score, --item, --condition, --model and --task",
             )
     return np.asarray(values[column.codes])
 
@@ -217,7 +220,7 @@ def _stated_outcomes(column: Coded, name: str, path: Path) -> NDArray[np.uint8]:
             row = int(np.flatnonzero(column.codes == place)[0])
             raise TaskError(
                 f"{line_of(path, row)} has {text[:40]!r} in the column '{name}'",
-                hint="an outcome is scored, unparsed, truncated, refused, failed or missing",
+                hint="write scored, unparsed, truncated, refused, failed or missing",
             )
         outcomes[place] = KINDS[plain]
     return np.asarray(outcomes[column.codes])

@@ -342,7 +342,7 @@ def _settled(logs: Sequence[Log], places: Sequence[Place], notes: Sequence[str])
             raise TaskError(
                 f"{log.path} is scored by '{log.scorer}', another log of '{place[1]}' by "
                 f"'{scorers[place[1]]}'",
-                hint="name one that all have with --metric",
+                hint="name a score that all of them have with --metric",
             )
         for name, label in zip(axes, place, strict=True):
             columns[name].append(np.full(len(log.items), axes[name](label), dtype=np.int32))
@@ -367,4 +367,4 @@ def _settled(logs: Sequence[Log], places: Sequence[Place], notes: Sequence[str])
     )
     lines = [f"{log.path}, {line if isinstance(line, str) else f'line {line}'}"
              for log in logs for line in log.lines]  # fmt: skip
-    return settle(cells, lambda cell: lines[cell], "is the same log there twice?")
+    return settle(cells, lambda cell: lines[cell], "name each log once")

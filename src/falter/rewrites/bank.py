@@ -111,7 +111,9 @@ def bundled_rewrites() -> tuple[Rewrite, ...]:
 def _bundled(row: Mapping[str, str]) -> Rewrite:
     perturbation = perturbations.get(row["perturbation"])
     if not isinstance(perturbation, RewritePerturbation):
-        raise PluginError(f"Rewrites are bundled for '{perturbation.name}', which takes none")
+        raise PluginError(
+            f"Rewrites are bundled for '{perturbation.name}', which does not use rewrites"
+        )
     return hand_written(perturbation.wanted(row["source"], 0), row["text"], row["author"])
 
 

@@ -200,11 +200,14 @@ def trouble(path: Path, error: Exception, *, opening: bool = False) -> StoreErro
     if code in _DAMAGED and not opening:
         return StoreError(
             f"The store {path} is damaged: {error}",
-            hint="'falter store verify' says what is wrong, 'falter store repair' keeps the rest",
+            hint="'falter store verify' lists the damage; 'falter store repair' copies the "
+            "intact records into a new file",
         )
     if opening:
         return StoreError(
             f"The store {path} cannot be opened: {error}",
             hint="name a writable file with --store",
         )
-    return StoreError(f"The store {path} cannot be used: {error}", hint="name another with --store")
+    return StoreError(
+        f"The store {path} cannot be used: {error}", hint="name another store with --store"
+    )

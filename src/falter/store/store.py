@@ -514,5 +514,6 @@ def _load(cls: type[T], body: bytes) -> T:
 def _damaged(what: str, error: Exception) -> StoreError:
     return StoreError(
         f"The store is damaged ({what}: {error})",
-        hint="'falter store verify' says what is wrong, 'falter store repair' keeps the rest",
+        hint="'falter store verify' lists the damage; 'falter store repair' copies the intact "
+        "records into a new file",
     )

@@ -63,7 +63,10 @@ class StoredStudy:
 def require_store(path: Path) -> None:
     """Raise if there is no store to read runs from."""
     if not path.exists():
-        raise UsageError(f"The store {path} does not exist", hint="start a run, or name another")
+        raise UsageError(
+            f"The store {path} does not exist",
+            hint="start a run, or name another store with --store",
+        )
 
 
 def put_study(store: Store, study: StoredStudy) -> StoredStudy:

@@ -65,7 +65,9 @@ class DataSet:
         records = (read.Record(self.name, row, where) for row, where in rows)
         items = [item for record in records if (item := self.item(record)) is not None]
         if not items:
-            raise TaskError(f"The task '{self.name}' has no items", hint="is the file empty?")
+            raise TaskError(
+                f"The task '{self.name}' has no items", hint="check that the file is not empty"
+            )
         task = Task(
             name=self.name,
             items=self._test_part(tuple(self._distinct(items)), argument),

@@ -97,12 +97,12 @@ class FileRows:
             if number > _MOST_ROWS:
                 raise TaskError(
                     f"The data file {path} has more than {_MOST_ROWS:,} rows",
-                    hint="give a part of it",
+                    hint="give a part of the file",
                 )
             _check_row(row, path, number)
             yield row
         if not number:
-            hint = "give a file with at least one"
+            hint = "give a file with at least one row"
             raise TaskError(f"The data file {path} has no rows", hint=hint)
 
 
@@ -171,14 +171,14 @@ def _check_row(row: Row, source: str, number: int) -> None:
     for name, value in row.items():
         if not _is_plain_name(name):
             raise TaskError(
-                f"{source}, row {number} has a column with a control character or half a character "
-                f"in its name: {ascii(name)[:80]}",
-                hint="rename it",
+                f"{source}, row {number} has a column with a control character or half of a "
+                f"surrogate pair in its name: {ascii(name)[:80]}",
+                hint="rename the column",
             )
         if value.__class__ not in _PLAIN and (fault := _fault(value, 0)) is not None:
             raise TaskError(
                 f"{source}, row {number}, column '{name}' holds {fault}",
-                hint="texts, numbers, lists and mappings of them can be read",
+                hint="use texts, numbers, and lists or mappings of these",
             )
 
 
@@ -197,7 +197,7 @@ def _fault(value: Any, depth: int) -> str | None:
         return f"lists more than {_DEEPEST} deep"
     if isinstance(value, dict):
         if not all(isinstance(name, str) for name in value):
-            return "a mapping with names that are no texts"
+            return "a mapping with names that are not texts"
         return next((f for v in value.values() if (f := _fault(v, depth + 1))), None)
     if isinstance(value, list):
         if _PLAIN.issuperset(map(type, value)):
@@ -279,7 +279,7 @@ def _bounded(
         if longest is not None and line > longest:
             raise TaskError(
                 f"{path}, line {lines + 1} has more than {longest:,} bytes",
-                hint="a line is one item; a file that is one JSON list has the ending .json",
+                hint="write one item per line; a file that is one JSON list must end in .json",
             )
         if feed:
             lines += piece.count(b"\n")
@@ -387,8 +387,9 @@ def _csv(path: Path, delimiter: str | None) -> Iterator[Row]:
         for row in filter(None, cells):
             if len(row) != len(names):
                 raise TaskError(
-                    f"{path}, line {cells.line_num} does not have as many cells as the header",
-                    hint=f"the header has {len(names)}",
+                    f"{path}, line {cells.line_num} has a different number of cells than the "
+                    "header",
+                    hint=f"write {len(names)} cells, as in the header",
                 )
             yield dict(zip(names, row, strict=True))
     except csv.Error as error:
@@ -426,7 +427,7 @@ def _require_size(size: int, path: Path) -> None:
     if size > _MOST_BYTES:
         raise TaskError(
             f"The data file {path} holds more than {_MOST_BYTES:,} bytes",
-            hint="give a part of it",
+            hint="give a part of the file",
         )
 
 
