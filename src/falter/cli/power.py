@@ -240,8 +240,8 @@ def _variances(parts: VarianceParts) -> list[str]:
     texts = [f"Variances: {known}."]
     if unknown:
         texts.append(
-            f"Not known, and so a part of the others: {' and '.join(unknown)}. More draws or "
-            "repeats gain more than stands here."
+            f"Not estimated, and therefore included in the others: {' and '.join(unknown)}. More "
+            "draws or repeats gain more than is shown here."
         )
     return texts
 
@@ -309,7 +309,7 @@ def _clusters(size: float | None, icc: float | None) -> dict[str, Any]:
     if size < 1.0 or not 0.0 <= (icc or 0.0) <= 1.0:
         raise InvalidValue("--cluster-size, --icc", (size, icc), "1 or more items, and 0 to 1")
     known = USUAL_ICC if icc is None else icc
-    assumed = f"Assumed: the drops of a cluster are alike by {known:g}. --icc sets it."
+    assumed = f"Assumed: drops in a cluster correlate by {known:g}. --icc sets it."
     notes = (assumed,) if icc is None else ()
     return {"design_effect": 1.0 + (size - 1.0) * known, "notes": notes}
 

@@ -342,7 +342,7 @@ def normal_url(base_url: str, endpoints: Sequence[str] = ENDPOINTS) -> str:
     if "@" in url.netloc or url.query or url.fragment:
         hint = "name the variable that holds the key with api_key_env"
         expected = "a URL without user, password, query or fragment"
-        raise InvalidValue("base_url", shown + " and more", expected, hint=hint)
+        raise InvalidValue("base_url", shown + "…", expected, hint=hint)
     path = url.path.rstrip("/")
     for endpoint in endpoints:
         if path.endswith(f"/{endpoint}"):

@@ -329,6 +329,6 @@ def _study(stored: StoredRun, panels: Sequence[ReadTwice], said: Sequence[str]) 
         simulated=tuple(label for label, model in models.items() if model.simulated),
         figures=figures,
         headline=tuple(figure.name for figure in figures),
-        notes=(f"{left_out} model–task pairs of this run are left out: {names} already scored them, "
-            "or cannot.",) if left_out else (),
+        notes=(f"{left_out} model–task pairs are left out: {names} already scored or cannot score "
+            "them.",) if left_out else (),
     )  # fmt: skip

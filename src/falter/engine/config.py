@@ -452,7 +452,7 @@ def _consistent(experiment: Experiment) -> Experiment:
         if experiment.recipes:
             raise InvalidValue(
                 "recipes",
-                "some beside a grid",
+                "given together with a grid",
                 "either recipes or a grid",
                 hint="drop one of the two",
             )

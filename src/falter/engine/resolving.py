@@ -226,7 +226,7 @@ def distinct(ids: Sequence[str], names: Sequence[str], what: str = "model") -> N
                 f"The {what} '{name}' is named twice"
                 if other == name
                 else f"The {what}s '{other}' and '{name}' are the same",
-                hint=f"a {what} counts once; drop one of the two",
+                hint="drop one of the two",
             )
         name_of[identity] = name
 

@@ -27,7 +27,7 @@ def load_tasks(experiment: Experiment) -> list[Task]:
     if experiment.data is not None:
         return _own_tasks(experiment, experiment.data)
     if len(set(experiment.tasks)) < len(experiment.tasks):
-        raise DuplicateName("A task is named twice", hint="each task counts once")
+        raise DuplicateName("A task is named twice", hint="name each task once")
     return [load_task(name) for name in experiment.tasks]
 
 

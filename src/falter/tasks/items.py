@@ -340,6 +340,6 @@ def require_unique(items: Sequence[Item], spec: DataSpec, given: str | None) -> 
             what = f"the key '{item.key}'" if given else "the same fields and target"
             raise DuplicateName(
                 f"{spec.path}: rows {first} and {number} have {what}",
-                hint="items must differ: --drop-duplicates keeps the first of rows that are the "
-                "same, --key names a column of unique keys",
+                hint="add --drop-duplicates to keep the first of identical rows, or name a "
+                "column of unique keys with --key",
             )
