@@ -19,7 +19,7 @@ from falter.analysis.drop_parts import tables_with_evidence
 from falter.analysis.results import Settings
 from falter.analysis.sentences import sentence
 from falter.analysis.table import MISSING, Table
-from falter.records.errors import DuplicateName, StoreError, UnknownName, UsageError
+from falter.records.errors import DuplicateName, StoreError, UnknownName, UsageError, refusal
 from falter.records.figures import Study
 from falter.records.ids import digest, short
 from falter.records.interfaces import Scorer
@@ -189,10 +189,7 @@ def _places(runs: Sequence[RunToCompare], models: Sequence[str]) -> list[_Place]
     ids = Counter(source.stored.run.id for source in runs)
     for run, count in ids.items():
         if count > 1:
-            raise DuplicateName(
-                f"The run {short(run)} is named twice",
-                hint="name it once to compare its models",
-            )
+            raise refusal(DuplicateName, "analysis.run_named", run=short(run))
     for called, count in Counter(source.called for source in runs if source.called).items():
         if count > 1:
             raise DuplicateName(f"Two runs are called '{called}'", hint="give each its own name")
@@ -361,11 +358,7 @@ def _sides(source: RunToCompare, incomplete: bool) -> dict[tuple[str, int], Side
 def _require_finished(stored: StoredRun, tables: Sequence[Table]) -> None:
     missing = any((table.outcome[table.in_plan] == MISSING).any() for table in tables)
     if missing or not stored.planned:
-        raise StoreError(
-            f"The run {short(stored.run.id)} is not finished",
-            hint="run the same command again to finish it, or compare the responses so far with "
-            "--partial",
-        )
+        raise refusal(StoreError, "analysis.run_finished", run=short(stored.run.id))
 
 
 def _compared(sides: Sequence[Side], task: str, settings: Settings) -> SidesCompared:
@@ -373,15 +366,9 @@ def _compared(sides: Sequence[Side], task: str, settings: Settings) -> SidesComp
     if not pairing.items and all(side.evidence is None for side in sides):
         pairing = unpaired(sides)
     if not pairing.items and pairing.other_text:
-        raise UsageError(
-            f"The same keys of {task} stand for different items, as {pairing.other_text[0]} does",
-            hint="compare runs on the same data; a key must always name the same item",
-        )
+        raise refusal(UsageError, "analysis.same_keys", task=task, other_text=pairing.other_text[0])
     if not pairing.items:
-        raise UsageError(
-            f"These results have no item of {task} in common",
-            hint="run both on the same data; items are paired by their key, which --key names",
-        )
+        raise refusal(UsageError, "analysis.results_item", task=task)
     if not pairing.recipes and pairing.recipes_alone:
         has = "; ".join(f"{name}: {', '.join(own)}" for name, own in pairing.recipes_alone.items())
         raise UsageError(

@@ -12,7 +12,7 @@ from rich.console import Console
 from falter.cli.app import typed_command
 from falter.cli.options import settings_from, show, taken_out, takes
 from falter.cli.progress import Meter
-from falter.records.errors import UsageError, printable
+from falter.records.errors import UsageError, printable, refusal
 from falter.store.store import Store
 
 if TYPE_CHECKING:
@@ -106,8 +106,4 @@ def _write(mended: str | NothingToApply, path: Path) -> None:
 def _require_beside(path: Path, folder: Path) -> None:
     """The new file goes into the experiment's folder, to which its paths are relative."""
     if path.parent.resolve() != folder.resolve():
-        raise UsageError(
-            f"--apply {path} is not in the folder of the experiment, to which its paths are "
-            "relative",
-            hint="write it into that folder",
-        )
+        raise refusal(UsageError, "cli.apply_folder", path=path)

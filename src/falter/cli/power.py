@@ -15,7 +15,7 @@ from rich.text import Text
 from falter.cli.analyze import analyzed
 from falter.cli.options import taken_out, takes
 from falter.records.codec import to_json
-from falter.records.errors import InvalidValue, UsageError
+from falter.records.errors import InvalidValue, UsageError, refusal
 
 if TYPE_CHECKING:
     from falter.analysis.results import Analysis
@@ -334,10 +334,7 @@ def _mean(
     from falter.engine.power import components_in, components_of, design_errors
 
     if components is None and pilot is None:
-        raise UsageError(
-            "--mean needs variances",
-            hint="give --components item=0.12,interaction=0.05, or results with --from",
-        )
+        raise refusal(UsageError, "cli.mean_needs")
     notes: tuple[str, ...] = ()
     if components is not None:
         parts = components_in(components)
@@ -382,9 +379,5 @@ def _analysis(
         usual = {"unparsed": "wrong", "margin": 2.0, "level": 0.95, "seed": 0}
         return analyzed((path,), {**columns, **usual, "baseline": baseline})
     if not store_path.exists():
-        raise UsageError(
-            f"--from {source} is not a file, and there is no store {store_path} in which to look "
-            "for such a run",
-            hint="name a file, or the store with --store",
-        )
+        raise refusal(UsageError, "cli.file_store", source=source, store_path=store_path)
     return open_result(store_path, source, incomplete=True).analysis

@@ -14,7 +14,7 @@ from falter.cli.options import STORE_PATH, settings_from, takes
 from falter.engine.requests import ImportedResults, export_requests, import_results
 from falter.engine.study import read_study, study_in
 from falter.records.batches import OPEN_STATES, StoredBatch
-from falter.records.errors import UsageError, printable
+from falter.records.errors import UsageError, printable, refusal
 from falter.records.ids import short
 from falter.store.batches import Batches
 from falter.store.store import Store
@@ -77,10 +77,7 @@ def import_command(run: str, files: tuple[Path, ...], store_path: Path, any_mode
     with Store.existing(store_path) as store:
         stored = store.find_run(run)
         if not stored.planned:
-            raise UsageError(
-                f"The plan of run {short(stored.run.id)} is incomplete",
-                hint="complete it with 'falter requests export' and the same experiment",
-            )
+            raise refusal(UsageError, "cli.plan_run", run=short(stored.run.id))
         report = import_results(store, stored.run, files, any_model=any_model)
         planned, answered = store.counts(stored.run)
     for line in _said(report):
@@ -165,10 +162,7 @@ def forget_command(name: str, store_path: Path) -> None:
                 hint="'falter batch status' lists the open batches",
             )
         if not book.lease(found):
-            raise UsageError(
-                f"Another process is waiting for the batch {found.name or short(found.mark)}",
-                hint="end that process first",
-            )
+            raise refusal(UsageError, "cli.another_process", found=found.name or short(found.mark))
         book.mark(found, "given up", name=found.name, said=found.said)
     click.echo(
         f"{found.requests - found.answered:,} requests will be sent and paid for again", err=True

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from falter.cli.options import takes
-from falter.records.errors import StoreError, printable
+from falter.records.errors import StoreError, printable, refusal
 from falter.records.ids import short
 from falter.store.maintenance import prune, repair, verify
 from falter.store.merge import MergeReport, merge
@@ -174,8 +174,5 @@ def studies_command(store_path: Path) -> None:
 
 def _existing(path: Path) -> Store:
     if path.exists() and not path.stat().st_size:
-        raise StoreError(
-            f"The store {path} is an empty file; it has lost its records",
-            hint="restore it from a copy, or delete the file and repeat the runs",
-        )
+        raise refusal(StoreError, "cli.store_empty", path=path)
     return Store.existing(path, writes=False)

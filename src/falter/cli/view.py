@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from falter.cli.options import STORE_PATH, takes
-from falter.records.errors import UsageError
+from falter.records.errors import UsageError, refusal
 
 if TYPE_CHECKING:
     from falter.store.studies import StoredStudy
@@ -47,9 +47,7 @@ def view(
 
     stores = [name for name in names if Path(name).is_file()]
     if len(stores) > 1 or (stores and store_path != STORE_PATH):
-        raise UsageError(
-            "Several stores are named", hint="name one: a page shows the runs of one store"
-        )
+        raise refusal(UsageError, "cli.several_stores")
     path = Path(stores[0]) if stores else store_path
     require_store(path)
     runs = [name for name in names if name not in stores]

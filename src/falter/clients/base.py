@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from falter.clients.answers import Answer, failed
-from falter.records.errors import EndpointError, EngineLost
+from falter.records.errors import EndpointError, EngineLost, refusal
 from falter.records.interfaces import Capabilities
 from falter.records.types import Model, Request, Response
 
@@ -47,9 +47,7 @@ class BaseClient(ABC):
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
         """The log-likelihood of every continuation after its context, a response a request."""
-        raise EndpointError(
-            f"{self.model.label} cannot compute the log-likelihood of given answers"
-        )
+        raise refusal(EndpointError, "clients.compute_log", model=self.model.label)
 
     @property
     def address(self) -> str | None:

@@ -15,7 +15,7 @@ from falter.clients.answers import Answer, RequestRefused, UnusableAnswer, faile
 from falter.clients.retry import RETRYABLE_STATUSES, read_error
 from falter.clients.transport import FILTERED, ODD_JSON, Transport
 from falter.records.batches import BatchLine, BatchStatus, ListedBatch
-from falter.records.errors import EndpointError, PreflightError
+from falter.records.errors import EndpointError, PreflightError, refusal
 from falter.records.types import Request
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}")
@@ -76,9 +76,8 @@ class ProviderBatches(ABC):
             await self.call(f"{self.path}?{self.page_size}=1")
         except RequestRefused as error:
             if error.status in NO_BATCHES:
-                raise PreflightError(
-                    f"{base_url} has no batch API (HTTP {error.status})",
-                    hint="leave --batch out to send every request separately",
+                raise refusal(
+                    PreflightError, "clients.batch_api", base_url=base_url, status=error.status
                 ) from error
             raise PreflightError(
                 f"Cannot list the batches at {base_url}: {error.message}",

@@ -125,9 +125,8 @@ def _require_plain(schema: Any, tool: str) -> None:
     if not rest and isinstance(schema.get("type"), list):
         rest = {"a list of types"}
     if rest:
-        raise EndpointError(
-            f"the server does not support parametersJsonSchema, and the schema of the tool {tool} "
-            f"uses {', '.join(sorted(rest))}, which its field 'parameters' does not support"
+        raise refusal(
+            EndpointError, "clients.server_support", tool=tool, rest=", ".join(sorted(rest))
         )
     inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
     for part in [*inner, *([schema["items"]] if "items" in schema else [])]:

@@ -24,7 +24,7 @@ from falter.clients.transport import CHARACTERS_A_TOKEN, Transport
 from falter.records.batches import BatchLine, BatchStatus, ListedBatch, custom_id, key_of
 from falter.records.chats import openai_tools
 from falter.records.chats import turns as chat_turns
-from falter.records.errors import EndpointError
+from falter.records.errors import EndpointError, refusal
 from falter.records.interfaces import Capabilities
 from falter.records.types import Model, Request, Response, Sampling
 
@@ -156,9 +156,7 @@ class OpenAI(HttpClient):
     async def _score(self, request: Request) -> Response:
         try:
             if self._chat:
-                raise EndpointError(
-                    "the chat API does not return log-probabilities of a given text"
-                )
+                raise refusal(EndpointError, "clients.chat_api")
             if not request.context.strip():
                 raise EndpointError("the context is empty: its first token has no log-probability")
             answer, seconds = await self._echo(request)
@@ -296,6 +294,4 @@ def _file(value: Any) -> str:
     """The server's name for a file. Raises where it is none that may stand in a URL."""
     if batch.is_name(value):
         return str(value)
-    raise EndpointError(
-        f"the server returned the file id {batch.word(value)!r}, which is not a valid id"
-    )
+    raise refusal(EndpointError, "clients.server_returned", value=batch.word(value))

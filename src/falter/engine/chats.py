@@ -57,16 +57,11 @@ def require_fit_chat(
     if experiment.demonstrations or any(r.demonstrations or r.examples for r in recipes):
         raise refusal(UsageError, "engine.chat_with_demonstrations", what=what)
     if experiment.remedy is not None:
-        raise UsageError(
-            f"{what}, and remedies do not apply to conversations", hint="drop --remedy"
-        )
+        raise refusal(UsageError, "engine.remedies_apply", what=what)
     if any(recipe.template is not None for recipe in recipes):
         raise refusal(UsageError, "engine.chat_with_template", what=what)
     if scorer.needs_scores or scorer.needs_choices:
-        raise UsageError(
-            f"{what}, but the scorer '{scorer.name}' compares options",
-            hint="use a scorer that reads replies: answer, label, numeric or tool_call",
-        )
+        raise refusal(UsageError, "engine.scorer_compares", what=what, scorer=scorer.name)
     _require_arguments(experiment.ignore_arguments, task)
     needs = any("tools" in item.fields for item in task.items)
     if needs and not able.tools:

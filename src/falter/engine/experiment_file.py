@@ -50,19 +50,14 @@ def read_yaml(path: Path) -> Any:
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise UsageError(f"The experiment file {path} cannot be read: {error}") from error
     if len(data) > MOST_BYTES:
-        raise UsageError(
-            f"The experiment file {path} has more than {MOST_BYTES:,} bytes",
-            hint="items belong in a data file, which 'data:' names",
-        )
+        raise refusal(UsageError, "engine.experiment_file", path=path, most_bytes=MOST_BYTES)
     try:
         return yaml.load(text, _Loader)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         hint = "check the indentation"
         raise UsageError(f"{path} is not YAML: {printable(str(error))}", hint=hint) from error
     except RecursionError as error:
-        raise UsageError(
-            f"{path} is nested too deeply", hint="an experiment file has at most five levels"
-        ) from error
+        raise refusal(UsageError, "engine.nested_too", path=path) from error
 
 
 class _Loader(yaml.SafeLoader):
@@ -93,9 +88,8 @@ def _count(node: Any, known: dict[int, int], depth: int) -> int:
     if id(node) in known:
         return known[id(node)]
     if depth > DEEPEST:
-        raise UsageError(
-            f"line {node.start_mark.line + 1} is nested more than {DEEPEST} levels deep",
-            hint="an experiment file has at most five levels",
+        raise refusal(
+            UsageError, "engine.line_nested", line=node.start_mark.line + 1, deepest=DEEPEST
         )
     known[id(node)] = MOST_NODES  # what contains itself never ends
     if isinstance(node, yaml.MappingNode):
@@ -103,16 +97,11 @@ def _count(node: Any, known: dict[int, int], depth: int) -> int:
     else:
         inner = node.value if isinstance(node, yaml.SequenceNode) else []
     if isinstance(node, yaml.ScalarNode) and not _printable(node.value):
-        raise UsageError(
-            f"line {node.start_mark.line + 1} contains half of a surrogate pair or a control "
-            "character",
-            hint="write the character itself instead of \\u or \\x",
-        )
+        raise refusal(UsageError, "engine.line_contains", line=node.start_mark.line + 1)
     count = 1 + sum(_count(part, known, depth + 1) for part in inner)
     if count >= MOST_NODES:
-        raise UsageError(
-            f"line {node.start_mark.line + 1} expands to more than {MOST_NODES:,} values",
-            hint="write it without aliases (*)",
+        raise refusal(
+            UsageError, "engine.line_expands", line=node.start_mark.line + 1, most_nodes=MOST_NODES
         )
     known[id(node)] = count
     return count

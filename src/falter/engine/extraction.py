@@ -291,10 +291,8 @@ def stored_extractions(store: Store, run: Run) -> Extractions | None:
     """Return the extractions of a stored run's reader; None if it has no reader."""
     reader = run.experiment.get("reader")
     if reader is not None and not isinstance(reader, Mapping):
-        raise UsageError(
-            f"The run {short(run.id)} has the unknown reader setting "
-            f"{printable(repr(reader))[:80]} of an unreleased version of falter",
-            hint="run it again; stored responses are not requested again",
+        raise refusal(
+            UsageError, "engine.run_unknown", run=short(run.id), reader=printable(repr(reader))[:80]
         )
     return extractions(store, run, run_scorers(run), reader) if reader else None
 

@@ -134,10 +134,7 @@ class _Files:
         if self._file is not None:
             self._file.close()
             if not self._numbered:
-                raise UsageError(
-                    f"The requests of several models cannot be written to one file, {self._output}",
-                    hint="write a numbered file for each: -o part-%03d.jsonl",
-                )
+                raise refusal(UsageError, "engine.requests_several", output=self._output)
         path = self._path(len(self.paths) + 1)
         try:
             self._file = path.open("xb")
@@ -216,11 +213,7 @@ def _checked(
             report.differing += key in texts and texts[key] != mark
             texts.setdefault(key, mark)
     if report.unknown and not texts and not report.unanswered:
-        raise UsageError(
-            f"None of the {report.unknown:,} lines belongs to run {short(run.id)}",
-            hint="name the run from which these requests were exported; 'falter store runs' "
-            "lists the runs",
-        )
+        raise refusal(UsageError, "engine.none_lines", unknown=report.unknown, run=short(run.id))
     return report
 
 

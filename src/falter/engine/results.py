@@ -297,10 +297,7 @@ def given_study(
 ) -> tuple[StudySpec, Path]:
     """The study that was given in Python, and the path of its store."""
     if experiment is not None and settings:
-        raise UsageError(
-            "The settings are given both as an experiment and as keywords",
-            hint="pass one of the two",
-        )
+        raise refusal(UsageError, "engine.settings_given")
     path = given_path("store", store)
     if isinstance(experiment, Experiment):
         spec = study_of(experiment)
@@ -343,9 +340,8 @@ def _in_blocks(settings: Mapping[str, Any]) -> dict[str, Any]:
     for block, values in own.items():
         before = nested.get(block)
         if before is None and block != "sampling":
-            raise UsageError(
-                f"'{next(iter(values))}' needs '{block}', which is missing",
-                hint=f"pass {block}= too, or leave '{next(iter(values))}' out",
+            raise refusal(
+                UsageError, "engine.needs_missing", values=next(iter(values)), block=block
             )
         several = before if block == "models" and isinstance(before, (list, tuple)) else None
         entries = [_block(block, one) | values for one in several or [before]]

@@ -83,9 +83,7 @@ def task_labels(experiment: Experiment, task: Task) -> tuple[str, ...]:
     if len({label.strip().casefold() for label in experiment.labels}) < len(experiment.labels):
         raise UsageError("A label is named twice", hint="labels must differ in more than case")
     if len(experiment.labels) < 2:
-        raise UsageError(
-            "A single label is not enough", hint="name at least two, as in --labels yes,no"
-        )
+        raise refusal(UsageError, "engine.single_label")
     known = {label.strip().casefold() for label in experiment.labels}
     for target in task.targets:
         if target.strip().casefold() not in known:

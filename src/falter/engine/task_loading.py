@@ -177,9 +177,8 @@ class TaskCache:
         self.own = dict(zip(names, own, strict=True)) if own else {}
         self.data = [task.name for task in own] if asked.data is not None else []
         if protocol and len(self.data) > 1:
-            raise UsageError(
-                f"The protocol {protocol} takes one template, not {len(self.data)}",
-                hint="name one template, or run without the protocol",
+            raise refusal(
+                UsageError, "engine.protocol_takes", protocol=protocol, data=len(self.data)
             )
         self._loaded: dict[str, Task] = dict(self.own)
 

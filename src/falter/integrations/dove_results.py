@@ -19,7 +19,7 @@ from typing import Any
 from falter.readers.cells import MISSING, SCORED, number_in
 from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, nested
 from falter.readers.tables import column_names, json_lines, kind_of, parquet_rows
-from falter.records.errors import FalterError, TaskError
+from falter.records.errors import FalterError, TaskError, refusal
 
 _LIGHT = re.compile(r"dimensions?(?:_\d+)?\s*[:.]\s*(?P<name>.+)", re.IGNORECASE)
 # The parts of a full row that are read; its texts and token probabilities are not.
@@ -161,9 +161,7 @@ def _full(row: Mapping[str, Any], line: str) -> _Answer:
     method = evaluation.get("evaluation_method")
     about = _part(row, line, "model", "model_info")
     if not about.get("name"):
-        raise TaskError(
-            f"{line} does not name the model", hint="the row needs model.model_info.name"
-        )
+        raise refusal(TaskError, "integrations.name_model", line=line)
     language = str(_part(row, line, "instance").get("language") or "en")
     task = str(source["dataset_name"])
     return _Answer(
@@ -186,10 +184,7 @@ _SOURCE = "instance.sample_identifier with dataset_name and hf_index"
 def _light(row: Mapping[str, Any], path: Path, line: str) -> _Answer:
     """A row of the light form; what it lacks stands in the path: MODEL/en/0_shot/TASK.parquet."""
     if row.get("sample_index") is None or "score" not in row:
-        raise TaskError(
-            f"{line} has no sample_index or no score",
-            hint="the file may be incomplete; fetch it again",
-        )
+        raise refusal(TaskError, "integrations.sample_index", line=line)
     folders = path.absolute().parts[:-1]
     dimensions = {m["name"].strip(): _text(v) for k, v in row.items() if (m := _LIGHT.match(k))}
     in_path = next((m for f in reversed(folders) if (m := _SHOTS.fullmatch(f))), None)
@@ -218,9 +213,7 @@ def _part(row: Mapping[str, Any], line: str, *names: str) -> Mapping[str, Any]:
     """A nested part of a full row."""
     part = nested(row, *names)
     if not isinstance(part, Mapping):
-        raise TaskError(
-            f"{line} has no {'.'.join(names)}", hint="the file may be incomplete; fetch it again"
-        )
+        raise refusal(TaskError, "integrations.refusal_2", line=line, names=".".join(names))
     return part
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from falter.readers.cells import MISSING, SCORED, number_in
 from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_chosen, nested
 from falter.readers.tables import read_json
-from falter.records.errors import TaskError, UnknownName
+from falter.records.errors import TaskError, UnknownName, refusal
 
 SCORES, ANSWERS, STATE, SPEC = (
     "per_instance_stats.json", "display_predictions.json", "scenario_state.json", "run_spec.json",
@@ -60,10 +60,7 @@ def read_helm(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
     folders = list(dict.fromkeys(path.parent for path in paths))
     finished = [folder for folder in folders if (folder / SCORES).is_file()]
     if not finished:
-        raise TaskError(
-            f"{folders[0]} holds no {SCORES}",
-            hint="HELM writes the file at the end of a run; finish the run",
-        )
+        raise refusal(TaskError, "integrations.holds", folders=folders[0], scores=SCORES)
     notes = [f"{f.name} holds no {SCORES} and was left out." for f in folders if f not in finished]
     logs: list[Log] = []
     for folder in finished:
@@ -104,9 +101,7 @@ def _stats(path: Path) -> dict[_Key, dict[str, float | None]]:
         key = _key(row, row.get("perturbation"), place)
         stats = row.get("stats")
         if not isinstance(stats, list):
-            raise TaskError(
-                f"{place} has no list of stats", hint="the file may be incomplete; fetch it again"
-            )
+            raise refusal(TaskError, "integrations.list_stats", place=place)
         own = found[key]
         for stat in stats:
             name, mean = _stat(stat, place)
@@ -123,9 +118,7 @@ def _stat(stat: Any, place: str) -> tuple[str, float | None]:
     """A metric and its mean; None where nothing was counted."""
     name = nested(stat, "name", "name")
     if not isinstance(name, str):
-        raise TaskError(
-            f"{place} has a stat without a name", hint="give a run folder that HELM wrote"
-        )
+        raise refusal(TaskError, "integrations.stat_without", place=place)
     mean = stat.get("mean")
     if not stat.get("count", 1):
         return name, None
@@ -237,9 +230,7 @@ def _rows(value: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _dict(value: Any, where: Path | str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise TaskError(
-            f"{where} is not a JSON object", hint="give a complete run folder that HELM wrote"
-        )
+        raise refusal(TaskError, "integrations.json_object", where=where)
     return value
 
 

@@ -22,7 +22,7 @@ from falter.clients.answers import Answer
 from falter.clients.base import BatchClient
 from falter.clients.llama import check_gguf
 from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
-from falter.records.errors import InvalidValue, PreflightError
+from falter.records.errors import InvalidValue, PreflightError, refusal
 from falter.records.interfaces import Capabilities, Client
 from falter.records.types import ContinuationScore, Model, Request, Usage
 from falter.weights.downloads import SMOLLM2, content_hash, find_weights, pull_weights
@@ -346,10 +346,7 @@ def _folder(path: Path) -> Source:
     _require(gguf=False)
     path = path.resolve()
     if not (path / "config.json").is_file():
-        raise PreflightError(
-            f"The folder {path} has no config.json",
-            hint="give the folder that save_pretrained wrote, or the .gguf file itself",
-        )
+        raise refusal(PreflightError, "integrations.folder_config", path=path)
     lines = [
         f"{file.name} {content_hash(file).removeprefix('sha256:')}\n"
         for file in sorted(path.iterdir())

@@ -18,7 +18,7 @@ import orjson
 from falter.readers.cells import FAILED, MISSING, SCORED, UNPARSED, finite
 from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_chosen, nested
 from falter.readers.tables import kind_of, read_json
-from falter.records.errors import MissingExtra, TaskError, UnknownName, printable
+from falter.records.errors import MissingExtra, TaskError, UnknownName, printable, refusal
 
 MOST_MEMBERS = 2_000_000
 MOST_MEMBER = 512 * 2**20
@@ -132,10 +132,7 @@ def _read_log(path: Path, choice: LogChoice, notes: list[str]) -> Log:
     if path.suffix.lower() != ".eval":
         whole = read_json(path)
         if not _is_log(whole):
-            raise TaskError(
-                f"{path} is not an Inspect log",
-                hint="the log's 'eval' names no task; give a log that Inspect wrote",
-            )
+            raise refusal(TaskError, "integrations.inspect_log", path=path)
         samples = whole.get("samples")
         return _log(path, whole, _listed(samples, path), choice, notes)
     with archive(path) as opened:
@@ -165,9 +162,7 @@ def _log(
             hint=f"run it again: inspect eval-retry {path}",
         )
     if not samples:
-        raise TaskError(
-            f"{path} has no samples", hint="run the evaluation again without --no-log-samples"
-        )
+        raise refusal(TaskError, "integrations.samples", path=path)
     log.scorer = _scorer(samples, choice.metric, path)
     for place, sample in enumerate(samples, start=1):
         _add(log, sample, log.scorer, place)
@@ -242,9 +237,7 @@ def _listed(value: Any, path: Path) -> list[Sample]:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(sample, dict) for sample in value):
-        raise TaskError(
-            f"{path} holds no list of samples", hint="the file may be incomplete; fetch it again"
-        )
+        raise refusal(TaskError, "integrations.holds_list", path=path)
     return value
 
 
@@ -268,9 +261,7 @@ def _scorer(samples: Sequence[Sample], metric: str | None, path: Path) -> str:
     if metric is not None and metric not in names:
         raise UnknownName(f"score of {path.name}", metric, names)
     if not names:
-        raise TaskError(
-            f"{path} has no score", hint="score the log: inspect score LOG --scorer NAME"
-        )
+        raise refusal(TaskError, "integrations.score", path=path)
     return names[0] if metric is None else metric
 
 
@@ -300,9 +291,8 @@ def _judged(
         number = _number(value)
     known = finite(number)
     if known is None:
-        raise TaskError(
-            f"{where} has {str(value)[:40]!r} as {name}; expected C, P, I, N or a number",
-            hint="name another score with --metric",
+        raise refusal(
+            TaskError, "integrations.expected_number", where=where, value=str(value)[:40], name=name
         )
     if math.isnan(known):
         return None, MISSING, None

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from falter.records.errors import FalterError, MissingExtra, TaskError, UnknownName
+from falter.records.errors import FalterError, MissingExtra, TaskError, UnknownName, refusal
 from falter.records.ids import digest, short
 from falter.records.types import Item
 from falter.tasks.task import LABELS, Piece, Task, Template
@@ -140,9 +140,8 @@ def _texts(messages: Any, where: str) -> tuple[str, str]:
         raise TaskError(f"{where} contains more than text", hint="falter sends text only")
     roles = [m.role for m in messages]
     if roles.count("user") != 1 or set(roles) - {"system", "user"}:
-        raise TaskError(
-            f"{where} is a conversation ({', '.join(roles)}); expected one question",
-            hint="falter asks a single question, with or without a system message",
+        raise refusal(
+            TaskError, "integrations.conversation_expected", where=where, roles=", ".join(roles)
         )
     system = "\n\n".join(m.text for m in messages if m.role == "system")
     return system, next(m.text for m in messages if m.role == "user")

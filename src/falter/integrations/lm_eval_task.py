@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from falter.integrations.prompt_pieces import FORMATS, Segment, cut, listed, with_cue, written
-from falter.records.errors import MissingExtra, TaskError, UnknownName
+from falter.records.errors import MissingExtra, TaskError, UnknownName, refusal
 from falter.records.ids import digest, short
 from falter.records.types import Choicewise, Item
 from falter.tasks.task import CHOICES, LABELS, Piece, Task, Template
@@ -134,10 +134,7 @@ class _Listing:
 def load(argument: str | None) -> Task:
     """A task, tag or group of the harness. Of a group, each item's task is its tag."""
     if not argument:
-        raise TaskError(
-            "The task 'lm-eval' needs the name of a harness task",
-            hint="--task lm-eval:arc_easy, or lm-eval:FILE.yaml",
-        )
+        raise refusal(TaskError, "integrations.task_needs")
     with _seeded():
         name, parts = _load_objects(argument)
         return _joined(name, parts)
@@ -252,10 +249,8 @@ def _shared_setting(parts: Mapping[str, Any], setting: str, setting_of: Any) -> 
     value = setting_of(parts[first])
     for name in rest:
         if setting_of(parts[name]) != value:
-            raise TaskError(
-                f"The lm-eval tasks '{first}' and '{name}' differ in their {setting}, so they "
-                "cannot be combined into one task",
-                hint="use them as separate tasks",
+            raise refusal(
+                TaskError, "integrations.eval_tasks", first=first, name=name, setting=setting
             )
     return value
 
@@ -299,10 +294,7 @@ def _answer(task: Any, doc: Mapping[str, Any], where: str) -> tuple[tuple[str, .
     choices = () if task.config.doc_to_choice is None else tuple(task.doc_to_choice(doc))
     if isinstance(target, list):
         if len(target) != 1:
-            raise TaskError(
-                f"lm-eval task {where} has {len(target)} right answers; expected one",
-                hint="falter compares with a single target",
-            )
+            raise refusal(TaskError, "integrations.eval_task", where=where, target=len(target))
         target = target[0]
     if task.OUTPUT_TYPE == "generate_until":
         return (), str(choices[target] if choices else target)

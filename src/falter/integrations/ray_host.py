@@ -25,6 +25,7 @@ from falter.records.errors import (
     PreflightError,
     RunStopped,
     UsageError,
+    refusal,
 )
 from falter.records.interfaces import Client
 from falter.records.types import Model, Request, Response
@@ -141,10 +142,7 @@ class RayHost:
             async with asyncio.timeout(PLACING):
                 version = await engine.call("placed")
         except TimeoutError as error:
-            raise PreflightError(
-                f"Ray could not place an engine within {PLACING / 60:.0f} minutes",
-                hint="use fewer --actors or --actor-gpus; 'ray status' shows the free resources",
-            ) from error
+            raise refusal(PreflightError, "integrations.ray_could", placing=PLACING / 60) from error
         except EngineLost as error:
             raise PreflightError(
                 f"An engine of {self._model.label} did not start: {error.message}",
@@ -152,9 +150,8 @@ class RayHost:
                 "environment",
             ) from error
         if version != __version__:
-            raise PreflightError(
-                f"A node of the cluster runs falter {version}, but this machine runs {__version__}",
-                hint="install the same version on every node",
+            raise refusal(
+                PreflightError, "integrations.node_cluster", version=version, version2=__version__
             )
         try:
             found = await engine.call("load")

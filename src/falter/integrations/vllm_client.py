@@ -16,7 +16,7 @@ from falter.clients.base import BatchClient
 from falter.clients.chat_forms import chat_text
 from falter.clients.constrained import native_choice
 from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
-from falter.records.errors import PreflightError
+from falter.records.errors import PreflightError, refusal
 from falter.records.interfaces import Capabilities, Client
 from falter.records.types import ContinuationScore, Model, Request, Usage
 
@@ -76,10 +76,7 @@ class Vllm(BatchClient):
                 hint="check the path and the options, which are passed to vllm.LLM",
             ) from error
         if self.capabilities.chats and not getattr(self._tokenizer, "chat_template", None):
-            raise PreflightError(
-                f"'{name}' has no chat template",
-                hint="set api: completions to send the prompt as plain text",
-            )
+            raise refusal(PreflightError, "integrations.chat_template", name=name)
 
     def answer(self, requests: Sequence[Request]) -> Sequence[Answer | Exception]:
         """One call to the engine for all that can be asked of it."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from falter.records.errors import DuplicateName, InvalidValue, TaskError
+from falter.records.errors import DuplicateName, InvalidValue, TaskError, refusal
 
 SCORED, UNPARSED, TRUNCATED, REFUSED, FAILED, MISSING = range(6)
 MOST_CELLS = 200_000_000
@@ -135,10 +135,7 @@ def settle(cells: Cells, where: CellLocator, hint: str) -> Cells:
     if not len(cells):
         raise TaskError("The files hold no results", hint="name files with at least one score")
     if len(cells) > MOST_CELLS:
-        raise TaskError(
-            f"{len(cells):,} results are more than {MOST_CELLS:,}",
-            hint="analyse fewer tasks at a time",
-        )
+        raise refusal(TaskError, "readers.results_more", cells=len(cells), most_cells=MOST_CELLS)
     key = _keys([cells.model, cells.task, cells.item, cells.condition, cells.run])
     order = np.argsort(key, kind="stable")
     twice = key[order][1:] == key[order][:-1]

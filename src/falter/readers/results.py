@@ -25,7 +25,7 @@ from falter.readers.cells import (
 )
 from falter.readers.matrices import read_matrices
 from falter.readers.tables import TABLES, ColumnMap, kind_of
-from falter.records.errors import TaskError, UnknownName, UsageError
+from falter.records.errors import TaskError, UnknownName, UsageError, refusal
 from falter.records.registry import Registry
 
 MOST_FILES = 100_000
@@ -139,10 +139,7 @@ def _logs_of(
 def _no_columns(columns: ColumnMap, kind: str) -> None:
     for role in columns.named:
         if role not in ("task", "model"):
-            raise UsageError(
-                f"--{role} names a column of a table, but these are {kind} logs",
-                hint="--metric, --filter and --condition-from are for logs",
-            )
+            raise refusal(UsageError, "readers.names_column", role=role, kind=kind)
 
 
 def _files(path: Path) -> list[tuple[str, Path]]:

@@ -22,7 +22,7 @@ import numpy as np
 import orjson
 
 from falter.readers.cells import Coded, Names
-from falter.records.errors import MissingExtra, TaskError, UnknownName, UsageError
+from falter.records.errors import MissingExtra, TaskError, UnknownName, UsageError, refusal
 
 MOST_BYTES = 16 * 2**30
 MOST_JSON = 2 * 2**30
@@ -176,9 +176,7 @@ def resolve(columns: ColumnMap, names: Sequence[str], path: Path) -> dict[str, t
         _guess(roles, used, ("score",), names)
     wide = columns.layout == "wide" or len(roles.get("score", ())) != 1
     if wide and columns.layout == "long":
-        raise UsageError(
-            "A long table has one column of scores", hint="name that column with --score"
-        )
+        raise refusal(UsageError, "readers.long_table")
     _guess(roles, used, WIDE if wide else [r for r in ROLES if r != "score"], names)
     if "score" not in roles:
         _as_wide(roles, names, used, path)
@@ -244,9 +242,7 @@ def column_names(path: Path) -> list[str]:
         with closing(_rows(path)) as rows:
             names = next(rows, (0, []))[1]
     if not names:
-        raise TaskError(
-            f"{path} is empty", hint="write the names of the columns into the first line"
-        )
+        raise refusal(TaskError, "readers.empty", path=path)
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise TaskError(f"{path} has the column '{twice[0]}' twice", hint="rename one of the two")

@@ -328,9 +328,8 @@ def _require_distinct_raters(sheets: Sequence[tuple[Path, list[Review]]]) -> Non
         for review in reviews:
             other = rated_in.setdefault((review.sample, review.rater), path)
             if other != path:
-                raise DuplicateName(
-                    f"{other} and {path} are both from the rater '{review.rater}'",
-                    hint="name each file after its rater, or fill in the column 'rater'",
+                raise refusal(
+                    DuplicateName, "rewrites.both_rater", other=other, path=path, rater=review.rater
                 )
 
 

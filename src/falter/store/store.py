@@ -312,9 +312,7 @@ class Store:
         if len(matching) == 1:
             return matching[0]
         if matching:
-            raise StoreError(
-                f"'{name}' matches {len(matching)} runs", hint="give more digits of the run's id"
-            )
+            raise refusal(StoreError, "store.matches_runs", name=name, matching=len(matching))
         raise UnknownName("run", name, [short(r.run.id) for r in runs])
 
     def cells(

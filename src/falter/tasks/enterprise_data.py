@@ -13,7 +13,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from falter.records.errors import TaskError, UnknownName
+from falter.records.errors import TaskError, UnknownName, refusal
 
 ENGLISH = "en"
 LANGUAGES = ("en", "de", "es", "fr", "fr-CA", "it", "ja", "nl", "pt-BR")
@@ -133,10 +133,7 @@ def _read_source(place: str) -> Source:
             found = list(_lines(path))
         else:
             known = ", ".join(_bundled_domains())
-            raise TaskError(
-                f"No enterprise items were found at '{place}'",
-                hint=f"name a bundled domain ({known}), a folder of YAML files or a JSONL file",
-            )
+            raise refusal(TaskError, "tasks.enterprise_items", place=place, known=known)
     faults = [*_item_faults(found)]
     if faults:
         shown = "\n".join(f"- {fault}" for fault in faults[:MAX_PRINTED])

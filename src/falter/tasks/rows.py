@@ -95,10 +95,7 @@ class FileRows:
         number, path = 0, str(self.path)
         for number, row in enumerate(_unchecked_rows(self.path), start=1):
             if number > _MOST_ROWS:
-                raise TaskError(
-                    f"The data file {path} has more than {_MOST_ROWS:,} rows",
-                    hint="give a part of the file",
-                )
+                raise refusal(TaskError, "tasks.data_file_more", path=path, most_rows=_MOST_ROWS)
             _check_row(row, path, number)
             yield row
         if not number:
@@ -176,9 +173,8 @@ def _check_row(row: Row, source: str, number: int) -> None:
                 hint="rename the column",
             )
         if value.__class__ not in _PLAIN and (fault := _fault(value, 0)) is not None:
-            raise TaskError(
-                f"{source}, row {number}, column '{name}' holds {fault}",
-                hint="use texts, numbers, and lists or mappings of these",
+            raise refusal(
+                TaskError, "tasks.row_column", source=source, number=number, name=name, fault=fault
             )
 
 
@@ -277,10 +273,7 @@ def _bounded(
         head, feed, _ = piece.partition(b"\n")
         line += len(head)
         if longest is not None and line > longest:
-            raise TaskError(
-                f"{path}, line {lines + 1} has more than {longest:,} bytes",
-                hint="write one item per line; a file that is one JSON list must end in .json",
-            )
+            raise refusal(TaskError, "tasks.line_more", path=path, lines=lines + 1, longest=longest)
         if feed:
             lines += piece.count(b"\n")
             line = len(piece) - piece.rindex(b"\n") - 1
@@ -381,9 +374,7 @@ def _csv(path: Path, delimiter: str | None) -> Iterator[Row]:
     try:
         names = next(cells, [])
         if len(set(names)) < len(names):
-            raise TaskError(
-                f"{path} has the column '{_twice(names)}' twice", hint="rename one of the two"
-            )
+            raise refusal(TaskError, "tasks.column_twice_2", path=path, names=_twice(names))
         for row in filter(None, cells):
             if len(row) != len(names):
                 raise TaskError(
@@ -425,10 +416,7 @@ def _parquet(path: Path) -> Iterator[Row]:
 
 def _require_size(size: int, path: Path) -> None:
     if size > _MOST_BYTES:
-        raise TaskError(
-            f"The data file {path} holds more than {_MOST_BYTES:,} bytes",
-            hint="give a part of the file",
-        )
+        raise refusal(TaskError, "tasks.data_file", path=path, most_bytes=_MOST_BYTES)
 
 
 def read_template_file(path: str | Path) -> str:
@@ -562,10 +550,7 @@ def _plain_rows(data: Any) -> Any:
 
 def _row(row: Any, number: int) -> Row:
     if not isinstance(row, Mapping) or not all(isinstance(name, str) for name in row):
-        raise TaskError(
-            f"{ABOUT}, row {number} is {row!r:.60}; expected a dictionary of columns",
-            hint='as in [{"question": "…", "answer": "…"}]',
-        )
+        raise refusal(TaskError, "tasks.row_expected", about=ABOUT, number=number, row=row)
     return {name: _plain(value) for name, value in row.items()}
 
 
