@@ -185,7 +185,7 @@ def _how(candidate: int) -> str:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number == signal.SIGXCPU:
-            return "the program exceeded its processor time"
+            return "out of processor time"
         return f"the process was ended by {signal.Signals(number).name}"
     return "the process ended itself"
 
