@@ -303,7 +303,9 @@ def test_other_draws_are_said_first(run: Callable[..., falter.Result]) -> None:
 def test_nothing_to_compare_is_refused(run: Callable[..., falter.Result], folder: Path) -> None:
     one = run()
     message, hint = refused(one)
-    assert message.endswith("has a single model and prompt, function:test_compare:router, on tickets")
+    assert message.endswith(
+        "has a single model and prompt, function:test_compare:router, on tickets"
+    )
     assert hint == "name a second run, or a run with several models or prompts"
     assert refused(one, one)[0].endswith("is named twice")
     assert refused()[0] == "No run is named"

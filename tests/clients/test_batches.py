@@ -116,7 +116,9 @@ def test_a_batch_says_what_direct_requests_say(
         server.extra = [stranger, {"custom_id": "../../x"}, {"nothing": 1}]
     path = tmp_path / "batch.db"
     assert not ask(server, path, dialect)
-    assert ("3 lines that this run did not request" in capsys.readouterr().err) == (dialect != "gemini")
+    assert ("3 lines that this run did not request" in capsys.readouterr().err) == (
+        dialect != "gemini"
+    )
     assert answers(path) == same
     assert set(server.paid.values()) == {1}
     assert len(server.paid) == CELLS

@@ -519,7 +519,9 @@ def test_a_quota_that_is_used_up_stops_the_run_at_once(status: int) -> None:
     """With the provider's words, after one request, also where it says so with a good status."""
 
     async def body(server: FaultyServer, connected: OpenAI) -> None:
-        with pytest.raises(RunStopped, match=r"the quota of this key is exhausted: HTTP 429: pay first"):
+        with pytest.raises(
+            RunStopped, match=r"the quota of this key is exhausted: HTTP 429: pay first"
+        ):
             await connected.generate(request_of(connected))
 
     error = {"error": {"message": "pay first", "code": "insufficient_quota"}}
@@ -583,7 +585,10 @@ def test_a_redirect_is_not_followed() -> None:
         writer.close()
 
     response = asyncio.run(against(answer))
-    assert response.failure == "HTTP 307: the server moved to http://127.0.0.1:1/v2; set base_url to that address"
+    assert (
+        response.failure
+        == "HTTP 307: the server moved to http://127.0.0.1:1/v2; set base_url to that address"
+    )
 
 
 def test_an_error_in_a_good_answer_is_shown() -> None:

@@ -86,7 +86,12 @@ ONE: Reply = (200, {"choices": [{"text": ".", "logprobs": ECHOED}]})
 @pytest.mark.parametrize(
     ("reply", "asked_for", "requests", "reason"),
     [
-        (chat("A"), "constrained", 3, "does not constrain the model to the given answers: it returned 'A'"),
+        (
+            chat("A"),
+            "constrained",
+            3,
+            "does not constrain the model to the given answers: it returned 'A'",
+        ),
         (chat('{"answer": "Z"}'), "constrained", 3, 'it answered \'{"answer": "Z"}\''),
         (CUT, "constrained", 3, "it answered 'Let me see'"),
         ((422, {"error": "no format"}), "constrained", 3, "HTTP 422: no format"),

@@ -48,7 +48,10 @@ TAMPERED = {
         "rowid = 1) WHERE rowid = 2",
         "it was swapped or copied",
     ),
-    "an answer deleted": ("DELETE FROM responses WHERE rowid = 2", "is marked as finished but lacks 1"),
+    "an answer deleted": (
+        "DELETE FROM responses WHERE rowid = 2",
+        "is marked as finished but lacks 1",
+    ),
     "an answer of an unknown model": (
         "UPDATE responses SET model = 9 WHERE rowid = 1",
         "names a model that is missing",
@@ -124,7 +127,10 @@ TAMPERED = {
         "cannot be read",
     ),
     "another table": ("CREATE TABLE extra (x)", "table 'extra' does not belong to falter"),
-    "another index": ("CREATE INDEX extra ON items (body)", "index 'extra' does not belong to falter"),
+    "another index": (
+        "CREATE INDEX extra ON items (body)",
+        "index 'extra' does not belong to falter",
+    ),
     "an index dropped": ("DROP INDEX failures_by_key", "index 'failures_by_key' is missing"),
 }
 

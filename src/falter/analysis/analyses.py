@@ -149,7 +149,7 @@ def _require_complete(tables: Sequence[Table], stored: StoredRun, partial: bool)
     planned = sum(t.planned for t in tables)
     planned = max(planned, int(stored.run.origin.get("cells", 0)))  # all, if it was interrupted
     if not any((t.outcome < OUTCOMES.index("failed")).any() for t in tables):
-        raise refusal(StoreError, "analysis.run_response", run=short(stored.run.id))
+        raise refusal(StoreError, "analysis.no_response", run=short(stored.run.id))
     if not partial and (not stored.planned or answered < planned):
         raise StoreError(
             f"The run {short(stored.run.id)} is not finished: {answered:,} of {planned:,} "

@@ -189,7 +189,7 @@ def _places(runs: Sequence[RunToCompare], models: Sequence[str]) -> list[_Place]
     ids = Counter(source.stored.run.id for source in runs)
     for run, count in ids.items():
         if count > 1:
-            raise refusal(DuplicateName, "analysis.run_named", run=short(run))
+            raise refusal(DuplicateName, "analysis.run_twice", run=short(run))
     for called, count in Counter(source.called for source in runs if source.called).items():
         if count > 1:
             raise DuplicateName(f"Two runs are called '{called}'", hint="give each its own name")
@@ -358,7 +358,7 @@ def _sides(source: RunToCompare, incomplete: bool) -> dict[tuple[str, int], Side
 def _require_finished(stored: StoredRun, tables: Sequence[Table]) -> None:
     missing = any((table.outcome[table.in_plan] == MISSING).any() for table in tables)
     if missing or not stored.planned:
-        raise refusal(StoreError, "analysis.run_finished", run=short(stored.run.id))
+        raise refusal(StoreError, "analysis.unfinished_run", run=short(stored.run.id))
 
 
 def _compared(sides: Sequence[Side], task: str, settings: Settings) -> SidesCompared:
@@ -366,9 +366,11 @@ def _compared(sides: Sequence[Side], task: str, settings: Settings) -> SidesComp
     if not pairing.items and all(side.evidence is None for side in sides):
         pairing = unpaired(sides)
     if not pairing.items and pairing.other_text:
-        raise refusal(UsageError, "analysis.same_keys", task=task, other_text=pairing.other_text[0])
+        raise refusal(
+            UsageError, "analysis.other_texts", task=task, other_text=pairing.other_text[0]
+        )
     if not pairing.items:
-        raise refusal(UsageError, "analysis.results_item", task=task)
+        raise refusal(UsageError, "analysis.no_common_item", task=task)
     if not pairing.recipes and pairing.recipes_alone:
         has = "; ".join(f"{name}: {', '.join(own)}" for name, own in pairing.recipes_alone.items())
         raise UsageError(

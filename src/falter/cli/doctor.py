@@ -129,7 +129,7 @@ def init(path: Path, force: bool) -> None:
 
     schema_path = path.with_name(SCHEMA_FILE)
     if path.exists() and not force:
-        raise refusal(UsageError, "cli.already_exists", path=path)
+        raise refusal(UsageError, "cli.file_exists", path=path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(EXAMPLE, "utf-8")
     schema_path.write_text(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n", "utf-8")

@@ -106,4 +106,4 @@ def _write(mended: str | NothingToApply, path: Path) -> None:
 def _require_beside(path: Path, folder: Path) -> None:
     """The new file goes into the experiment's folder, to which its paths are relative."""
     if path.parent.resolve() != folder.resolve():
-        raise refusal(UsageError, "cli.apply_folder", path=path)
+        raise refusal(UsageError, "cli.other_folder", path=path)

@@ -56,7 +56,7 @@ def read_env_file(path: Path) -> Iterator[tuple[str, str]]:
             continue
         found = LINE.fullmatch(line)
         if found is None:
-            raise refusal(UsageError, "cli.line_name", number=number, path=path)
+            raise refusal(UsageError, "cli.no_pair", number=number, path=path)
         quoted = QUOTED.fullmatch(found[2])
         yield found[1], quoted[2] if quoted else re.sub(r"(?:^|\s+)#.*", "", found[2])
 
@@ -68,7 +68,7 @@ def experiment_from(options: dict[str, Any]) -> Experiment:
     """The experiment in a file, under the options; it need not have models."""
     data, folder = settings_from(options, needs_models=False)
     if data.get("protocol") is not None:
-        raise refusal(UsageError, "cli.command_needs")
+        raise refusal(UsageError, "cli.no_protocol")
     return read_experiment(data, folder=folder, needs_models=False)
 
 
@@ -92,7 +92,7 @@ def settings_from(
         check_permits(settings, Path(file), env=env, code=bool(code))
         return overlay(settings, options), Path(file).parent
     if needs_models and not options.get("models"):
-        raise refusal(UsageError, "cli.model_named")
+        raise refusal(UsageError, "cli.no_model")
     return overlay({}, options), Path()
 
 

@@ -78,7 +78,7 @@ def perturb(
     """
     chosen: dict[str, Any] = {"task": task, "limit": limit, "scorer": scorer}
     if (experiment or any(chosen.values())) and not check:
-        raise refusal(UsageError, "cli.task_experiment_limit")
+        raise refusal(UsageError, "cli.only_with_check")
     if not names and not check:
         raise UsageError("No perturbation is named", hint="for example: -p typos")
     specs = _specs(names, grid=grid)
@@ -91,7 +91,7 @@ def perturb(
     )
     for recipe in perturber.recipes:
         if not recipe.steps:
-            raise refusal(UsageError, "cli.changes_request", recipe=recipe.label)
+            raise refusal(UsageError, "cli.setting_recipe", recipe=recipe.label)
     if check:
         texts = (row[field] for row in _rows(field)) if field else iter(text or _lines())
         _check_texts(perturber, texts, language or "en", as_json)
@@ -223,7 +223,7 @@ def _check_prompts(
     from falter.analysis.meaning_checks import equal_prompts
 
     if chosen["task"] and file:
-        raise refusal(UsageError, "cli.task_experiment")
+        raise refusal(UsageError, "cli.task_and_experiment")
     if file is not None:
         settings = dict(read_settings(file))
         # No model is asked here, but tasks are loaded.

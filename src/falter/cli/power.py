@@ -334,7 +334,7 @@ def _mean(
     from falter.engine.power import components_in, components_of, design_errors
 
     if components is None and pilot is None:
-        raise refusal(UsageError, "cli.mean_needs")
+        raise refusal(UsageError, "cli.no_variances")
     notes: tuple[str, ...] = ()
     if components is not None:
         parts = components_in(components)
@@ -379,5 +379,5 @@ def _analysis(
         usual = {"unparsed": "wrong", "margin": 2.0, "level": 0.95, "seed": 0}
         return analyzed((path,), {**columns, **usual, "baseline": baseline})
     if not store_path.exists():
-        raise refusal(UsageError, "cli.file_store", source=source, store_path=store_path)
+        raise refusal(UsageError, "cli.no_source", source=source, store_path=store_path)
     return open_result(store_path, source, incomplete=True).analysis

@@ -77,7 +77,7 @@ def import_command(run: str, files: tuple[Path, ...], store_path: Path, any_mode
     with Store.existing(store_path) as store:
         stored = store.find_run(run)
         if not stored.planned:
-            raise refusal(UsageError, "cli.plan_run", run=short(stored.run.id))
+            raise refusal(UsageError, "cli.incomplete_plan", run=short(stored.run.id))
         report = import_results(store, stored.run, files, any_model=any_model)
         planned, answered = store.counts(stored.run)
     for line in _said(report):
@@ -162,7 +162,7 @@ def forget_command(name: str, store_path: Path) -> None:
                 hint="'falter batch status' lists the open batches",
             )
         if not book.lease(found):
-            raise refusal(UsageError, "cli.another_process", found=found.name or short(found.mark))
+            raise refusal(UsageError, "cli.watched_batch", found=found.name or short(found.mark))
         book.mark(found, "given up", name=found.name, said=found.said)
     click.echo(
         f"{found.requests - found.answered:,} requests will be sent and paid for again", err=True

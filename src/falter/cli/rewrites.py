@@ -64,7 +64,7 @@ def prepare_command(
     experiments = rewriting_experiments(read_study(settings, folder=folder, needs_models=False))
     spec = experiments[0].rewriter if experiments else None
     if spec is None:
-        raise refusal(UsageError, "cli.rewriter_named")
+        raise refusal(UsageError, "cli.no_rewriter")
     with Store(store_path) as store, _meter(spec) as meter:
         prepared = prepare(experiments, spec, store, meter)
     if as_json:
@@ -159,7 +159,7 @@ def import_command(paths: tuple[Path, ...], bundled: bool, store_path: Path, as_
     raters agree, and how each rated the damaged rows.
     """
     if not paths and not bundled:
-        raise refusal(UsageError, "cli.file_named")
+        raise refusal(UsageError, "cli.no_file")
     banks = [path for path in paths if path.suffix.lower() == ".jsonl"]
     sheets = [path for path in paths if path.suffix.lower() != ".jsonl"]
     with Store(store_path) if bundled or banks else Store.existing(store_path) as store:

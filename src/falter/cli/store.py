@@ -174,5 +174,5 @@ def studies_command(store_path: Path) -> None:
 
 def _existing(path: Path) -> Store:
     if path.exists() and not path.stat().st_size:
-        raise refusal(StoreError, "cli.store_empty", path=path)
+        raise refusal(StoreError, "cli.empty_store", path=path)
     return Store.existing(path, writes=False)

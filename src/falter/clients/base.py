@@ -47,7 +47,7 @@ class BaseClient(ABC):
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
         """The log-likelihood of every continuation after its context, a response a request."""
-        raise refusal(EndpointError, "clients.compute_log", model=self.model.label)
+        raise refusal(EndpointError, "clients.no_likelihoods", model=self.model.label)
 
     @property
     def address(self) -> str | None:

@@ -77,7 +77,7 @@ class ProviderBatches(ABC):
         except RequestRefused as error:
             if error.status in NO_BATCHES:
                 raise refusal(
-                    PreflightError, "clients.batch_api", base_url=base_url, status=error.status
+                    PreflightError, "clients.no_batch_api", base_url=base_url, status=error.status
                 ) from error
             raise PreflightError(
                 f"Cannot list the batches at {base_url}: {error.message}",

@@ -126,7 +126,7 @@ def _require_plain(schema: Any, tool: str) -> None:
         rest = {"a list of types"}
     if rest:
         raise refusal(
-            EndpointError, "clients.server_support", tool=tool, rest=", ".join(sorted(rest))
+            EndpointError, "clients.foreign_schema", tool=tool, rest=", ".join(sorted(rest))
         )
     inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
     for part in [*inner, *([schema["items"]] if "items" in schema else [])]:

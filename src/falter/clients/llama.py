@@ -240,7 +240,7 @@ def check_gguf(path: Path) -> bool:
     """Return True if the file has a chat template. Raise `PreflightError` if it is no GGUF file."""
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":
-            raise refusal(PreflightError, "clients.gguf_file", path=path)
+            raise refusal(PreflightError, "clients.no_gguf", path=path)
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
             # The names of the metadata stand at the front as they are.
             return view.find(TEMPLATE, 0, FRONT) >= 0

@@ -156,7 +156,7 @@ class OpenAI(HttpClient):
     async def _score(self, request: Request) -> Response:
         try:
             if self._chat:
-                raise refusal(EndpointError, "clients.chat_api")
+                raise refusal(EndpointError, "clients.chat_without_scores")
             if not request.context.strip():
                 raise EndpointError("the context is empty: its first token has no log-probability")
             answer, seconds = await self._echo(request)
@@ -294,4 +294,4 @@ def _file(value: Any) -> str:
     """The server's name for a file. Raises where it is none that may stand in a URL."""
     if batch.is_name(value):
         return str(value)
-    raise refusal(EndpointError, "clients.server_returned", value=batch.word(value))
+    raise refusal(EndpointError, "clients.bad_file_id", value=batch.word(value))

@@ -76,7 +76,7 @@ def quantised(
     require("The embedded model smollm2", "local", "cyllama")
     source = find_weights() or pull_weights(say=say)
     if target.exists() and target.samefile(source):
-        raise refusal(UsageError, "clients.file_quantise", target=target)
+        raise refusal(UsageError, "clients.own_source", target=target)
     say(f"Making {target.name} from {source.name}")
     with _os_errors(target), workspace(target.parent, make=out is None) as folder:
         _quantize(source, folder / "made.gguf", wanted.ftype, threads or os.cpu_count() or 1)

@@ -273,7 +273,7 @@ class _BatchWork:
         if name is None:
             await self._look_for(batch, time.time() + LISTING_GRACE_SECONDS)
         elif not name:
-            raise refusal(RunStopped, "engine.server_accepted", progress=self.progress.label)
+            raise refusal(RunStopped, "engine.unnamed_batch", progress=self.progress.label)
         else:
             self._open[batch.mark] = self._book.mark(batch, "waiting", name=name)
             self._say(f"batch {name} has {len(chosen):,} requests")

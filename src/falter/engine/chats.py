@@ -57,11 +57,11 @@ def require_fit_chat(
     if experiment.demonstrations or any(r.demonstrations or r.examples for r in recipes):
         raise refusal(UsageError, "engine.chat_with_demonstrations", what=what)
     if experiment.remedy is not None:
-        raise refusal(UsageError, "engine.remedies_apply", what=what)
+        raise refusal(UsageError, "engine.chat_with_remedy", what=what)
     if any(recipe.template is not None for recipe in recipes):
         raise refusal(UsageError, "engine.chat_with_template", what=what)
     if scorer.needs_scores or scorer.needs_choices:
-        raise refusal(UsageError, "engine.scorer_compares", what=what, scorer=scorer.name)
+        raise refusal(UsageError, "engine.chat_with_options", what=what, scorer=scorer.name)
     _require_arguments(experiment.ignore_arguments, task)
     needs = any("tools" in item.fields for item in task.items)
     if needs and not able.tools:

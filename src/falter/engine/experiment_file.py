@@ -50,14 +50,14 @@ def read_yaml(path: Path) -> Any:
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise UsageError(f"The experiment file {path} cannot be read: {error}") from error
     if len(data) > MOST_BYTES:
-        raise refusal(UsageError, "engine.experiment_file", path=path, most_bytes=MOST_BYTES)
+        raise refusal(UsageError, "engine.large_experiment", path=path, most_bytes=MOST_BYTES)
     try:
         return yaml.load(text, _Loader)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         hint = "check the indentation"
         raise UsageError(f"{path} is not YAML: {printable(str(error))}", hint=hint) from error
     except RecursionError as error:
-        raise refusal(UsageError, "engine.nested_too", path=path) from error
+        raise refusal(UsageError, "engine.nested_experiment", path=path) from error
 
 
 class _Loader(yaml.SafeLoader):
@@ -89,7 +89,7 @@ def _count(node: Any, known: dict[int, int], depth: int) -> int:
         return known[id(node)]
     if depth > DEEPEST:
         raise refusal(
-            UsageError, "engine.line_nested", line=node.start_mark.line + 1, deepest=DEEPEST
+            UsageError, "engine.nested_line", line=node.start_mark.line + 1, deepest=DEEPEST
         )
     known[id(node)] = MOST_NODES  # what contains itself never ends
     if isinstance(node, yaml.MappingNode):
@@ -97,11 +97,14 @@ def _count(node: Any, known: dict[int, int], depth: int) -> int:
     else:
         inner = node.value if isinstance(node, yaml.SequenceNode) else []
     if isinstance(node, yaml.ScalarNode) and not _printable(node.value):
-        raise refusal(UsageError, "engine.line_contains", line=node.start_mark.line + 1)
+        raise refusal(UsageError, "engine.unprintable_line", line=node.start_mark.line + 1)
     count = 1 + sum(_count(part, known, depth + 1) for part in inner)
     if count >= MOST_NODES:
         raise refusal(
-            UsageError, "engine.line_expands", line=node.start_mark.line + 1, most_nodes=MOST_NODES
+            UsageError,
+            "engine.expanding_line",
+            line=node.start_mark.line + 1,
+            most_nodes=MOST_NODES,
         )
     known[id(node)] = count
     return count

@@ -292,7 +292,10 @@ def stored_extractions(store: Store, run: Run) -> Extractions | None:
     reader = run.experiment.get("reader")
     if reader is not None and not isinstance(reader, Mapping):
         raise refusal(
-            UsageError, "engine.run_unknown", run=short(run.id), reader=printable(repr(reader))[:80]
+            UsageError,
+            "engine.unreleased_reader",
+            run=short(run.id),
+            reader=printable(repr(reader))[:80],
         )
     return extractions(store, run, run_scorers(run), reader) if reader else None
 

@@ -104,7 +104,7 @@ def check_published(name: str) -> None:
         return
     known = [other for other in protocols.names() if protocols.get(other).has_published_tables]
     what = f"The protocol {name}" if name else "A run without a protocol"
-    raise refusal(UsageError, "engine.published_tables", what=what, known=", ".join(known))
+    raise refusal(UsageError, "engine.no_published_tables", what=what, known=", ".join(known))
 
 
 def shown_study(

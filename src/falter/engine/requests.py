@@ -134,7 +134,7 @@ class _Files:
         if self._file is not None:
             self._file.close()
             if not self._numbered:
-                raise refusal(UsageError, "engine.requests_several", output=self._output)
+                raise refusal(UsageError, "engine.several_models", output=self._output)
         path = self._path(len(self.paths) + 1)
         try:
             self._file = path.open("xb")
@@ -213,7 +213,9 @@ def _checked(
             report.differing += key in texts and texts[key] != mark
             texts.setdefault(key, mark)
     if report.unknown and not texts and not report.unanswered:
-        raise refusal(UsageError, "engine.none_lines", unknown=report.unknown, run=short(run.id))
+        raise refusal(
+            UsageError, "engine.foreign_results", unknown=report.unknown, run=short(run.id)
+        )
     return report
 
 

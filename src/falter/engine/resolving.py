@@ -120,7 +120,7 @@ def resolve(
     recipes = recipes_of(experiment) if recipes is None else recipes
     distinct([r.id for r in recipes], [r.label for r in recipes], what="recipe")
     if not experiment.models:
-        raise refusal(UsageError, "engine.experiment_names")
+        raise refusal(UsageError, "engine.no_model")
     require_fit_remedy(experiment, recipes)
     loaded = load_tasks(experiment) if loaded is None else loaded
     labels = {task.name: task_labels(experiment, task) for task in loaded}

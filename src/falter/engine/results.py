@@ -297,7 +297,7 @@ def given_study(
 ) -> tuple[StudySpec, Path]:
     """The study that was given in Python, and the path of its store."""
     if experiment is not None and settings:
-        raise refusal(UsageError, "engine.settings_given")
+        raise refusal(UsageError, "engine.settings_twice")
     path = given_path("store", store)
     if isinstance(experiment, Experiment):
         spec = study_of(experiment)
@@ -341,7 +341,7 @@ def _in_blocks(settings: Mapping[str, Any]) -> dict[str, Any]:
         before = nested.get(block)
         if before is None and block != "sampling":
             raise refusal(
-                UsageError, "engine.needs_missing", values=next(iter(values)), block=block
+                UsageError, "engine.missing_block", values=next(iter(values)), block=block
             )
         several = before if block == "models" and isinstance(before, (list, tuple)) else None
         entries = [_block(block, one) | values for one in several or [before]]

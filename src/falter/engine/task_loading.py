@@ -178,7 +178,7 @@ class TaskCache:
         self.data = [task.name for task in own] if asked.data is not None else []
         if protocol and len(self.data) > 1:
             raise refusal(
-                UsageError, "engine.protocol_takes", protocol=protocol, data=len(self.data)
+                UsageError, "engine.protocol_and_templates", protocol=protocol, data=len(self.data)
             )
         self._loaded: dict[str, Task] = dict(self.own)
 

@@ -161,7 +161,7 @@ def _full(row: Mapping[str, Any], line: str) -> _Answer:
     method = evaluation.get("evaluation_method")
     about = _part(row, line, "model", "model_info")
     if not about.get("name"):
-        raise refusal(TaskError, "integrations.name_model", line=line)
+        raise refusal(TaskError, "integrations.no_model", line=line)
     language = str(_part(row, line, "instance").get("language") or "en")
     task = str(source["dataset_name"])
     return _Answer(
@@ -184,7 +184,7 @@ _SOURCE = "instance.sample_identifier with dataset_name and hf_index"
 def _light(row: Mapping[str, Any], path: Path, line: str) -> _Answer:
     """A row of the light form; what it lacks stands in the path: MODEL/en/0_shot/TASK.parquet."""
     if row.get("sample_index") is None or "score" not in row:
-        raise refusal(TaskError, "integrations.sample_index", line=line)
+        raise refusal(TaskError, "integrations.no_sample", line=line)
     folders = path.absolute().parts[:-1]
     dimensions = {m["name"].strip(): _text(v) for k, v in row.items() if (m := _LIGHT.match(k))}
     in_path = next((m for f in reversed(folders) if (m := _SHOTS.fullmatch(f))), None)
@@ -213,7 +213,7 @@ def _part(row: Mapping[str, Any], line: str, *names: str) -> Mapping[str, Any]:
     """A nested part of a full row."""
     part = nested(row, *names)
     if not isinstance(part, Mapping):
-        raise refusal(TaskError, "integrations.refusal_2", line=line, names=".".join(names))
+        raise refusal(TaskError, "integrations.no_field", line=line, names=".".join(names))
     return part
 
 

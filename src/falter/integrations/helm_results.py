@@ -60,7 +60,7 @@ def read_helm(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
     folders = list(dict.fromkeys(path.parent for path in paths))
     finished = [folder for folder in folders if (folder / SCORES).is_file()]
     if not finished:
-        raise refusal(TaskError, "integrations.holds", folders=folders[0], scores=SCORES)
+        raise refusal(TaskError, "integrations.no_scores_file", folders=folders[0], scores=SCORES)
     notes = [f"{f.name} holds no {SCORES} and was left out." for f in folders if f not in finished]
     logs: list[Log] = []
     for folder in finished:
@@ -101,7 +101,7 @@ def _stats(path: Path) -> dict[_Key, dict[str, float | None]]:
         key = _key(row, row.get("perturbation"), place)
         stats = row.get("stats")
         if not isinstance(stats, list):
-            raise refusal(TaskError, "integrations.list_stats", place=place)
+            raise refusal(TaskError, "integrations.no_stats", place=place)
         own = found[key]
         for stat in stats:
             name, mean = _stat(stat, place)
@@ -118,7 +118,7 @@ def _stat(stat: Any, place: str) -> tuple[str, float | None]:
     """A metric and its mean; None where nothing was counted."""
     name = nested(stat, "name", "name")
     if not isinstance(name, str):
-        raise refusal(TaskError, "integrations.stat_without", place=place)
+        raise refusal(TaskError, "integrations.unnamed_stat", place=place)
     mean = stat.get("mean")
     if not stat.get("count", 1):
         return name, None
@@ -230,7 +230,7 @@ def _rows(value: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _dict(value: Any, where: Path | str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise refusal(TaskError, "integrations.json_object", where=where)
+        raise refusal(TaskError, "integrations.no_object", where=where)
     return value
 
 

@@ -346,7 +346,7 @@ def _folder(path: Path) -> Source:
     _require(gguf=False)
     path = path.resolve()
     if not (path / "config.json").is_file():
-        raise refusal(PreflightError, "integrations.folder_config", path=path)
+        raise refusal(PreflightError, "integrations.no_config", path=path)
     lines = [
         f"{file.name} {content_hash(file).removeprefix('sha256:')}\n"
         for file in sorted(path.iterdir())

@@ -132,7 +132,7 @@ def _read_log(path: Path, choice: LogChoice, notes: list[str]) -> Log:
     if path.suffix.lower() != ".eval":
         whole = read_json(path)
         if not _is_log(whole):
-            raise refusal(TaskError, "integrations.inspect_log", path=path)
+            raise refusal(TaskError, "integrations.no_inspect_log", path=path)
         samples = whole.get("samples")
         return _log(path, whole, _listed(samples, path), choice, notes)
     with archive(path) as opened:
@@ -162,7 +162,7 @@ def _log(
             hint=f"run it again: inspect eval-retry {path}",
         )
     if not samples:
-        raise refusal(TaskError, "integrations.samples", path=path)
+        raise refusal(TaskError, "integrations.no_samples", path=path)
     log.scorer = _scorer(samples, choice.metric, path)
     for place, sample in enumerate(samples, start=1):
         _add(log, sample, log.scorer, place)
@@ -237,7 +237,7 @@ def _listed(value: Any, path: Path) -> list[Sample]:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(sample, dict) for sample in value):
-        raise refusal(TaskError, "integrations.holds_list", path=path)
+        raise refusal(TaskError, "integrations.no_sample_list", path=path)
     return value
 
 
@@ -261,7 +261,7 @@ def _scorer(samples: Sequence[Sample], metric: str | None, path: Path) -> str:
     if metric is not None and metric not in names:
         raise UnknownName(f"score of {path.name}", metric, names)
     if not names:
-        raise refusal(TaskError, "integrations.score", path=path)
+        raise refusal(TaskError, "integrations.no_score", path=path)
     return names[0] if metric is None else metric
 
 
@@ -292,7 +292,7 @@ def _judged(
     known = finite(number)
     if known is None:
         raise refusal(
-            TaskError, "integrations.expected_number", where=where, value=str(value)[:40], name=name
+            TaskError, "integrations.odd_score", where=where, value=str(value)[:40], name=name
         )
     if math.isnan(known):
         return None, MISSING, None

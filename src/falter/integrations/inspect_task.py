@@ -141,7 +141,7 @@ def _texts(messages: Any, where: str) -> tuple[str, str]:
     roles = [m.role for m in messages]
     if roles.count("user") != 1 or set(roles) - {"system", "user"}:
         raise refusal(
-            TaskError, "integrations.conversation_expected", where=where, roles=", ".join(roles)
+            TaskError, "integrations.no_single_question", where=where, roles=", ".join(roles)
         )
     system = "\n\n".join(m.text for m in messages if m.role == "system")
     return system, next(m.text for m in messages if m.role == "user")

@@ -104,7 +104,7 @@ def _read_samples(path: Path, choice: LogChoice) -> tuple[_Samples, list[str]]:
 def _add(samples: _Samples, row: Mapping[str, Any], metric: str, line: int) -> None:
     path = samples.log.path
     if "doc_id" not in row:
-        raise refusal(TaskError, "integrations.line_doc", path=path, line=line)
+        raise refusal(TaskError, "integrations.no_doc_id", path=path, line=line)
     value = _number(row.get(metric), metric, f"{path}, line {line}")
     outcome = MISSING if value is None else SCORED
     output = _output(row, metric)

@@ -134,7 +134,7 @@ class _Listing:
 def load(argument: str | None) -> Task:
     """A task, tag or group of the harness. Of a group, each item's task is its tag."""
     if not argument:
-        raise refusal(TaskError, "integrations.task_needs")
+        raise refusal(TaskError, "integrations.no_harness_task")
     with _seeded():
         name, parts = _load_objects(argument)
         return _joined(name, parts)
@@ -250,7 +250,7 @@ def _shared_setting(parts: Mapping[str, Any], setting: str, setting_of: Any) -> 
     for name in rest:
         if setting_of(parts[name]) != value:
             raise refusal(
-                TaskError, "integrations.eval_tasks", first=first, name=name, setting=setting
+                TaskError, "integrations.unlike_tasks", first=first, name=name, setting=setting
             )
     return value
 
@@ -294,7 +294,9 @@ def _answer(task: Any, doc: Mapping[str, Any], where: str) -> tuple[tuple[str, .
     choices = () if task.config.doc_to_choice is None else tuple(task.doc_to_choice(doc))
     if isinstance(target, list):
         if len(target) != 1:
-            raise refusal(TaskError, "integrations.eval_task", where=where, target=len(target))
+            raise refusal(
+                TaskError, "integrations.several_answers", where=where, target=len(target)
+            )
         target = target[0]
     if task.OUTPUT_TYPE == "generate_until":
         return (), str(choices[target] if choices else target)

@@ -47,9 +47,9 @@ def _read_logs(path: Path, choice: LogChoice) -> list[Log]:
     body = body if isinstance(body, dict) else {}
     results = body.get("results")
     if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
-        raise refusal(TaskError, "integrations.list_promptfoo", path=path)
+        raise refusal(TaskError, "integrations.no_results", path=path)
     if not any(_part(result, "gradingResult").get("componentResults") for result in results):
-        raise refusal(TaskError, "integrations.assertion_promptfoo", path=path)
+        raise refusal(TaskError, "integrations.no_assertion", path=path)
     task = nested(whole, "config", "description")
     metric = _metric(results, choice.metric, path)
     name, several = _namer(results), len({_prompt(result) for result in results}) > 1

@@ -142,7 +142,7 @@ class RayHost:
             async with asyncio.timeout(PLACING):
                 version = await engine.call("placed")
         except TimeoutError as error:
-            raise refusal(PreflightError, "integrations.ray_could", placing=PLACING / 60) from error
+            raise refusal(PreflightError, "integrations.no_place", placing=PLACING / 60) from error
         except EngineLost as error:
             raise PreflightError(
                 f"An engine of {self._model.label} did not start: {error.message}",
@@ -151,7 +151,7 @@ class RayHost:
             ) from error
         if version != __version__:
             raise refusal(
-                PreflightError, "integrations.node_cluster", version=version, version2=__version__
+                PreflightError, "integrations.other_version", version=version, version2=__version__
             )
         try:
             found = await engine.call("load")

@@ -76,7 +76,7 @@ class Vllm(BatchClient):
                 hint="check the path and the options, which are passed to vllm.LLM",
             ) from error
         if self.capabilities.chats and not getattr(self._tokenizer, "chat_template", None):
-            raise refusal(PreflightError, "integrations.chat_template", name=name)
+            raise refusal(PreflightError, "integrations.no_chat_template", name=name)
 
     def answer(self, requests: Sequence[Request]) -> Sequence[Answer | Exception]:
         """One call to the engine for all that can be asked of it."""

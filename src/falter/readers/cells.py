@@ -135,7 +135,9 @@ def settle(cells: Cells, where: CellLocator, hint: str) -> Cells:
     if not len(cells):
         raise TaskError("The files hold no results", hint="name files with at least one score")
     if len(cells) > MOST_CELLS:
-        raise refusal(TaskError, "readers.results_more", cells=len(cells), most_cells=MOST_CELLS)
+        raise refusal(
+            TaskError, "readers.too_many_results", cells=len(cells), most_cells=MOST_CELLS
+        )
     key = _keys([cells.model, cells.task, cells.item, cells.condition, cells.run])
     order = np.argsort(key, kind="stable")
     twice = key[order][1:] == key[order][:-1]

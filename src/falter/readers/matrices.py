@@ -104,7 +104,7 @@ def _items(roles: Roles, table: Mapping[str, Coded], rows: int, path: Path, wide
     if "item" in roles:
         return _axis("item", roles, table, rows, path, None)
     if not wide:
-        raise refusal(UsageError, "readers.column_names", path=path)
+        raise refusal(UsageError, "readers.no_item_column", path=path)
     width = len(str(rows))
     names = tuple(f"row {n:0{width}d}" for n in range(1, rows + 1))
     return Coded(names=names, codes=np.arange(rows, dtype=np.int32))
@@ -132,7 +132,7 @@ def _wide(path: Path, roles: Roles, table: Mapping[str, Coded], axes: Mapping[st
     width, rows = len(roles["score"]), len(axes["item"].codes)
     for role in ("condition", "output", "outcome"):
         if role in roles and role != "condition":
-            raise refusal(UsageError, "readers.wide_table", role=role)
+            raise refusal(UsageError, "readers.wide_role", role=role)
     conditions = Coded(
         names=roles["score"], codes=np.repeat(np.arange(width, dtype=np.int32), rows)
     )
@@ -171,7 +171,7 @@ def _numbers(column: Coded, name: str, path: Path) -> Floats:
         if not math.isfinite(values[place]):
             row = int(np.flatnonzero(column.codes == place)[0])
             raise refusal(
-                TaskError, "readers.column_2", path=line_of(path, row), text=text[:40], name=name
+                TaskError, "readers.no_score", path=line_of(path, row), text=text[:40], name=name
             )
     return np.asarray(values[column.codes])
 
@@ -212,7 +212,7 @@ def _stated_outcomes(column: Coded, name: str, path: Path) -> NDArray[np.uint8]:
         if plain not in KINDS:
             row = int(np.flatnonzero(column.codes == place)[0])
             raise refusal(
-                TaskError, "readers.column", path=line_of(path, row), text=text[:40], name=name
+                TaskError, "readers.no_outcome", path=line_of(path, row), text=text[:40], name=name
             )
         outcomes[place] = KINDS[plain]
     return np.asarray(outcomes[column.codes])
@@ -255,7 +255,7 @@ def _clusters(parts: Sequence[Cells]) -> Coded | None:
             continue
         for item in _item_names(part):
             if item not in of_item:
-                raise refusal(UsageError, "readers.table_without", item=item[1])
+                raise refusal(UsageError, "readers.unclustered_table", item=item[1])
             names.append(of_item[item])
     distinct = {name: code for code, name in enumerate(dict.fromkeys(names))}
     codes = np.array([distinct[name] for name in names], dtype=np.int32)

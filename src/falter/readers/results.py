@@ -139,7 +139,7 @@ def _logs_of(
 def _no_columns(columns: ColumnMap, kind: str) -> None:
     for role in columns.named:
         if role not in ("task", "model"):
-            raise refusal(UsageError, "readers.names_column", role=role, kind=kind)
+            raise refusal(UsageError, "readers.column_of_log", role=role, kind=kind)
 
 
 def _files(path: Path) -> list[tuple[str, Path]]:

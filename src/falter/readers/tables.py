@@ -176,7 +176,7 @@ def resolve(columns: ColumnMap, names: Sequence[str], path: Path) -> dict[str, t
         _guess(roles, used, ("score",), names)
     wide = columns.layout == "wide" or len(roles.get("score", ())) != 1
     if wide and columns.layout == "long":
-        raise refusal(UsageError, "readers.long_table")
+        raise refusal(UsageError, "readers.several_scores")
     _guess(roles, used, WIDE if wide else [r for r in ROLES if r != "score"], names)
     if "score" not in roles:
         _as_wide(roles, names, used, path)
@@ -242,7 +242,7 @@ def column_names(path: Path) -> list[str]:
         with closing(_rows(path)) as rows:
             names = next(rows, (0, []))[1]
     if not names:
-        raise refusal(TaskError, "readers.empty", path=path)
+        raise refusal(TaskError, "readers.empty_table", path=path)
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise TaskError(f"{path} has the column '{twice[0]}' twice", hint="rename one of the two")

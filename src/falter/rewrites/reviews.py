@@ -329,7 +329,7 @@ def _require_distinct_raters(sheets: Sequence[tuple[Path, list[Review]]]) -> Non
             other = rated_in.setdefault((review.sample, review.rater), path)
             if other != path:
                 raise refusal(
-                    DuplicateName, "rewrites.both_rater", other=other, path=path, rater=review.rater
+                    DuplicateName, "rewrites.same_rater", other=other, path=path, rater=review.rater
                 )
 
 

@@ -347,7 +347,7 @@ def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneRepor
 def _chosen(store: Store, name: str) -> StoredStudy:
     """The study or run of this name; a run that is a part of a study goes with it alone."""
     if len(name.removeprefix("sha256:")) < _DIGITS:
-        raise refusal(UsageError, "store.too_short", name=name, digits=_DIGITS)
+        raise refusal(UsageError, "store.short_name", name=name, digits=_DIGITS)
     chosen = find_study(store, name)
     for study in studies(store):
         if not chosen.protocol and any(part.run == chosen.id for part in study.parts):

@@ -36,7 +36,7 @@ class Place:
         now = _identity(self._path)
         if now != self._file:
             what = "was deleted" if now is None else "was replaced by another file"
-            raise refusal(StoreGone, "store.store_while", path=self._path, what=what)
+            raise refusal(StoreGone, "store.lost_store", path=self._path, what=what)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -187,7 +187,7 @@ def trouble(path: Path, error: Exception, *, opening: bool = False) -> StoreErro
     if code in _BUSY:
         return refusal(StoreBusy, "store.store_locked", path=path)
     if code == _FULL:
-        return refusal(StoreBusy, "store.disk_store", path=path)
+        return refusal(StoreBusy, "store.full_disk", path=path)
     if code in _DAMAGED and not opening:
         return StoreError(
             f"The store {path} is damaged: {error}",

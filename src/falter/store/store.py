@@ -312,7 +312,7 @@ class Store:
         if len(matching) == 1:
             return matching[0]
         if matching:
-            raise refusal(StoreError, "store.matches_runs", name=name, matching=len(matching))
+            raise refusal(StoreError, "store.several_runs", name=name, matching=len(matching))
         raise UnknownName("run", name, [short(r.run.id) for r in runs])
 
     def cells(

@@ -63,7 +63,7 @@ class StoredStudy:
 def require_store(path: Path) -> None:
     """Raise if there is no store to read runs from."""
     if not path.exists():
-        raise refusal(UsageError, "store.store_exist", path=path)
+        raise refusal(UsageError, "store.missing_store", path=path)
 
 
 def put_study(store: Store, study: StoredStudy) -> StoredStudy:
@@ -109,7 +109,7 @@ def find_study(store: Store, name: str | None = None) -> StoredStudy:
     prefix = name.removeprefix("sha256:")
     matching = [study for study in every if short(study.id, 64).startswith(prefix)]
     if len(matching) > 1:
-        raise refusal(StoreError, "store.matches_studies", name=name, matching=len(matching))
+        raise refusal(StoreError, "store.several_studies", name=name, matching=len(matching))
     if matching:
         return matching[0]
     if every and not any(short(r.run.id, 64).startswith(prefix) for r in store.runs()):

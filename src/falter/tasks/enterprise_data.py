@@ -133,7 +133,7 @@ def _read_source(place: str) -> Source:
             found = list(_lines(path))
         else:
             known = ", ".join(_bundled_domains())
-            raise refusal(TaskError, "tasks.enterprise_items", place=place, known=known)
+            raise refusal(TaskError, "tasks.no_enterprise_items", place=place, known=known)
     faults = [*_item_faults(found)]
     if faults:
         shown = "\n".join(f"- {fault}" for fault in faults[:MAX_PRINTED])

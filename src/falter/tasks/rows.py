@@ -95,7 +95,7 @@ class FileRows:
         number, path = 0, str(self.path)
         for number, row in enumerate(_unchecked_rows(self.path), start=1):
             if number > _MOST_ROWS:
-                raise refusal(TaskError, "tasks.data_file_more", path=path, most_rows=_MOST_ROWS)
+                raise refusal(TaskError, "tasks.too_many_rows", path=path, most_rows=_MOST_ROWS)
             _check_row(row, path, number)
             yield row
         if not number:
@@ -174,7 +174,12 @@ def _check_row(row: Row, source: str, number: int) -> None:
             )
         if value.__class__ not in _PLAIN and (fault := _fault(value, 0)) is not None:
             raise refusal(
-                TaskError, "tasks.row_column", source=source, number=number, name=name, fault=fault
+                TaskError,
+                "tasks.unreadable_cell",
+                source=source,
+                number=number,
+                name=name,
+                fault=fault,
             )
 
 
@@ -273,7 +278,7 @@ def _bounded(
         head, feed, _ = piece.partition(b"\n")
         line += len(head)
         if longest is not None and line > longest:
-            raise refusal(TaskError, "tasks.line_more", path=path, lines=lines + 1, longest=longest)
+            raise refusal(TaskError, "tasks.long_line", path=path, lines=lines + 1, longest=longest)
         if feed:
             lines += piece.count(b"\n")
             line = len(piece) - piece.rindex(b"\n") - 1
@@ -374,7 +379,7 @@ def _csv(path: Path, delimiter: str | None) -> Iterator[Row]:
     try:
         names = next(cells, [])
         if len(set(names)) < len(names):
-            raise refusal(TaskError, "tasks.column_twice_2", path=path, names=_twice(names))
+            raise refusal(TaskError, "tasks.header_twice", path=path, names=_twice(names))
         for row in filter(None, cells):
             if len(row) != len(names):
                 raise TaskError(
@@ -416,7 +421,7 @@ def _parquet(path: Path) -> Iterator[Row]:
 
 def _require_size(size: int, path: Path) -> None:
     if size > _MOST_BYTES:
-        raise refusal(TaskError, "tasks.data_file", path=path, most_bytes=_MOST_BYTES)
+        raise refusal(TaskError, "tasks.large_file", path=path, most_bytes=_MOST_BYTES)
 
 
 def read_template_file(path: str | Path) -> str:
@@ -550,7 +555,7 @@ def _plain_rows(data: Any) -> Any:
 
 def _row(row: Any, number: int) -> Row:
     if not isinstance(row, Mapping) or not all(isinstance(name, str) for name in row):
-        raise refusal(TaskError, "tasks.row_expected", about=ABOUT, number=number, row=row)
+        raise refusal(TaskError, "tasks.no_mapping", about=ABOUT, number=number, row=row)
     return {name: _plain(value) for name, value in row.items()}
 
 
