@@ -45,11 +45,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no list": ({**TEXT, "messages": {"a": 1}}, "'messages' is no list, not a list of turns"),
     "last turn is a call": (
         {**GOOD, "messages": [USER, asks(MADE)]},
-        "ends in a turn that is a call, so nothing is asked",
+        "ends in a turn that is a call, so there is nothing to answer",
     ),
     "role": (
         {**TEXT, "messages": [USER, {"role": "asistant", "content": "x"}]},
-        "row 1, turn 2: the role 'asistant' is none of system, user, assistant, tool",
+        "row 1, turn 2: the role 'asistant' is not one of system, user, assistant, tool",
     ),
     "turn is a text": ({**TEXT, "messages": ["Hello"]}, "turn 1 is not a mapping with a role"),
     "result without a call": (
@@ -62,7 +62,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "one result of two": (
         {**GOOD, "messages": [USER, asks(MADE, {**MADE, "id": "c2"}), RESULT]},
-        "has no result of the call 'c2'",
+        "has no result for the call 'c2'",
     ),
     "image": (
         {**TEXT, "messages": [{**USER, "content": [{"type": "image_url", "image_url": "x"}]}]},
@@ -92,7 +92,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "arguments are no JSON": (
         {**GOOD, "messages": [USER, asks(with_arguments("{order")), RESULT]},
-        "turn 2 calls 'cancel_order' with arguments that are no JSON object",
+        "turn 2 calls 'cancel_order' with arguments that are not a JSON object",
     ),
     "documents without a place": ({**TEXT, "documents": ["x"]}, "no turn contains {documents}"),
     "documents in a turn of the assistant": (
@@ -304,7 +304,7 @@ def test_the_last_turn_of_the_assistant_is_the_right_answer_and_is_not_sent() ->
     row = {"messages": [USER, asks(MADE)], "tools": TOOLS}
     (task,) = load_tasks(read_experiment({"models": ["simulated"], **memory({"rows": [row]})}))
     assert json.loads(str(task.items[0].target)) == [{**CALL, "arguments": {"order_id": "A"}}]
-    assert "is the right answer and is not sent" in task.remarks[0]
+    assert "is used as the right answer and is not sent" in task.remarks[0]
     prompt = task.templates["open"].build(task.items[0])
     assert render.messages(prompt) == (("user", USER["content"]),)
 

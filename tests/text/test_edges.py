@@ -64,7 +64,7 @@ def test_a_thing_has_one_name() -> None:
     class Mine:
         name = "numeric"
 
-    with pytest.raises(PluginError, match="'mine' calls itself 'numeric'"):
+    with pytest.raises(PluginError, match="its own name is 'numeric'"):
         Registry[Mine]("scorer", "falter.nothing").register("mine", Mine())
 
 
