@@ -165,7 +165,7 @@ def test_what_does_not_go_with_conversations_is_refused(tmp_path: Path) -> None:
     two = {"rows": [TEXT, {**TEXT, "target": "no"}], "target": "target"}
     cases: list[tuple[Mapping[str, Any], dict[str, Any], str]] = [
         (text, {"template": "Say: {messages}"}, "cannot contain a conversation"),
-        (text, {"template": {"system": "x", "input": "y", "messages": "{messages}"}}, "alone"),
+        (text, {"template": {"system": "x", "input": "y", "messages": "{messages}"}}, "can only have"),
         (two, {"demonstrations": 1}, "conversations take no demonstrations"),
         (text, {"recipes": ["template"]}, "no alternative template"),
         (text, {"remedy": "tidy_lines"}, "remedies do not apply"),
