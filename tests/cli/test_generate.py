@@ -166,7 +166,7 @@ def test_bad_issues_are_named_together(tmp_path: Path) -> None:
         read_issues(str(path), read_domain("hr"))
     for fault in (
         "is there already",
-        "is no file name",
+        "is not a valid file name",
         "no area 'moon'",
         "lacks area",
         "not JSON",

@@ -86,7 +86,7 @@ def test_out_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: 
     assert again == rows[:10]
     assert taken_in(store, results) == 0
     said = capsys.readouterr().err
-    assert "10 answers stored\nnote: 8 answers were stored already" in said
+    assert "10 responses stored\nnote: 8 responses were already stored" in said
     name = {"openai": "custom_id", "anthropic": "custom_id"}.get(form, "key")
     assert texts(store) == {
         row[name]: letter(
@@ -112,7 +112,7 @@ def test_many_files_and_none_written_over(
     assert "is there already" in capsys.readouterr().err
     two = [*line(store, "openai:m", "-m", "openai:n"), "-o", str(tmp_path / "one.jsonl")]
     assert invoke(["requests", "export", *two]) == 2
-    assert "several models do not fit" in capsys.readouterr().err
+    assert "several models cannot be written" in capsys.readouterr().err
 
 
 def test_a_form_is_for_those_who_are_asked_so(
@@ -160,7 +160,7 @@ def test_what_is_wrong_is_refused_or_counted(
     assert "\x1b" not in said
     assert texts(store) == {}
     assert taken_in(store, results[5:6], "--any-model") == 0
-    assert "1 answers are by a model that calls itself 'm-mini[2J'" in capsys.readouterr().err
+    assert "1 responses name their model as 'm-mini[2J'" in capsys.readouterr().err
     # Of another run.
     assert taken_in(store, [results[0] | {"custom_id": KEY}]) == 2
     assert "None of the 1 lines belongs to run" in capsys.readouterr().err
@@ -183,11 +183,11 @@ def test_what_is_wrong_is_refused_or_counted(
     assert capsys.readouterr().err.splitlines() == [
         "3 answers stored",
         "note: 1 requests failed, and are still missing",
-        "note: 1 lines have no answer, and are still missing",
-        "note: 2 lines answer a request that an earlier line answers, which counts",
-        "note: 1 of these say something else than that earlier line",
+        "note: 1 lines have no response; their requests are still missing",
+        "note: 2 lines repeat the request of an earlier line, whose response is kept",
+        "note: 1 of these differ from that earlier line",
         "note: 1 lines belong to no request of this run",
-        "note: 1 lines are no results in any form that falter reads",
+        "note: 1 lines have no result in a format that falter reads",
         f"run {run_of(store)} has 4 of {CELLS} answers",
     ]
     assert texts(store)[rows[0]["custom_id"]] == letter(prompt_of(rows[0]["body"]))

@@ -240,5 +240,5 @@ def test_a_client_that_does_not_score_says_so() -> None:
 
         await BaseClient.score_many(Shouting(), [])
 
-    with pytest.raises(EndpointError, match="shouting:s gives no log-likelihoods"):
+    with pytest.raises(EndpointError, match="shouting:s cannot compute the log-likelihood"):
         asyncio.run(main())

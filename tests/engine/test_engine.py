@@ -228,7 +228,7 @@ def test_some_requests_that_fail_are_left_out_counted_and_asked_again(tmp_path: 
             line = command(data, server.base_url, path, "--max-attempts", "1")
             code, out, err = await call(line)
             assert code == 1
-            assert "cells failed and are left out of the numbers" in err
+            assert "requests failed and are left out of the numbers" in err
             assert "typos" in out
             first = await panels(path)
             failed = first[0]["counts"]["failed"]

@@ -745,7 +745,7 @@ def test_published_tables_are_refused_where_there_are_none(
         assert invoke(["run", *what, "--model", "writer", "--published", *store]) == 2
         error = capsys.readouterr().err
         assert "no published tables" in error
-        assert "protocols that have them: brittlebench, consistency, enterprise" in error
+        assert "protocols with published tables are brittlebench, consistency, enterprise" in error
     assert not client.requests
     falter.run(
         task="basics", models=["simulated"], recipes=["typos"], limit=2,

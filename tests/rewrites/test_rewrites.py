@@ -274,7 +274,7 @@ def test_a_bank_file_goes_round(smith: Wordsmith, data: Path, store: Path, tmp_p
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda row: row | {"source": "Which animal?"}, "the key does not belong to this text"),
+        (lambda row: row | {"source": "Which animal?"}, "the key does not match this text"),
         (lambda row: row | {"status": "fine"}, "status is 'fine'"),
         (lambda row: row | {"text": None}, "if its status is 'ok'"),
         (lambda row: row | {"nonsense": 1}, "is not a rewrite"),

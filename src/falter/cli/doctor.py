@@ -17,7 +17,7 @@ from falter.cli.options import takes
 from falter.engine.config import ModelSpec
 from falter.engine.connections import connect, probe_text, probed, probed_tools, tools_text
 from falter.engine.execution import run_async
-from falter.records.errors import FalterError, UsageError
+from falter.records.errors import FalterError, UsageError, refusal
 
 EXTRAS = {
     "local": "cyllama",
@@ -130,7 +130,7 @@ def init(path: Path, force: bool) -> None:
 
     schema_path = path.with_name(SCHEMA_FILE)
     if path.exists() and not force:
-        raise UsageError(f"{path} exists already", hint="give another name, or --force")
+        raise refusal(UsageError, "cli.file_exists", path=path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(EXAMPLE, "utf-8")
     schema_path.write_text(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n", "utf-8")

@@ -64,7 +64,7 @@ def gate(
         from falter.gate.stored_results import gate_results
 
         if plan_only:
-            raise UsageError("--plan is about requests, and --results sends none")
+            raise UsageError("--plan counts requests, but --results sends none")
         spec, unparsed, seed = read_spec(settings)
         result = gate_results(
             spec, results, against=against, unparsed=unparsed, seed=seed, **reading
@@ -144,7 +144,7 @@ def save(run: str | None, path: Path, force: bool, store_path: Path) -> None:
     from falter.gate.baseline import save_baseline
 
     if path.exists() and not force:
-        raise UsageError(f"{path} is there already", hint="add --force to write over it")
+        raise UsageError(f"{path} already exists", hint="add --force to replace it")
     saved = save_baseline(store_path, run, path)
     click.echo(f"baseline: {path}, {len(saved.rows):,} items", err=True)
 

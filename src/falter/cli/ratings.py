@@ -85,7 +85,7 @@ def import_command(
     from falter.engine.ratings import summary_ratings
 
     if not paths:
-        raise UsageError("No file is named", hint="the sheets that people filled in")
+        raise UsageError("No file is named", hint="name the sheets that people filled in")
     for path in paths:
         if not path.is_file():
             raise UsageError(f"There is no file {path}", hint="name the filled-in sheets")

@@ -14,7 +14,7 @@ from falter.cli.options import STORE_PATH, settings_from, takes
 from falter.engine.requests import ImportedResults, export_requests, import_results
 from falter.engine.study import read_study, study_in
 from falter.records.batches import OPEN_STATES, StoredBatch
-from falter.records.errors import UsageError, printable
+from falter.records.errors import UsageError, printable, refusal
 from falter.records.ids import short
 from falter.store.batches import Batches
 from falter.store.store import Store
@@ -51,14 +51,14 @@ def export_command(
     click.echo(f"{exported.requests:,} requests in {place}", err=True)
     if exported.held:
         click.echo(
-            f"note: {exported.held:,} more are in batches that have not been read; "
+            f"note: {exported.held:,} more are in batches whose results have not been imported; "
             "'falter batch status' lists them",
             err=True,
         )
     if study.judging:
         click.echo(
-            "note: what a judge is to read is not known yet and not among them; 'falter run' asks "
-            "it when the answers are there",
+            "note: the judge's requests depend on the responses and are not among them; 'falter "
+            "run' sends them once the responses are stored",
             err=True,
         )
     at = f" --store {store_path}" if store_path != STORE_PATH else ""
@@ -77,15 +77,12 @@ def import_command(run: str, files: tuple[Path, ...], store_path: Path, any_mode
     with Store.existing(store_path) as store:
         stored = store.find_run(run)
         if not stored.planned:
-            raise UsageError(
-                f"Run {short(stored.run.id)} is not planned in full",
-                hint="'falter requests export', with the same experiment, plans it",
-            )
+            raise refusal(UsageError, "cli.incomplete_plan", run=short(stored.run.id))
         report = import_results(store, stored.run, files, any_model=any_model)
         planned, answered = store.counts(stored.run)
     for line in _said(report):
         click.echo(line, err=True)
-    click.echo(f"run {short(stored.run.id)} has {answered:,} of {planned:,} answers", err=True)
+    click.echo(f"run {short(stored.run.id)} has {answered:,} of {planned:,} responses", err=True)
     return 0
 
 
@@ -93,17 +90,17 @@ def _said(report: ImportedResults) -> list[str]:
     """Return sentences that count the imported lines by result; counts of zero are left out."""
     named = ", ".join(f"'{printable(name)}'" for name in list(report.models)[:3])
     counts = [
-        (report.failed, "requests failed, and are still missing"),
-        (report.already, "answers were stored already, and stay as they were"),
-        (report.unanswered, "lines have no answer, and are still missing"),
-        (report.twice, "lines answer a request that an earlier line answers, which counts"),
-        (report.differing, "of these say something else than that earlier line"),
+        (report.failed, "requests failed and are still missing"),
+        (report.already, "responses were already stored and are unchanged"),
+        (report.unanswered, "lines have no response; their requests are still missing"),
+        (report.twice, "lines repeat the request of an earlier line, whose response is kept"),
+        (report.differing, "of these differ from that earlier line"),
         (report.unknown, "lines belong to no request of this run"),
-        (report.unreadable, "lines are no results in any form that falter reads"),
-        (sum(report.models.values()), f"answers are by a model that calls itself {named}"),
+        (report.unreadable, "lines have no result in a format that falter reads"),
+        (sum(report.models.values()), f"responses name their model as {named}"),
     ]
     return [
-        f"{report.stored:,} answers stored",
+        f"{report.stored:,} responses stored",
         *(f"note: {count:,} {what}" for count, what in counts if count),
     ]
 
@@ -142,8 +139,8 @@ def status_command(store_path: Path, as_json: bool) -> None:
         click.echo(printable(_line(each)))
     waiting = [each for each in batches if each.state in OPEN_STATES]
     click.echo(
-        f"{len(batches):,} batches, {len(waiting):,} not read yet"
-        + ("; 'falter run --batch', as it was typed first, reads them" if waiting else ""),
+        f"{len(batches):,} batches, {len(waiting):,} not yet imported"
+        + ("; run the original command with --batch to import them" if waiting else ""),
         err=True,
     )
 
@@ -161,17 +158,15 @@ def forget_command(name: str, store_path: Path) -> None:
         found = book.find(name)
         if found.state not in OPEN_STATES:
             raise UsageError(
-                f"The batch {found.name or short(found.mark)} is not waited for: "
-                f"{WORDS[found.state]}",
-                hint="'falter batch status' lists those that are",
+                f"The batch {found.name or short(found.mark)} is not open: {WORDS[found.state]}",
+                hint="'falter batch status' lists the open batches",
             )
         if not book.lease(found):
-            raise UsageError(
-                f"Another process is waiting for the batch {found.name or short(found.mark)}",
-                hint="end that one first",
-            )
+            raise refusal(UsageError, "cli.watched_batch", found=found.name or short(found.mark))
         book.mark(found, "given up", name=found.name, said=found.said)
-    click.echo(f"{found.requests - found.answered:,} requests will be asked once more", err=True)
+    click.echo(
+        f"{found.requests - found.answered:,} requests will be sent and paid for again", err=True
+    )
 
 
 def _line(each: StoredBatch) -> str:

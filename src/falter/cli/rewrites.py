@@ -17,7 +17,7 @@ from falter.engine.rewriting import StatusRow, judge_rewrites, prepare, rewrite_
 from falter.engine.study import read_study, rewriting_experiments
 from falter.records import numbers as n
 from falter.records.codec import to_json
-from falter.records.errors import InvalidValue, UsageError
+from falter.records.errors import InvalidValue, UsageError, refusal
 from falter.rewrites.agreement import Calibration, Coefficient, Pair
 from falter.rewrites.bank import STATUSES, bank_lines, bundled_rewrites, read_bank
 from falter.rewrites.reviews import (
@@ -64,9 +64,7 @@ def prepare_command(
     experiments = rewriting_experiments(read_study(settings, folder=folder, needs_models=False))
     spec = experiments[0].rewriter if experiments else None
     if spec is None:
-        raise UsageError(
-            "No rewriter is named", hint="--rewriter MODEL, or 'rewriter: MODEL' in the file"
-        )
+        raise refusal(UsageError, "cli.no_rewriter")
     with Store(store_path) as store, _meter(spec) as meter:
         prepared = prepare(experiments, spec, store, meter)
     if as_json:
@@ -79,7 +77,7 @@ def prepare_command(
     if prepared.missing:
         click.echo(
             f"error: {prepared.missing:,} requests failed\n\nhint: run the same command again to "
-            "send them once more",
+            "repeat them",
             err=True,
         )
     return 1 if prepared.missing else 0
@@ -162,7 +160,7 @@ def import_command(paths: tuple[Path, ...], bundled: bool, store_path: Path, as_
     prints how well all raters agree, and how each of them rated the damaged rows.
     """
     if not paths and not bundled:
-        raise UsageError("No file is named", hint="a sheet, a bank of rewrites, or --bundled")
+        raise refusal(UsageError, "cli.no_file")
     banks = [path for path in paths if path.suffix.lower() == ".jsonl"]
     sheets = [path for path in paths if path.suffix.lower() != ".jsonl"]
     with Store(store_path) if bundled or banks else Store.existing(store_path) as store:

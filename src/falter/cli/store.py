@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from falter.cli.options import takes
-from falter.records.errors import StoreError, printable
+from falter.records.errors import StoreError, printable, refusal
 from falter.records.ids import short
 from falter.store.maintenance import prune, repair, verify
 from falter.store.merge import MergeReport, merge
@@ -50,7 +50,7 @@ def repair_command(store_path: Path, new_path: Path | None) -> None:
     for problem in found.problems:
         click.echo(printable(problem))
     click.echo(f"{new_path} holds {_counted(found.kept)}", err=True)
-    click.echo(f"{len(found.problems):,} left out, for the reasons above", err=True)
+    click.echo(f"{len(found.problems):,} records left out, for the reasons above", err=True)
 
 
 def _counted(rows: Mapping[str, int]) -> str:
@@ -113,18 +113,20 @@ def prune_command(names: tuple[str, ...], store_path: Path, yes: bool) -> None:
     if report.kept:
         runs = ", ".join(map(short, report.unfinished))
         click.echo(
-            f"note: {report.kept:,} answers stay: run {runs} was interrupted before its plan was "
-            "whole and may need them; run it to its end first, or prune it too",
+            f"note: {report.kept:,} responses are kept: run {runs} was interrupted before its "
+            "plan was complete and may need them; finish that run first, or prune it too",
             err=True,
         )
     if not yes:
         if any(report.removed.values()):
-            click.echo("nothing is removed yet: the same command with --yes does it", err=True)
+            click.echo(
+                "nothing has been removed; run the same command with --yes to remove them", err=True
+            )
         return
     if not report.shrunk:
         click.echo(
-            "note: another process has the store open, so the file keeps its size; what is free "
-            "in it is used again",
+            "note: another process has the store open, so the file keeps its size; its free "
+            "space will be reused",
             err=True,
         )
         return
@@ -136,8 +138,8 @@ def _say_added(report: MergeReport, path: Path) -> None:
     click.echo(f"{path}: {_counted(report.added)} added", err=True)
     if report.twice:
         click.echo(
-            f"note: {report.twice:,} requests were answered in two stores with another text or at "
-            "another time; the answer that was there first is kept",
+            f"note: {report.twice:,} requests have different responses in two stores; the "
+            f"response that was already in {path} is kept",
             err=True,
         )
 
@@ -173,8 +175,5 @@ def studies_command(store_path: Path) -> None:
 
 def _existing(path: Path) -> Store:
     if path.exists() and not path.stat().st_size:
-        raise StoreError(
-            f"The store {path} is empty: all that it held is gone",
-            hint="restore it from a copy, or delete the file and start the runs once more",
-        )
+        raise refusal(StoreError, "cli.empty_store", path=path)
     return Store.existing(path, writes=False)

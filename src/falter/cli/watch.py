@@ -78,8 +78,8 @@ def _grid(panel: PanelSoFar, level: float, planning: bool) -> Grid:
         name="so-far",
         title=f"{panel.model} on {panel.task}: {counts}",
         text=(
-            f"Drops so far, in points; the {level:.0%} intervals hold for all recipes at once, for "
-            "a reader who looks once. Stopping at a look that pleases is not covered.",
+            f"Drops so far, in points; the {level:.0%} intervals are simultaneous over all "
+            "recipes and valid for one look. They do not hold if you stop at a favourable look.",
         ),
         columns=(
             Column(name="recipe"),

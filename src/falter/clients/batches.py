@@ -15,7 +15,7 @@ from falter.clients.answers import Answer, RequestRefused, UnusableAnswer, faile
 from falter.clients.retry import RETRYABLE_STATUSES, read_error
 from falter.clients.transport import FILTERED, ODD_JSON, Transport
 from falter.records.batches import BatchLine, BatchStatus, ListedBatch
-from falter.records.errors import EndpointError, PreflightError
+from falter.records.errors import EndpointError, PreflightError, refusal
 from falter.records.types import Request
 
 # A name comes from a server and is put into a URL with the key in the header: "batch_68a1-x" is
@@ -78,13 +78,13 @@ class ProviderBatches(ABC):
             await self.call(f"{self.path}?{self.page_size}=1")
         except RequestRefused as error:
             if error.status in NO_BATCHES:
-                raise PreflightError(
-                    f"{base_url} takes no batches (HTTP {error.status})",
-                    hint="leave --batch out, and every request is sent by itself",
+                raise refusal(
+                    PreflightError, "clients.no_batch_api", base_url=base_url, status=error.status
                 ) from error
             raise PreflightError(
-                f"the batches at {base_url} cannot be listed: {error.message}",
-                hint="what a batch costs must not be asked twice, so they have to be",
+                f"Cannot list the batches at {base_url}: {error.message}",
+                hint="without that list an interrupted run could pay for a batch twice; leave "
+                "--batch out to send every request separately",
             ) from error
 
     async def listed(self, since: float) -> AsyncIterator[ListedBatch]:
@@ -119,7 +119,9 @@ class ProviderBatches(ABC):
             return self.state(data)
         except ODD_JSON as error:
             said = self._transport.clean(repr(error))
-            raise EndpointError(f"odd JSON about a batch: {said}") from None
+            raise EndpointError(
+                f"the provider's JSON about a batch has an unexpected form: {said}"
+            ) from None
 
     async def call(self, path: str) -> Any:
         """The JSON of an address."""
@@ -189,7 +191,7 @@ def declined(key: str, status: int | None, error: Any, clean: Callable[[str], st
     """Return the line of a request that failed: refused for good, or to be sent again."""
     said = read_error(orjson.dumps({"error": error}))
     reason = f"HTTP {status}: {said.message}" if status else said.message
-    reason = clean(reason) or "an error without a word"
+    reason = clean(reason) or "an error without a message"
     if said.code in FILTERED:
         return BatchLine(key=key, response=refused_key(key, "content_filter"))
     if status is None or status in RETRYABLE_STATUSES or status >= 500:

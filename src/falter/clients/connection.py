@@ -349,7 +349,7 @@ def normal_url(base_url: str, endpoints: Sequence[str] = ENDPOINTS) -> str:
     if "@" in url.netloc or url.query or url.fragment:
         hint = "name the variable that holds the key with api_key_env"
         expected = "a URL without user, password, query or fragment"
-        raise InvalidValue("base_url", shown + " and more", expected, hint=hint)
+        raise InvalidValue("base_url", shown + "…", expected, hint=hint)
     path = url.path.rstrip("/")
     for endpoint in endpoints:
         if path.endswith(f"/{endpoint}"):
@@ -378,7 +378,7 @@ def read_key(variable: str, *, spaces: bool = False) -> str | None:
             variable,
             "…",
             f"printable ASCII without {'' if spaces else 'spaces or '}line breaks",
-            hint=f"set the environment variable {variable} again; a line break may have crept in",
+            hint=f"set the environment variable {variable} again without its line break or space",
         )
     return key
 

@@ -133,11 +133,11 @@ class Dialect:
     def require(self, sampling: Mapping[str, Any]) -> None:
         """Raise if a condition sets a field that is not sent: it would equal the baseline."""
         for name in sorted(self.dropped & sampling.keys()):
-            raise EndpointError(f"the condition sets {name}, which the server does not take")
+            raise EndpointError(f"the condition sets {name}, which the server does not support")
 
     def note(self, served_by: str | None) -> str | None:
         """Return a note for a response: its server, and the fields that were not sent."""
-        notes = [f"asked without {', '.join(sorted(self.dropped))}"] if self.dropped else []
+        notes = [f"sent without {', '.join(sorted(self.dropped))}"] if self.dropped else []
         notes += [self._habits[name].note for name in self.learnt]
         return ", ".join([*([served_by] if served_by else []), *notes]) or None
 

@@ -154,7 +154,9 @@ class EngineClient(BaseClient):
         if before == 0:
             return await self._answered(requests, before=1)
         if len(requests) == 1:
-            return [failed(requests[0], f"it ended the engine: {reason}"[:LONGEST_REASON])]
+            return [
+                failed(requests[0], f"this request ended the engine: {reason}"[:LONGEST_REASON])
+            ]
         half = len(requests) // 2
         first = await self._answered(requests[:half], before=1)
         return first + await self._answered(requests[half:], before=1)
@@ -178,9 +180,9 @@ class EngineClient(BaseClient):
         self._losses += 1
         if self._losses >= self._most_losses:
             raise RunStopped(
-                f"{self.model.label}: {self._losses} engines ended one after the other without an "
-                f"answer in between; the last one: {error.message}",
-                hint="the same run without --engine shows what the model runs into",
+                f"{self.model.label}: {self._losses} engines ended in a row without a response; "
+                f"the last error was: {error.message}",
+                hint="run the same command without --engine to see the model's own error",
             )
         task = asyncio.create_task(self._start())
         self._starting.add(task)
@@ -200,7 +202,7 @@ class EngineClient(BaseClient):
         if not self._engines and len(self._starting) == 1:
             stopped = RunStopped(
                 f"{self.model.label}: no engine is left, and none can be started: {reason}",
-                hint="what is answered is stored; the same command goes on",
+                hint="all responses so far are stored; run the same command again to resume",
             )
             self._free.put_nowait(stopped)
         return None

@@ -145,7 +145,9 @@ class LlamaEngine:
         reason = "length"
         for place in self._places_after(prompt, tokens):
             if not tokens and not math.isfinite(self._row(place).max()):
-                raise ValueError("the model's scores are no finite numbers: its weights are broken")
+                raise ValueError(
+                    "the model's logits are not finite numbers: its weights are damaged"
+                )
             token = self._token_at(place, sampler, temperature, draw)
             if words.is_end(token):
                 reason = "stop"
@@ -379,7 +381,7 @@ def check_decoding(
     if not 0 < top_p <= 1:
         raise ValueError(f"top_p is {top_p}; expected above 0, at most 1")
     if isinstance(stop, str) or "" in stop:
-        raise ValueError(f"stop is {stop!r}; expected a list of texts that are not empty")
+        raise ValueError(f"stop is {stop!r}; expected a list of non-empty texts")
 
 
 # Text as tokens and back

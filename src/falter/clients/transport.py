@@ -214,9 +214,9 @@ class Transport:
                     return refused_key(request.key, "content_filter")
                 if refusal.status in WRONG_PLACE and not dialect.settled:
                     raise PreflightError(
-                        f"{self.base_url} does not answer this client: {refusal.message}",
-                        hint="check the base URL, the model's name and the client: 'falter list "
-                        "clients' has all clients",
+                        f"{self.base_url} does not support this client: {refusal.message}",
+                        hint="check the base URL, the model's name and the client; 'falter list "
+                        "clients' lists the clients",
                     ) from refusal
                 # Another request may have learnt it while this one was under way.
                 if version == dialect.version and not self._learns(request, refusal):
@@ -306,7 +306,10 @@ class Transport:
                 return
             # A second attempt would yield the first lines again, and the caller counts lines.
             if begun:
-                raise RequestRefused(f"the results broke off: {outcome.message}", status=None)
+                raise RequestRefused(
+                    f"the connection broke while the results were read: {outcome.message}",
+                    status=None,
+                )
             await self._wait(attempt, outcome, 0, url)
 
     async def check(self, model: str) -> None:
@@ -399,7 +402,7 @@ class Transport:
         message = error.message
         if status < 400:
             place = headers.get("Location", "an unnamed place")
-            message = f"moved to {place}; use that as base_url"
+            message = f"the server moved to {place}; set base_url to that address"
         return Outcome(
             what=f"HTTP {status}",
             message=self.clean(message),
@@ -426,8 +429,9 @@ class Transport:
             )
         if isinstance(decision, GiveUp) and outcome.code in QUOTA:
             raise RunStopped(
-                f"{self.base_url} has no quota left for this key: {decision.reason}",
-                hint="what has arrived is stored; with more quota, the same command goes on",
+                f"{self.base_url}: the quota of this key is exhausted: {decision.reason}",
+                hint="all responses so far are stored; run the same command again when there is "
+                "more quota",
             )
         if isinstance(decision, GiveUp):
             raise RequestRefused(

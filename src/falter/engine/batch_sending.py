@@ -126,7 +126,10 @@ class _BatchWork:
 
     async def _look_for(self, batch: StoredBatch, until: float) -> None:
         """Find the batch that was being handed in when its answer got lost, or a process died."""
-        self._say(f"looking for a batch of {batch.requests:,} requests that may have arrived")
+        self._say(
+            f"looking for a batch of {batch.requests:,} requests that the provider may have "
+            "received"
+        )
         for looks, pause in enumerate(self._pauses(), 1):
             # Two looks at least, even if the grace is long over, before anything is paid again.
             late = time.time() > until and looks > 1
@@ -135,18 +138,19 @@ class _BatchWork:
             except EndpointError as error:
                 if late:
                     raise RunStopped(
-                        f"{self.progress.label}: nobody knows whether a batch arrived, since the "
-                        f"provider's batches cannot be listed: {error.message}",
-                        hint="the same command looks again",
+                        f"{self.progress.label}: cannot list the provider's batches to see if the "
+                        f"last one arrived: {error.message}",
+                        hint="run the same command again later; it looks for that batch before "
+                        "it submits another",
                     ) from error
             else:
                 if name is not None:
                     self._open[batch.mark] = self._book.mark(batch, "waiting", name=name)
-                    self._say(f"batch {name} had arrived")
+                    self._say(f"the provider has received batch {name}")
                     return
                 if late:
                     self._book.mark(batch, "lost", name=None, said="it never arrived")
-                    self._hand_in_again(batch, "the batch never arrived at the provider")
+                    self._hand_in_again(batch, "the batch did not reach the provider")
                     return
             await self._sleep(pause)
             if self._stop.is_set():
@@ -247,8 +251,8 @@ class _BatchWork:
         self._scouted = response.failure is None
         if len(self._failed) >= MAX_FAILED_PROBES and not self._scouted:
             raise RunStopped(
-                f"{self.progress.label}: the first {len(self._failed)} requests all failed, so "
-                f"none was put in a batch; the last error was: {response.failure}",
+                f"{self.progress.label}: the first {len(self._failed)} requests all failed, so no "
+                f"batch was submitted; the last error was: {response.failure}",
                 hint="check the endpoint with 'falter doctor'",
             )
         return True
@@ -259,7 +263,7 @@ class _BatchWork:
         # twice.
         batch = self._book.record(self.model, keys, self.desk.asked)
         ours = set() if batch is None else set(self._book.keys(batch))
-        self._again |= dict.fromkeys(set(keys) - ours, "another process had it")
+        self._again |= dict.fromkeys(set(keys) - ours, "another process has submitted it")
         if batch is None:
             return
         chosen = [line for key, line in zip(keys, lines, strict=True) if key in ours]
@@ -270,17 +274,15 @@ class _BatchWork:
             if isinstance(error, EndpointError):
                 raise RunStopped(
                     f"{self.progress.label}: the batch was refused: {error.message}",
-                    hint="nothing of it was paid; without --batch requests are sent one by one",
+                    hint="the provider did not charge for it; leave --batch out to send every "
+                    "request separately",
                 ) from error
             raise
         self.progress.sent += len(chosen)
         if name is None:
             await self._look_for(batch, time.time() + LISTING_GRACE_SECONDS)
         elif not name:
-            raise RunStopped(
-                f"{self.progress.label}: the server took a batch and gave it no usable name",
-                hint="its answers cannot be read; without --batch requests are sent one by one",
-            )
+            raise refusal(RunStopped, "engine.unnamed_batch", progress=self.progress.label)
         else:
             self._open[batch.mark] = self._book.mark(batch, "waiting", name=name)
             self._say(f"batch {name} has {len(chosen):,} requests")
@@ -304,9 +306,10 @@ class _BatchWork:
                 if now - trouble > PATIENCE:
                     raise RunStopped(
                         f"{self.progress.label}: {error.message}",
-                        hint="the batches go on; the same command reads them",
+                        hint="the batches continue at the provider; run the same command again "
+                        "to import them",
                     ) from error
-                self._say(f"{error.message}; asking again")
+                self._say(f"{error.message}; trying again")
             if (not self._open and not theirs and trouble is None) or self._stop.is_set():
                 break
             await self._sleep(pause)
@@ -318,9 +321,10 @@ class _BatchWork:
             status = await self.desk.status(batch.name)
             if status.gone:
                 raise RunStopped(
-                    f"{self.progress.label}: the provider knows no batch {batch.name}",
-                    hint="is it the same account? If its answers are lost, 'falter batch forget "
-                    f"{batch.name}' has them asked, and paid, once more",
+                    f"{self.progress.label}: the provider has no batch {batch.name}",
+                    hint="use the key of the account that submitted it; if its results are lost, "
+                    f"run 'falter batch forget {batch.name}', after which they are requested "
+                    "and paid for again",
                 )
             if not status.ended:
                 if status.said != batch.said:
@@ -340,11 +344,12 @@ class _BatchWork:
         if not status.too_much or batch.requests == 1:
             raise RunStopped(
                 f"{self.progress.label}: batch {batch.name} was refused: {status.failure}",
-                hint="nothing of it was paid; without --batch requests are sent one by one",
+                hint="the provider did not charge for it; leave --batch out to send every "
+                "request separately",
             )
         # Smaller ones, and each when the one before it has ended.
         self._most, self._alone, self._crowded = max(1, batch.requests // 2), True, True
-        self._say(f"{status.failure}; going on with {self._most:,} requests at a time")
+        self._say(f"{status.failure}; continuing with batches of {self._most:,} requests")
         self._hand_in_again(batch, status.failure)
 
     def _hand_in_again(self, batch: StoredBatch, why: str) -> None:
@@ -378,13 +383,19 @@ class _BatchWork:
             await self._is_foreign(batch)
             return
         if unknown:
-            self._say(f"batch {batch.name} has {unknown:,} lines too many, which are left out")
+            self._say(
+                f"batch {batch.name} has {unknown:,} lines that this run did not request; they "
+                "are ignored"
+            )
         left = {key: reason for key, reason in left.items() if key in self._lacking}
         self._again |= left
         # One that was cancelled after its last answer lacks nothing.
         self._cancelled |= status.cancelled and bool(left)
         self._book.mark(batch, "read", name=batch.name, said=status.said)
-        self._say(f"batch {batch.name} is read: {answered:,} of {batch.requests:,} answered")
+        self._say(
+            f"batch {batch.name} is imported: {answered:,} of {batch.requests:,} requests have a "
+            "response"
+        )
 
     async def _is_foreign(self, batch: StoredBatch) -> None:
         """Exclude another program's batch that was mistaken for ours by its size; look again."""
@@ -428,7 +439,7 @@ class _BatchWork:
     def _give_up(self) -> None:
         """Fail the requests that several batches left without an answer, for this run."""
         failures = [
-            _failure(key, f"no answer in {ROUNDS} batches: {why}")
+            _failure(key, f"no response in {ROUNDS} batches: {why}")
             for key, why in self._again.items()
         ]
         self._store.put_failures(failures)

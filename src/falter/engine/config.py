@@ -107,8 +107,9 @@ class SameAs(Value):
     def parse(self, value: Any, place: Place) -> Any:
         if value in ("meaning", "judge"):
             raise UsageError(
-                f"{place.name} is '{value}', and falter compares answers by rule only",
-                hint="compare the words: --same text, or what is read from them: label, number",
+                f"{place.name} is '{value}', but falter compares answers only by rule",
+                hint="compare the texts with --same text, or the extracted answers with --same "
+                "label or --same number",
             )
         return super().parse(value, place)
 
@@ -450,7 +451,7 @@ def _consistent(experiment: Experiment) -> Experiment:
         if experiment.recipes:
             raise InvalidValue(
                 "recipes",
-                "some beside a grid",
+                "given together with a grid",
                 "either recipes or a grid",
                 hint="drop one of the two",
             )

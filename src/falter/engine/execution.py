@@ -505,10 +505,10 @@ async def probe(
 
 
 def _unfit(client: Client, request: Request, reason: str) -> PreflightError:
-    other = "" if request.scores else ", or name another form with --option hold_by=…"
+    other = "" if request.scores else ", or another constraint with --option hold_by=…"
     return PreflightError(
         f"{client.model.base_url} {reason}",
-        hint=f"use a scorer that reads text, such as choice_letter or label{other}",
+        hint=f"use a scorer that reads written replies, such as choice_letter or label{other}",
     )
 
 
@@ -527,8 +527,8 @@ def _one_an_item(requests: Iterable[Request]) -> Iterator[Request]:
 def _misfit(request: Request, response: Response) -> str | None:
     """Return the reason to refuse the server; None if it fits, or if the reply tells nothing."""
     if response.failure is not None:
-        wanted = "log-probabilities" if request.scores else "held answers"
-        return f"failed when it was first asked for {wanted}: {response.failure}"
+        wanted = "log-probabilities" if request.scores else "constrained answers"
+        return f"failed at the first request for {wanted}: {response.failure}"
     if request.scores:
         return None
     text, options, ended = response.text or "", request.answers, response.finish_reason
@@ -539,4 +539,4 @@ def _misfit(request: Request, response: Response) -> str | None:
     cut = ended == "length" and text.lstrip()[:1] in ("", "{", "`")
     if held or cut or ended not in (None, "stop", "length"):
         return None
-    return f"does not hold the model to given answers: it answered {text[:80]!r}"
+    return f"does not constrain the model to the given answers: it returned {text[:80]!r}"

@@ -123,7 +123,7 @@ class _Files:
         except orjson.JSONEncodeError as error:
             raise UsageError(
                 f"The item '{request.variant.item.key}' cannot be written as JSON: {error}",
-                hint="mend the item, or leave it out",
+                hint="correct the item, or leave it out",
             ) from error
         full = self._numbered and self._in_file >= self._per_file
         other = bool(self._model) and self._model != client.model.id
@@ -138,16 +138,15 @@ class _Files:
         if self._file is not None:
             self._file.close()
             if not self._numbered:
-                raise UsageError(
-                    f"The requests of several models do not fit into {self._output}",
-                    hint="number the files: -o part-%03d.jsonl",
-                )
+                raise refusal(UsageError, "engine.several_models", output=self._output)
         path = self._path(len(self.paths) + 1)
         try:
             # "x" and not "w": a file that another process made since the check stays as it is.
             self._file = path.open("xb")
         except OSError as error:
-            raise UsageError(f"{path} cannot be written: {error}", hint="name another") from error
+            raise UsageError(
+                f"{path} cannot be written: {error}", hint="name another file with -o"
+            ) from error
         self.paths.append(path)
         self._model, self._in_file = client.model.id, 0
 
@@ -207,9 +206,9 @@ def _checked(
             report.models[result.model] = report.models.get(result.model, 0) + 1
             if not any_model:
                 raise UsageError(
-                    f"{path}, line {number}: answered by '{printable(result.model)}', and run "
-                    f"{short(run.id)} asks '{asked}'; nothing was stored",
-                    hint="add --any-model if these are two names of one model",
+                    f"{path}, line {number}: the response is of '{printable(result.model)}', but "
+                    f"run {short(run.id)} uses '{asked}'; nothing was stored",
+                    hint="if these are two names of one model, add --any-model",
                 )
         if response is None:
             report.unanswered += 1
@@ -220,9 +219,8 @@ def _checked(
             report.differing += key in texts and texts[key] != mark
             texts.setdefault(key, mark)
     if report.unknown and not texts and not report.unanswered:
-        raise UsageError(
-            f"None of the {report.unknown:,} lines belongs to run {short(run.id)}",
-            hint="'falter store runs' lists the runs; were these requests exported from another?",
+        raise refusal(
+            UsageError, "engine.foreign_results", unknown=report.unknown, run=short(run.id)
         )
     return report
 
@@ -251,7 +249,9 @@ def _results(paths: Sequence[Path]) -> Iterator[tuple[Path, int, forms.ResultLin
                     if line.strip():
                         yield path, number, forms.read_result(_json(line))
         except OSError as error:
-            raise UsageError(f"{path} cannot be read: {error}", hint="name a file") from error
+            raise UsageError(
+                f"{path} cannot be read: {error}", hint="name a readable file"
+            ) from error
 
 
 def _json(line: bytes) -> Any:

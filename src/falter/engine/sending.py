@@ -101,7 +101,11 @@ class Buffer:
             except StoreBusy as error:
                 if self._loop.time() - since > MAX_BUSY_SECONDS:
                     waiting = len(self._landed)
-                    lost = f"; {waiting:,} answers that had arrived are lost" if waiting else ""
+                    lost = (
+                        f"; {waiting:,} responses that had arrived could not be stored"
+                        if waiting
+                        else ""
+                    )
                     raise RunStopped(f"{error.message}{lost}", hint=error.hint) from error
             await asyncio.sleep(BUSY_RETRY_SECONDS)
 
@@ -377,8 +381,8 @@ class _Feed:
         if self._cut >= ABORT_AFTER_RESPONSES and len(self._cut_items) >= ABORT_MIN_ITEMS:
             limit = request.sampling.max_tokens
             raise RunStopped(
-                f"{self.progress.label}: the first {self._cut} answers all reached the limit of "
-                f"{limit:,} tokens before an answer",
+                f"{self.progress.label}: the first {self._cut} responses were all truncated at "
+                f"{limit:,} tokens, before an answer",
                 hint=f"raise max_tokens (--max-tokens {max(4096, 4 * limit)}); "
                 "this run has nothing to report",
             )

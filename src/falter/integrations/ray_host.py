@@ -25,6 +25,7 @@ from falter.records.errors import (
     PreflightError,
     RunStopped,
     UsageError,
+    refusal,
 )
 from falter.records.interfaces import Client
 from falter.records.types import Model, Request, Response
@@ -142,32 +143,29 @@ class RayHost:
             async with asyncio.timeout(PLACING):
                 version = await engine.call("placed")
         except TimeoutError as error:
-            raise PreflightError(
-                f"Ray has found no place for an engine in {PLACING / 60:.0f} minutes",
-                hint="fewer --actors, or fewer --actor-gpus; 'ray status' shows what is free",
-            ) from error
+            raise refusal(PreflightError, "integrations.no_place", placing=PLACING / 60) from error
         except EngineLost as error:
             raise PreflightError(
                 f"An engine of {self._model.label} did not start: {error.message}",
-                hint="every node needs falter and what the model needs, in the same environment",
+                hint="install falter and the model's libraries on every node, in the same "
+                "environment",
             ) from error
         if version != __version__:
-            raise PreflightError(
-                f"A node of the cluster runs falter {version}, and this is {__version__}",
-                hint="install the same version everywhere",
+            raise refusal(
+                PreflightError, "integrations.other_version", version=version, version2=__version__
             )
         try:
             found = await engine.call("load")
         except EngineLost as error:
             raise PreflightError(
                 f"An engine of {self._model.label} ended while it loaded: {error.message}",
-                hint="the same model without --engine, on such a machine, shows why",
+                hint="run the same model without --engine on such a machine to see its error",
             ) from error
         if isinstance(found, Model) and found.id != self._model.id:
             raise PreflightError(
-                f"{self._model.label} is another model on its engine: "
+                f"{self._model.label} differs between this machine and its engine: "
                 f"{_difference(self._model, found)}",
-                hint="what differs between the machines, such as dtype, has to be in its options",
+                hint="set the difference, such as dtype, in the model's options",
             )
 
     async def close(self) -> None:
@@ -280,8 +278,8 @@ class _Session:
             self._users -= 1
             raise PreflightError(
                 f"Ray could not be started or reached: {_first_line(error)}",
-                hint="RAY_ADDRESS names a cluster; without it, Ray is started on this machine, "
-                "and a machine that is very busy may be too slow for it: try again",
+                hint="set RAY_ADDRESS to a running cluster; without it Ray starts on this "
+                "machine, which can fail on a busy machine: run the command again",
             ) from error
         self._ours = True
 

@@ -16,7 +16,7 @@ from falter.clients.base import BatchClient
 from falter.clients.chat_forms import chat_text
 from falter.clients.constrained import native_choice
 from falter.clients.settings import ClientSettings, OptionTable, clients, costs_nothing, require
-from falter.records.errors import PreflightError
+from falter.records.errors import PreflightError, refusal
 from falter.records.interfaces import Capabilities, Client
 from falter.records.types import ContinuationScore, Model, Request, Usage
 
@@ -73,13 +73,10 @@ class Vllm(BatchClient):
         except Exception as error:
             raise PreflightError(
                 f"vLLM could not load '{name}': {error!r:.{LONGEST_REASON}}",
-                hint="check the path and the options, which go to vllm.LLM",
+                hint="check the path and the options, which are passed to vllm.LLM",
             ) from error
         if self.capabilities.chats and not getattr(self._tokenizer, "chat_template", None):
-            raise PreflightError(
-                f"'{name}' has no chat template",
-                hint="a base model is asked in plain text: api: completions",
-            )
+            raise refusal(PreflightError, "integrations.no_chat_template", name=name)
 
     def answer(self, requests: Sequence[Request]) -> Sequence[Answer | Exception]:
         """One call to the engine for all that can be asked of it."""
@@ -204,7 +201,7 @@ def _sum(output: Any, tokens: Sequence[int], start: int) -> ContinuationScore:
     """The log-likelihood of the tokens from `start` on."""
     given: Sequence[Mapping[int, Any] | None] | None = output.prompt_logprobs
     if given is None or len(given) != len(tokens):
-        raise ValueError("vLLM gave no log-probability for each token of the prompt")
+        raise ValueError("vLLM returned no log-probability for some token of the prompt")
     values, greedy = [], True
     for token, row in zip(tokens[start:], given[start:], strict=True):
         if row is None or token not in row:

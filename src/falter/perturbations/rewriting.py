@@ -302,8 +302,9 @@ class RewritePerturbation(Described):
             rewrite = None if bank is None else bank.find(wanted.key, wanted.text)
         if rewrite is None:
             raise UsageError(
-                f"'{self.name}' needs rewrites that a model writes beforehand, and one is missing",
-                hint=f"falter rewrites prepare -r {self.name} --rewriter MODEL …, then falter run",
+                f"'{self.name}' needs rewrites that a model has prepared, and one is missing",
+                hint="run 'falter rewrites prepare' with the same options and --rewriter MODEL, "
+                "then 'falter run'",
             )
         if rewrite.status != "ok" or rewrite.text is None:
             raise NoRewrite(rewrite.reason or rewrite.status)
@@ -361,7 +362,7 @@ def put(section: Section, rewrites: Sequence[Replacement], *, whole: bool = Fals
     after = replace_spans(section, changes)
     for start, end in section.protected:
         if text[start:end] not in after.text:
-            raise NoRewrite(f"{text[start:end]!r} is protected, but the rewrite lost it")
+            raise NoRewrite(f"the rewrite lost the protected text {text[start:end]!r}")
     return after
 
 

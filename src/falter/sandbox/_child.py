@@ -156,7 +156,7 @@ def _verdict(said: bytes, in_time: bool, how: str, killed: bool) -> dict[str, An
     if not in_time:
         return {"status": "timeout", "reason": "out of time"}
     if _READ not in said:
-        return {"status": "error", "reason": "the candidate's process could not be locked in"}
+        return {"status": "error", "reason": "the candidate's process could not be isolated"}
     if _RUNNING in said and not killed:
         reason = "the tests did not survive what the program returned"
         return {"status": "failed", "reason": reason}

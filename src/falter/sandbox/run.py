@@ -99,7 +99,7 @@ class Sandbox:
             verdict, whole = server.run(job, self.timeout, self.megabytes)
         except (OSError, ValueError, EOFError) as error:
             server.close()
-            return Verdict(status="error", reason=f"the sandbox broke: {error}")
+            return Verdict(status="error", reason=f"the sandbox failed: {error}")
         if whole:
             self._put(server)
         else:
@@ -153,7 +153,7 @@ class _Server:
             self.close()
             raise SandboxUnavailable(
                 f"The sandbox for generated code does not start: {error}",
-                hint=f"{sys.executable} has to be a working Python",
+                hint=f"reinstall falter with a working Python; {sys.executable} does not start",
             ) from None
         except SandboxUnavailable:
             self.close()
@@ -205,7 +205,7 @@ class _Server:
         found = json.loads(self._exactly(length, deadline))
         # Foreign code cannot write here by design; if it does all the same, no verdict is believed.
         if not isinstance(found, dict) or not {"status", "locks"} & found.keys():
-            raise ValueError("it garbled its verdict")
+            raise ValueError("the sandbox process returned a malformed verdict")
         return found
 
     def _exactly(self, wanted: int, deadline: float) -> bytes:
@@ -214,10 +214,10 @@ class _Server:
         while len(parts) < wanted:
             left = max(0.0, deadline - time.monotonic())
             if not select.select([self._process.stdout], [], [], left)[0]:
-                raise TimeoutError("it stopped answering")
+                raise TimeoutError("the sandbox process stopped responding")
             piece = self._process.stdout.read(wanted - len(parts))
             if not piece:
-                raise EOFError("it ended")
+                raise EOFError("the sandbox process ended")
             parts += piece
         return parts
 
@@ -231,8 +231,8 @@ def _plain(reason: str) -> str:
 def _require_platform() -> None:
     if not hasattr(os, "fork"):
         raise SandboxUnavailable(
-            "Generated code cannot be run on this system, which cannot fork",
-            hint="score on Linux; responses are stored, and scoring them again calls no model",
+            "Generated code cannot be run on this system, because it has no fork()",
+            hint="rescore on Linux; responses are stored, so rescoring calls no model",
         )
 
 
@@ -248,8 +248,8 @@ def _missing(locks: Mapping[str, bool]) -> list[str]:
     if missing and os.environ.get(UNSAFE) != "1":
         named = "; ".join(_LOCKS[name] for name in missing)
         raise SandboxUnavailable(
-            f"Generated code cannot be locked in on this machine. Missing: {named}",
-            hint="score on Linux 5.13 or newer, outside of containers that forbid it; or set "
-            f"{UNSAFE}=1 to run what a model wrote with your own rights",
+            f"Generated code cannot be isolated on this machine. Missing: {named}",
+            hint="rescore on Linux 5.13 or newer, outside containers that forbid isolation; or "
+            f"set {UNSAFE}=1 to run generated code with all your rights",
         )
     return missing

@@ -79,7 +79,7 @@ def yaml_value(text: str) -> Any:
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
-                raise yaml.YAMLError("aliases are not read")
+                raise yaml.YAMLError("YAML aliases are not supported")
             return super().compose_node(parent, index)
 
         def construct_scalar(self, node: Any) -> Any:

@@ -219,5 +219,7 @@ def _check_rank(columns: Mapping[str, Floats]) -> None:
         earlier.append(column)
         if np.linalg.matrix_rank(np.column_stack(earlier)) < len(earlier):
             raise InvalidValue(
-                "fixed", name, f"a column that can be told apart from {', '.join(columns)}"
+                "fixed",
+                name,
+                f"a column that can be estimated separately from {', '.join(columns)}",
             )

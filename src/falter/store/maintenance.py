@@ -97,7 +97,10 @@ def _of_the_schema(db: sqlite3.Connection) -> list[str]:
         migrate(fresh, "")
         wanted = {(kind, name): sql for kind, name, sql in fresh.execute(query)}
     return [
-        *(f"{kind} {name[:60]!r} is not falter's" for kind, name in found.keys() - wanted.keys()),
+        *(
+            f"{kind} {name[:60]!r} does not belong to falter"
+            for kind, name in found.keys() - wanted.keys()
+        ),
         *(f"{kind} {name!r} is missing" for kind, name in wanted.keys() - found.keys()),
         *(
             f"{kind} {name!r} was changed"
@@ -128,19 +131,20 @@ def _of_the_plans(db: sqlite3.Connection, sound: Soundness) -> list[str]:
             # 0 is a plan that is not whole, 1 a whole one whose cells old versions did not count.
             if isinstance(planned, int) and planned > 1 and cells[number] != planned:
                 problems.append(
-                    f"cells: run {name} was planned with {planned:,}, {cells[number]:,} are there"
+                    f"cells: run {name} was planned with {planned:,} but has {cells[number]:,}"
                 )
             if planned == 1 and not cells[number]:
-                problems.append(f"cells: run {name} has lost all of its plan")
+                problems.append(f"cells: the plan of run {name} is lost")
             if finished is not None and not planned:
-                problems.append(f"cells: run {name} was finished and says that it has no plan")
+                problems.append(f"cells: run {name} is marked as finished but has no plan")
             (answered,) = db.execute(
                 "SELECT count(*) FROM cells c JOIN responses r ON r.key = c.key WHERE c.run = ?",
                 (number,),
             ).fetchone()
             if finished is not None and answered < cells[number]:
                 problems.append(
-                    f"responses: run {name} was finished and has lost {cells[number] - answered:,}"
+                    f"responses: run {name} is marked as finished but lacks "
+                    f"{cells[number] - answered:,}"
                 )
     except (*FAULTS, TypeError) as error:
         problems.append(f"cells: the plans cannot be counted ({error})")
@@ -172,7 +176,7 @@ def repair(path: Path, to: Path) -> RepairReport:
     longer finished: the same command then asks for exactly what is gone.
     """
     if to.exists():
-        raise StoreError(f"{to} is there already", hint="name a new file with --to")
+        raise StoreError(f"{to} already exists", hint="name a new file with --to")
     with closing(opened_as_it_is(path)) as db:
         sound = Soundness(db)
         problems: list[str] = []
@@ -346,10 +350,7 @@ def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneRepor
 def _chosen(store: Store, name: str) -> StoredStudy:
     """The study or run of this name; a run that is a part of a study goes with it alone."""
     if len(name.removeprefix("sha256:")) < _DIGITS:
-        raise UsageError(
-            f"'{name}' is too short to remove a run by",
-            hint=f"give {_DIGITS} digits of its id at least: 'falter store runs' lists them",
-        )
+        raise refusal(UsageError, "store.short_name", name=name, digits=_DIGITS)
     chosen = find_study(store, name)
     for study in studies(store):
         if not chosen.protocol and any(part.run == chosen.id for part in study.parts):

@@ -101,8 +101,9 @@ class _Union:
                 yield row
         if self._sound.faults:
             raise StoreError(
-                f"{self._source} is not sound: {self._sound.faults[0]}",
-                hint=f"'falter store repair --store {self._source}' keeps the rest",
+                f"The store {self._source} is damaged: {self._sound.faults[0]}",
+                hint=f"'falter store repair --store {self._source}' copies the intact records "
+                "into a new file",
             )
 
     def _put(self, table: str, rows: list[Row]) -> None:
@@ -181,10 +182,9 @@ class _Union:
             if known is not None and known != cell:
                 name = short(self._sound.runs[run].id)
                 raise StoreError(
-                    f"{self._source} planned run {name} differently: its place {panel}/{sequence} "
-                    "holds another prompt",
-                    hint="a shard must see the same data, rewrites and version of falter as the "
-                    "others",
+                    f"{self._source} has another plan of run {name}: position {panel}/{sequence} "
+                    "has another prompt",
+                    hint="run every shard with the same data, rewrites and version of falter",
                 )
             if known is None:
                 # The checksum covers numbers of rows, which are others in this file.

@@ -39,10 +39,7 @@ class Place:
         now = _identity(self._path)
         if now != self._file:
             what = "was deleted" if now is None else "was replaced by another file"
-            raise StoreGone(
-                f"The store {self._path} {what} while it was in use",
-                hint="what was written since is lost; put the file back, or run again",
-            )
+            raise refusal(StoreGone, "store.lost_store", path=self._path, what=what)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -193,23 +190,20 @@ def trouble(path: Path, error: Exception, *, opening: bool = False) -> StoreErro
     """Return an error of SQLite as a `StoreError`; as `StoreBusy` if it may pass by itself."""
     code = _code(error)
     if code in _BUSY:
-        return StoreBusy(
-            f"The store {path} is locked by another program",
-            hint="end the other program, then run the same command again",
-        )
+        return refusal(StoreBusy, "store.store_locked", path=path)
     if code == _FULL:
-        return StoreBusy(
-            f"The disk of the store {path} is full",
-            hint="make room, then run the same command again",
-        )
+        return refusal(StoreBusy, "store.full_disk", path=path)
     if code in _DAMAGED and not opening:
         return StoreError(
             f"The store {path} is damaged: {error}",
-            hint="'falter store verify' says what is wrong, 'falter store repair' keeps the rest",
+            hint="'falter store verify' lists the damage; 'falter store repair' copies the "
+            "intact records into a new file",
         )
     if opening:
         return StoreError(
             f"The store {path} cannot be opened: {error}",
             hint="name a writable file with --store",
         )
-    return StoreError(f"The store {path} cannot be used: {error}", hint="name another with --store")
+    return StoreError(
+        f"The store {path} cannot be used: {error}", hint="name another store with --store"
+    )

@@ -316,9 +316,7 @@ class Store:
         if len(matching) == 1:
             return matching[0]
         if matching:
-            raise StoreError(
-                f"'{name}' matches {len(matching)} runs", hint="give more digits of the run's id"
-            )
+            raise refusal(StoreError, "store.several_runs", name=name, matching=len(matching))
         raise UnknownName("run", name, [short(r.run.id) for r in runs])
 
     def cells(
@@ -518,5 +516,6 @@ def _load(cls: type[T], body: bytes) -> T:
 def _damaged(what: str, error: Exception) -> StoreError:
     return StoreError(
         f"The store is damaged ({what}: {error})",
-        hint="'falter store verify' says what is wrong, 'falter store repair' keeps the rest",
+        hint="'falter store verify' lists the damage; 'falter store repair' copies the intact "
+        "records into a new file",
     )

@@ -117,7 +117,7 @@ def diff_spans(original: str, section: Section) -> list[Segment]:
 
 def _same_segments(before: str, after: str) -> list[Segment]:
     if before != after:
-        raise ValueError(f"the edits do not lead from {before!r} to {after!r}")
+        raise ValueError(f"the edits do not turn {before!r} into {after!r}")
     return [Segment("same", before, after)] if before else []
 
 
