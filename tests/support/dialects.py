@@ -276,7 +276,8 @@ DIALECTS = (
         does="not followed: the key does not travel",
         serve=plain((307, {}, {"Location": "http://elsewhere.example/v1"})),
         text=None, finish=None, served_by=None,
-        failure="HTTP 307: the server moved to http://elsewhere.example/v1; set base_url to that address",
+        failure="HTTP 307: the server moved to http://elsewhere.example/v1;"
+        " set base_url to that address",
         doctor="text: failed: HTTP 307: moved to http://elsewhere.example/v1",
     ),
     Dialect(

@@ -165,7 +165,11 @@ def test_what_does_not_go_with_conversations_is_refused(tmp_path: Path) -> None:
     two = {"rows": [TEXT, {**TEXT, "target": "no"}], "target": "target"}
     cases: list[tuple[Mapping[str, Any], dict[str, Any], str]] = [
         (text, {"template": "Say: {messages}"}, "cannot contain a conversation"),
-        (text, {"template": {"system": "x", "input": "y", "messages": "{messages}"}}, "can only have"),
+        (
+            text,
+            {"template": {"system": "x", "input": "y", "messages": "{messages}"}},
+            "can only have",
+        ),
         (two, {"demonstrations": 1}, "conversations take no demonstrations"),
         (text, {"recipes": ["template"]}, "no alternative template"),
         (text, {"remedy": "tidy_lines"}, "remedies do not apply"),
@@ -289,7 +293,7 @@ def test_documents_are_sections_that_recipes_reorder_and_turns_that_come_before_
     assert ["documents" in item.fields for item in task.items] == [False, True]
     ((tag,), (other_tag,)) = (item.tags for item in task.items)
     assert tag == other_tag and tag.startswith("chat:")
-    with pytest.raises(UsageError, match="does not contain {text} exactly once"):
+    with pytest.raises(UsageError, match=r"does not contain \{text\} exactly once"):
         load_tasks(read_experiment(in_memory({"rows": [row], "target": "target", "each": "- "})))
 
 
