@@ -373,7 +373,7 @@ def test_mistakes_on_the_command_line(run: Callable[..., falter.Result], folder:
             "write RUN, RUN@STORE, FILE or NAME=RUN, as in short=3f1c",
         ),
         (one, seeded, "--margin", "2"): (
-            "The margin 2 is not a difference of scores between 0 and 1", "2 points are 0.02",
+            "The margin 2 is not a difference of scores between 0 and 1", "write 2 points as 0.02",
         ),
     }  # fmt: skip
     for arguments, (message, hint) in table.items():

@@ -160,6 +160,6 @@ def test_the_demo_without_its_extra_names_the_command_and_another_model(
     assert invoke(["demo", "--limit", "4", "--store", "s.db"]) == 2
     hint = capsys.readouterr().err.partition("hint: ")[2]
     assert hint.startswith("pip install 'falter[local]'\n")
-    offered = hint.partition("simulated: falter ")[2].split()
+    offered = hint.partition("simulated model: falter ")[2].split()
     assert invoke([*offered, "--store", "s.db", "-r", "typos"]) == 0
     assert (tmp_path / "falter-demo.html").is_file()

@@ -81,7 +81,7 @@ def test_out_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: 
     assert len(rows) == CELLS
     results = [ANSWERED[form](row) for row in rows]
     assert taken_in(store, results[:9:-1]) == 0
-    assert f"has {8} of {CELLS} answers" in capsys.readouterr().err
+    assert f"has {8} of {CELLS} responses" in capsys.readouterr().err
     again = export(store, tmp_path / "rest.jsonl", OF[form])  # the usual form is the same
     assert again == rows[:10]
     assert taken_in(store, results) == 0
@@ -109,7 +109,7 @@ def test_many_files_and_none_written_over(
     assert out.split()[0].endswith("part-001.jsonl")
     assert "falter requests import " in err
     assert invoke(["requests", "export", *line(store), "-o", output]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     two = [*line(store, "openai:m", "-m", "openai:n"), "-o", str(tmp_path / "one.jsonl")]
     assert invoke(["requests", "export", *two]) == 2
     assert "several models cannot be written" in capsys.readouterr().err
@@ -121,7 +121,7 @@ def test_a_form_is_for_those_who_are_asked_so(
     common = [*line(tmp_path / "a.db", "simulated"), "-o", str(tmp_path / "x.jsonl")]
     assert invoke(["requests", "export", *common, "--format", "openai"]) == 2
     said = capsys.readouterr().err
-    assert "simulated is not asked in the form 'openai'" in said
+    assert "simulated does not use the format 'openai'" in said
     assert "--format jsonl" in said
 
 

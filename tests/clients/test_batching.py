@@ -98,7 +98,7 @@ def test_exceptions_may_be_given_as_answers() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda numbers: numbers[:-1], "0 answers to 1 questions"),
+        (lambda numbers: numbers[:-1], "0 responses to 1 requests"),
         (lambda numbers: exec("raise SystemExit(3)"), r"SystemExit\(3\)"),
     ],
 )

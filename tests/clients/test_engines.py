@@ -186,7 +186,7 @@ def test_an_engine_in_this_process_that_is_beyond_use_ends_the_run() -> None:
         finally:
             await client.close()
 
-    with pytest.raises(EngineLost, match=r"answers nothing more: .*illegal memory") as told:
+    with pytest.raises(EngineLost, match=r"no longer responds: .*illegal memory") as told:
         asyncio.run(ask())
     assert told.value.hint is not None and "--engine ray" in told.value.hint
 
@@ -221,7 +221,7 @@ LINE = ["--task", "basics:core", "--limit", "4", "-r", "typos", "-m", "simulated
     [
         (["--engine", "ray"], "pip install 'falter[ray]'"),
         (["--engine", "rya"], "did you mean 'ray'?"),
-        (["--actors", "2"], "--actors goes with --engine"),
+        (["--actors", "2"], "--actors needs --engine"),
         (["--engine", "ray", "--batch"], "--engine and --batch cannot be used together"),
     ],
     ids=["not installed", "misspelt", "without a name", "batches"],

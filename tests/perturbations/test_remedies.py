@@ -124,7 +124,7 @@ def test_noisy_examples_are_the_same_ones_perturbed_once_for_all() -> None:
     ("settings", "why"),
     [
         ({"remedy": "examples", "demonstrations": 2}, "demonstrations are shown already"),
-        ({"remedy": "noisy_examples", "recipes": ["pad_newlines"]}, "changes the text of an"),
+        ({"remedy": "noisy_examples", "recipes": ["pad_newlines"]}, "changes the text of a"),
         ({"remedy": "think_first"}, "'choice_likelihood' compares likelihoods"),
         ({"remedy": "vote"}, "a vote sends several"),
     ],

@@ -103,13 +103,13 @@ def test_a_wrong_grid_is_refused(grid: dict[str, Any], words: str) -> None:
 
 
 def test_a_grid_stands_in_the_place_of_recipes(tmp_path: Path) -> None:
-    """Both together are refused, and so are two configurations that are the same."""
+    """Both together are refused, and so are two configurations that are identical."""
     settings = {"task": "sums", "models": ["simulated"]}
     with pytest.raises(InvalidValue, match="together with a grid"):
         read_experiment({**settings, "recipes": ["typos"], "grid": PAPER_GRID})
     doubled = {"a": ["none", "typos"], "b": ["none", "typos:rate=0.5"]}
     spec = read_study({**settings, "grid": doubled})
-    with pytest.raises(UsageError, match="are the same"), study_in(spec, tmp_path / "s.db"):
+    with pytest.raises(UsageError, match="are identical"), study_in(spec, tmp_path / "s.db"):
         pass
 
 

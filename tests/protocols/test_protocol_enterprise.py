@@ -148,7 +148,7 @@ def test_a_judge_has_its_own_address_and_price_and_is_checked_first(
     assert "JUDGE_API_KEY" in capsys.readouterr().err
     assert not client.requests
     assert invoke(["plan", "--protocol", "enterprise", "--model", "writer", *arguments[-2:]]) == 2
-    assert "--judge-api-key-env goes with --judge" in capsys.readouterr().err
+    assert "--judge-api-key-env needs --judge" in capsys.readouterr().err
 
 
 # The paper's worked example

@@ -375,7 +375,7 @@ def test_an_export_without_hidden_states_is_refused(tmp_path: Path) -> None:
     other = weights.read_bytes().replace(b"last_hidden_state", b"logits_of_a_model")
     (tmp_path / "model.onnx").write_bytes(other)
     minilm()._tokenizer.save(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(FalterError, match="its first output is 'logits_of_a_model'"):
+    with pytest.raises(FalterError, match="the first output is 'logits_of_a_model'"):
         encoder_named(str(tmp_path))
 
 

@@ -278,7 +278,8 @@ DIALECTS = (
         text=None, finish=None, served_by=None,
         failure="HTTP 307: the server moved to http://elsewhere.example/v1;"
         " set base_url to that address",
-        doctor="text: failed: HTTP 307: moved to http://elsewhere.example/v1",
+        doctor="text: failed: HTTP 307: the server moved to http://elsewhere.example/v1; "
+        "set base_url",
     ),
     Dialect(
         name="key",

@@ -137,7 +137,7 @@ class Dialect:
 
     def note(self, served_by: str | None) -> str | None:
         """Return a note for a response: its server, and the fields that were not sent."""
-        notes = [f"sent without {', '.join(sorted(self.dropped))}"] if self.dropped else []
+        notes = [f"asked without {', '.join(sorted(self.dropped))}"] if self.dropped else []
         notes += [self._habits[name].note for name in self.learnt]
         return ", ".join([*([served_by] if served_by else []), *notes]) or None
 
