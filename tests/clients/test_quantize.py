@@ -162,7 +162,7 @@ def test_a_file_of_the_users_is_replaced_only_by_force(
     """By the same bytes, made with another number of threads."""
     mine = tmp_path / "mine.gguf"
     mine.write_text("mine")
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="already exists"):
         quantised("q4_0", mine, say=quiet)
     assert mine.read_text() == "mine"
     made = quantised("q4_0", mine, force=True, threads=3, say=quiet)

@@ -204,7 +204,7 @@ def test_an_endpoint_that_always_fails_ends_the_run_and_reports_nothing(tmp_path
         assert not page.exists()
         code, out, err = await call(["report", "--store", str(path)])
         assert (code, out) == (2, "")
-        assert "has no answer yet" in err
+        assert "has no response yet" in err
 
     asyncio.run(main())
 

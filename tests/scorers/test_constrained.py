@@ -92,12 +92,12 @@ ONE: Reply = (200, {"choices": [{"text": ".", "logprobs": ECHOED}]})
             3,
             "does not constrain the model to the given answers: it returned 'A'",
         ),
-        (chat('{"answer": "Z"}'), "constrained", 3, 'it answered \'{"answer": "Z"}\''),
-        (CUT, "constrained", 3, "it answered 'Let me see'"),
+        (chat('{"answer": "Z"}'), "constrained", 3, 'it returned \'{"answer": "Z"}\''),
+        (CUT, "constrained", 3, "it returned 'Let me see'"),
         ((422, {"error": "no format"}), "constrained", 3, "HTTP 422: no format"),
         (chat(""), "likelihood", 1, "gives no log-probabilities of given answers"),
         (GENERATED, "likelihood", 1, "no log-probabilities with echo"),
-        (ONE, "likelihood", 1, "one of a list of 4 prompts"),
+        (ONE, "likelihood", 1, "one of 4 prompts in a list"),
         ((400, {"error": "no list"}), "likelihood", 6, "HTTP 400: no list"),
     ],
 )
@@ -386,7 +386,7 @@ def test_the_likeliest_option_needs_no_chance(tmp_path: Path) -> None:
     with pytest.raises(PreflightError, match="needs temperature 0"):
         asked(answer, tmp_path, **settings, sampling={"temperature": 0.7})
     assert not [request for request in sent if request.method == "POST"]
-    with pytest.raises(PreflightError, match="gives no log-probabilities of the first token"):
+    with pytest.raises(PreflightError, match="returns no log-probabilities of the first token"):
         asked(answer, tmp_path, **settings)
 
 

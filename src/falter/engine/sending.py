@@ -1,8 +1,4 @@
-"""Send the missing requests of a plan.
-
-For each model a fixed number of workers take requests from the plan and store every response on
-arrival.
-"""
+"""Send a plan's missing requests: a model's workers take them, and store responses on arrival."""
 
 from __future__ import annotations
 
@@ -34,9 +30,9 @@ MAX_BUSY_SECONDS = 30.0
 class Buffer:
     """Collects landed responses and commits them inline, in small batches.
 
-    Not in a thread: under load a writer thread starves on the interpreter lock. In a trial a kill
-    then lost 10,000 of 16,500 responses. A batch waits at most `MAX_BUFFER_SECONDS`. While the
-    store is locked or its disk is full, nothing is dropped and the commit is tried again.
+    Not in a thread: under load a writer thread starves on the interpreter lock; in a trial a kill
+    then lost 10,000 of 16,500 responses. While the store is locked or its disk is full, nothing is
+    dropped and the commit is tried again.
     """
 
     def __init__(self, store: ResponseStore) -> None:
@@ -101,11 +97,7 @@ class Buffer:
             except StoreBusy as error:
                 if self._loop.time() - since > MAX_BUSY_SECONDS:
                     waiting = len(self._landed)
-                    lost = (
-                        f"; {waiting:,} responses that had arrived could not be stored"
-                        if waiting
-                        else ""
-                    )
+                    lost = f"; {waiting:,} responses that had arrived are lost" if waiting else ""
                     raise RunStopped(f"{error.message}{lost}", hint=error.hint) from error
             await asyncio.sleep(BUSY_RETRY_SECONDS)
 
@@ -189,11 +181,10 @@ async def run_queues(
 ) -> None:
     """Send the missing requests of all queues at once, and store every response on arrival.
 
-    Raises `AuthenticationError` at once if an endpoint refuses the credentials. Raises `RunStopped`
-    if an endpoint only ever fails or dies, if the first responses were all truncated at the token
-    limit, if `stop` is set, or if the store accepts nothing for too long. Responses that arrived
-    are stored whenever that is possible, and so are those that arrive within ten seconds after an
-    error. Requests that another process is sending for the same store are waited for.
+    Raises `AuthenticationError` if an endpoint refuses the credentials, and `RunStopped` if one
+    only ever fails, if the first responses were all truncated, if `stop` is set, or if the store
+    accepts nothing for too long. Responses that arrived, or arrive within ten seconds after an
+    error, are stored if possible. Requests that another process is sending are waited for.
     """
     stop, ending = stop or asyncio.Event(), asyncio.Event()
     buffer = Buffer(store)
@@ -253,9 +244,8 @@ class _Feed:
     sent again; once it is stored, the look-up finds it.
 
     Missing requests are sent in plan order, by whichever worker is free. With `piles`, more of the
-    plan is read at a time, sorted by text and split into so many work queues, one for each worker.
-    Each of the client's engines then receives prompts with a common beginning one after the other,
-    also those of different items with the same examples, and reads that beginning once.
+    plan is read at a time, sorted by text and split into a work queue for each worker: each engine
+    then receives prompts with a common beginning in a row, and reads that beginning once.
     """
 
     def __init__(
@@ -515,8 +505,7 @@ async def _work(
 
 
 POLL_SECONDS = 0.1
-# Without a pause, a run against a dead server goes on to fail every request after six attempts: ten
-# minutes after a server had died, one had 654 failures and twelve minutes to go.
+# Without a pause, a run had 654 failures ten minutes after its server had died.
 OUTAGE_SECONDS = 30.0
 OUTAGE_ATTEMPTS = 20
 FIRST_PROBE_SECONDS = 2.0
@@ -528,10 +517,9 @@ tried again after 2, 4, 8, … seconds, for two minutes, and given up within thr
 class Breaker:
     """Judge a server by the attempts of its client's transport, and pause its queue if it is dead.
 
-    A server that answers at all, even with a refusal, is alive. A server that turns requests away
-    may still be working on those that it accepted before. A client without a transport reports no
-    attempts and is never paused. `workers` counts the running workers. `in_vain` is called when a
-    pause begins: the requests that failed since the last answer are to be sent again.
+    A server that answers at all, even with a refusal, is alive, and may be so while it works on
+    what it accepted. A client without a transport is never paused. `workers` counts those running.
+    `in_vain` is called when a pause begins: what failed since the last answer is to be sent again.
     """
 
     def __init__(
@@ -548,8 +536,7 @@ class Breaker:
 
     def opens(self, *, at_the_end: bool = False) -> bool:
         """Pause if enough attempts have failed alike; at the end of a plan without more delay."""
-        # Before the colon stands the kind ("HTTP 503", "timed out"), behind it the server's words,
-        # which may hold an id or a time. A dead server fails in one way, an overloaded in several.
+        # Only the kind ("HTTP 503"): a dead server fails in one way, an overloaded one in several.
         kinds = {trouble.partition(":")[0] for _, trouble in self._failed}
         enough = len(self._failed) >= OUTAGE_ATTEMPTS and not self._is_at_work()
         alike = enough and len(kinds) == 1
