@@ -241,7 +241,7 @@ def test_fields_falter_sets_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["temperature", "top_p", "max_tokens", "seed", "stop"])
 def test_sampling_belongs_in_the_sampling_settings(name: str) -> None:
     """A sampling value among the options is refused, with the place where it belongs."""
-    with pytest.raises(InvalidValue, match="experiment.s settings"):
+    with pytest.raises(InvalidValue, match="the experiment's settings"):
         client_of("http://localhost:1/v1", options={name: 1})
 
 

@@ -196,7 +196,7 @@ def test_a_protocol_and_a_gate_take_no_reader(tmp_path: Path) -> None:
 def test_a_reader_of_an_unreleased_version_is_a_sentence(run: falter.Result) -> None:
     """It was stored as a number."""
     old = replace(run.run, experiment={**run.run.experiment, "reader": 2})
-    with Store(run.store) as store, pytest.raises(UsageError, match="says 2 of its reader"):
+    with Store(run.store) as store, pytest.raises(UsageError, match="unknown reader setting 2"):
         stored_extractions(store, old)
 
 

@@ -243,7 +243,8 @@ def test_two_authors_need_a_name(smith: Wordsmith, data: Path, store: Path) -> N
 
 def test_a_rewriter_has_to_write(smith: Wordsmith, data: Path, store: Path) -> None:
     smith.generates = False
-    with Store(store) as opened, pytest.raises(UsageError, match="'wordsmith' does not generate text"):
+    told = "'wordsmith' does not generate text"
+    with Store(store) as opened, pytest.raises(UsageError, match=told):
         prepare([experiment_of(data, "paraphrase_free")], REWRITER, opened)
     assert smith.requests == []
 
