@@ -104,9 +104,9 @@ JUDGED: list[tuple[Any, list[tuple[str, str]], float | None, str]] = [
     ([BOOK], [("book", '{"people": 4, "name": "Ann", "quiet": false}')], 1.0, "native"),
     ([BOOK], [("cancel", "{}")], 0.0, "a call of another tool"),
     ([BOOK], [("pay", "{}")], 0.0, "a call of an unknown tool"),
-    ([BOOK], [("book", "{people: 4}")], None, "arguments that are no JSON object"),
-    ([BOOK], [("book", "[" * 5000)], None, "arguments that are no JSON object"),
-    ([BOOK], [("book", "[4]")], None, "arguments that are no JSON object"),
+    ([BOOK], [("book", "{people: 4}")], None, "arguments that are not a JSON object"),
+    ([BOOK], [("book", "[" * 5000)], None, "arguments that are not a JSON object"),
+    ([BOOK], [("book", "[4]")], None, "arguments that are not a JSON object"),
     ([], [("cancel", "{}")], 0.0, "a call that the target does not allow"),
     ([BOOK], [], 0.0, "no call"),
     ([], [], 1.0, ""),
@@ -172,7 +172,7 @@ def test_calls_are_read_from_text_and_names_go_back_to_the_old_ones() -> None:
         return judge(replace(one, variant=renamed))
 
     assert judged("reserve", '{"guests": 4, "name": "Ann"}').value == 1.0
-    assert "not offered" in str(judged("book", '{"guests": 4, "name": "Ann"}').reason)
+    assert "unknown tool" in str(judged("book", '{"guests": 4, "name": "Ann"}').reason)
     assert judged("reserve", '{"people": 4, "name": "Ann"}').value == 0.0
 
 

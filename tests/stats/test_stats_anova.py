@@ -138,7 +138,7 @@ def test_aliased_levels_are_named():
     """What cannot be told apart is an error with the names of the levels."""
     scores = [0.0, 1.0, 2.0, 3.0, 1.0, 0.0]
     factors = {"template": list("AABBAB"), "temperature": [0, 0, 1, 1, 0, 1]}
-    with pytest.raises(InvalidValue, match=r"'temperature=1'; .* apart from template=B"):
+    with pytest.raises(InvalidValue, match=r"'temperature=1'; .* separately from template=B"):
         anova(scores, factors)
     with pytest.raises(InvalidValue, match=r"'noise=d'; .* apart from the block"):
         anova(scores, {"noise": list("ccddcd")}, block=list("uuvvuv"))
