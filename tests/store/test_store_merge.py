@@ -119,7 +119,7 @@ def test_a_source_that_is_not_sound_is_refused(tmp_path: Path) -> None:
     filled(tmp_path / "a.db", 5)
     with sqlite3.connect(tmp_path / "a.db") as db:
         db.execute("UPDATE responses SET body = CAST(replace(body, 'B', 'C') AS BLOB)")
-    with pytest.raises(StoreError, match="is not sound: responses"):
+    with pytest.raises(StoreError, match="is damaged: responses"):
         merge([tmp_path / "a.db"], tmp_path / "b.db")
 
 

@@ -102,14 +102,14 @@ TAMPERED = {
     "a cell without its mark copied": (
         "INSERT INTO cells SELECT run, panel, 6, repeat, item, recipe, draw, variant, key, NULL "
         "FROM cells WHERE sequence = 0",
-        "is there twice",
+        "appears twice",
     ),
     "a cell in the middle deleted": ("DELETE FROM cells WHERE sequence = 2", "lacks 1 of panel 0"),
     "the last cell deleted": (
         "DELETE FROM cells WHERE sequence = 5",
-        "was planned with 6, 5 are there",
+        "was planned with 6 but has 5",
     ),
-    "all cells deleted": ("DELETE FROM cells", "was planned with 6, 0 are there"),
+    "all cells deleted": ("DELETE FROM cells", "was planned with 6 but has 0"),
     "a cell of another panel": (
         "UPDATE cells SET panel = 3, mark = NULL WHERE sequence = 5",
         "names a panel that run",
@@ -187,7 +187,7 @@ def test_a_whole_store_is_kept_whole(path: Path, capsys: pytest.CaptureFixture[s
     assert invoke(["store", "repair", "--store", str(path)]) == 0
     assert path.read_bytes() == before
     new = path.with_name("falter.repaired.db")
-    assert "0 left out" in capsys.readouterr().err
+    assert "0 records left out" in capsys.readouterr().err
     with Store(path) as old, Store(new) as copy:
         assert list(copy.cells(RUN)) == list(old.cells(RUN))
         assert copy.runs() == old.runs()

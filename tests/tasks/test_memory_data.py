@@ -145,7 +145,7 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_odd_columns_of_a_frame_are_named() -> None:
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(FalterError, match="which is no text"):
+    with pytest.raises(FalterError, match="is not text"):
         offer_rows(pandas.DataFrame([[1]]))
     with pytest.raises(FalterError, match="column 'a' twice"):
         offer_rows(pandas.DataFrame([[1, 2]], columns=["a", "a"]))
