@@ -182,8 +182,8 @@ def test_what_does_not_go_with_conversations_is_refused(tmp_path: Path) -> None:
             {"models": {"name": "openai:x", "api": "completions", "base_url": "http://[::1]:9"}},
             "does not support",
         ),
-        ({"rows": [{"messages": [USER]}]}, {"same": "call"}, "offers none"),
-        ({"rows": [{"messages": [USER]}]}, {"same": "label"}, "none are named"),
+        ({"rows": [{"messages": [USER]}]}, {"same": "call"}, "has no tools"),
+        ({"rows": [{"messages": [USER]}]}, {"same": "label"}, "no labels are named"),
         ({"rows": [{"messages": [USER]}]}, {"same": "auto"}, "set how answers are compared"),
         ({"rows": [GOOD, TEXT], "target": "target"}, {}, "some targets are tool calls"),
     ]

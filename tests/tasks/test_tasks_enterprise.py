@@ -244,11 +244,11 @@ def test_all_faults_are_listed_at_once(tmp_path: Path) -> None:
     with pytest.raises(TaskError) as caught:
         task("enterprise_case", str(tmp_path))
     for fault in (
-        "the key 'label-printer-shifted-labels' is there 2 times",
+        "the key 'label-printer-shifted-labels' appears 2 times",
         "answers name the document 'HW-999', which is missing",
         "'chat' is not a list with entries",
         "rewrites, tone: 'chat' is not a list with a text for each turn",
-        "rewrites, tone: 'answer' is none of case, chat, question, query",
+        "rewrites, tone: 'answer' is not one of case, chat, question, query",
         "'other' has no translation into de",
         "'label-printer-shifted-labels' has no translation into ja",
     ):

@@ -320,7 +320,7 @@ def test_a_run_without_a_plan_has_a_page(path: Path) -> None:
     with opened(path) as source:
         assert [source.codes(n).size for n in range(2)] == [0, 0]
         assert (source.found(0, "sum").size, source.findings(0).page) == (0, "")
-    with pytest.raises(StoreError, match="has no answer yet"):
+    with pytest.raises(StoreError, match="has no response yet"):
         open_result(path, incomplete=True)
 
 
