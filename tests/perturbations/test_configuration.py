@@ -111,7 +111,7 @@ def test_a_setting_is_nothing_for_a_text(name: str) -> None:
 
 def test_identity_stands_alone() -> None:
     """In a chain it would mean nothing."""
-    with pytest.raises(UsageError, match="stands alone"):
+    with pytest.raises(UsageError, match="is used alone"):
         recipe_from([("typos", {}), ("identity", {})])
 
 

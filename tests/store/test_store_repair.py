@@ -192,7 +192,7 @@ def test_a_whole_store_is_kept_whole(path: Path, capsys: pytest.CaptureFixture[s
         assert list(copy.cells(RUN)) == list(old.cells(RUN))
         assert copy.runs() == old.runs()
     assert invoke(["store", "repair", "--store", str(path)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
