@@ -165,7 +165,7 @@ def test_bad_issues_are_named_together(tmp_path: Path) -> None:
     with pytest.raises(TaskError) as caught:
         read_issues(str(path), read_domain("hr"))
     for fault in (
-        "already exists",
+        "appears twice",
         "is not a valid file name",
         "no area 'moon'",
         "lacks area",

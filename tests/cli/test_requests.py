@@ -156,7 +156,7 @@ def test_what_is_wrong_is_refused_or_counted(
     results[5]["response"]["body"]["model"] = "m-mini\x1b[2J"
     assert taken_in(store, results) == 2
     said = capsys.readouterr().err
-    assert "line 6: answered by 'm-mini[2J', and run" in said
+    assert "line 6: the response is of 'm-mini[2J', but run" in said
     assert "\x1b" not in said
     assert texts(store) == {}
     assert taken_in(store, results[5:6], "--any-model") == 0

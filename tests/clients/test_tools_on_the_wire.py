@@ -331,7 +331,7 @@ def asked_of(
         ("anthropic:m", {"thinking_tokens": 2000}, "with earlier tool calls", "drop the option"),
         ("openai:m", {"api": "completions"}, "with tools, which", "use a chat server"),
         ("smollm2", {}, "with tools, which", "serve the file with llama-server --jinja"),
-        ("responses:m", {"tools": [{"type": "web_search"}]}, "tools", "falter sets itself"),
+        ("responses:m", {"tools": [{"type": "web_search"}]}, "tools", "falter does not set itself"),
     ],
 )
 def test_what_a_client_cannot_send_is_refused_before_anything_is_sent(
