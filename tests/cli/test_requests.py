@@ -181,14 +181,14 @@ def test_what_is_wrong_is_refused_or_counted(
     ]
     assert taken_in(store, lines) == 0
     assert capsys.readouterr().err.splitlines() == [
-        "3 answers stored",
-        "note: 1 requests failed, and are still missing",
+        "3 responses stored",
+        "note: 1 requests failed and are still missing",
         "note: 1 lines have no response; their requests are still missing",
         "note: 2 lines repeat the request of an earlier line, whose response is kept",
         "note: 1 of these differ from that earlier line",
         "note: 1 lines belong to no request of this run",
         "note: 1 lines have no result in a format that falter reads",
-        f"run {run_of(store)} has 4 of {CELLS} answers",
+        f"run {run_of(store)} has 4 of {CELLS} responses",
     ]
     assert texts(store)[rows[0]["custom_id"]] == letter(prompt_of(rows[0]["body"]))
     assert len(texts(store)) == 4
