@@ -10,8 +10,8 @@ each way of answering its page, the picture and the numbers; the answers also wh
 terminated. `bench/real_models.py` brings the two Qwen files.
 
 Fixed before the first answer: the question is decided by the average drop over the perturbations,
-by likelihood, of the 0.5B less that of the 1.5B model, which are of one family. The
-answer is yes where the 95 % interval of the difference is above zero, no where it is below, and
+by likelihood, of the 1.5B less that of the 0.5B model, which are of one family. The
+answer is yes where the 95 % interval of the difference is below zero, no where it is above, and
 else not decided. SmolLM2, of another family, the replies, and the share of answers that flip
 between right and wrong are told beside it and decide nothing.
 """
@@ -29,6 +29,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,19 +114,21 @@ def column_of(result: Result, name: str) -> dict[str, Estimate]:
 
 
 def difference(result: Result, small: str, large: str, name: str = DROP) -> Estimate:
-    """A number of the smaller model less that of the larger one."""
+    """A number of the larger model less that of the smaller one, turned from the report's table."""
     grid, pair = _grid(result, "models-compared"), (_model(MODELS[small]), _model(MODELS[large]))
     (row,) = [row for row in grid.rows if (_model(str(row[1])), _model(str(row[2]))) == pair]
-    return _estimate(row[_column(grid, name)])
+    found = _estimate(row[_column(grid, name)])
+    value, low, high = (None if x is None else -x for x in (found.value, found.high, found.low))
+    return replace(found, value=value, low=low, high=high)
 
 
 def answered(found: Estimate) -> str:
     """The answer to the question by the rule that was fixed before."""
     if found.low is None or found.high is None:
         return "not decided: the difference has no interval"
-    if found.low > 0.0:
-        return "yes: the larger model falters less"
-    return "no: the larger model falters more" if found.high < 0.0 else "not decided"
+    if found.high < 0.0:
+        return "yes: the larger model loses fewer points"
+    return "no: the larger model loses more points" if found.low > 0.0 else "not decided"
 
 
 def _model(name: str) -> str:
@@ -205,11 +208,11 @@ def asked(options: argparse.Namespace) -> str:
         result.report(options.to / f"{way.replace(' ', '-')}.html")
         print(result.summary("overview", "models-compared", width=120))
         named = {f"{model}, {way}": drop for model, drop in column_of(result, DROP).items()}
-        named |= {f"{a} less {b}, {way}": difference(result, a, b) for a, b in PAIRS}
+        named |= {f"{b} less {a}, {way}": difference(result, a, b) for a, b in PAIRS}
         # The picture has room for short names; by likelihood is what the page is about.
         drawn += [
             ForestRow(
-                label=label.replace(f", {DECIDES}", "").replace(f" less {LARGE}", " − 1.5B"),
+                label=label.replace(f", {DECIDES}", "").replace(f"{LARGE} less", "1.5B −"),
                 kind="member",
                 estimate=estimate,
             )
@@ -220,10 +223,10 @@ def asked(options: argparse.Namespace) -> str:
             for model, share in column_of(result, column).items():
                 facts["numbers"][f"{model}, {way}: {words}"] = shown(share, "percent").text
         flips = difference(result, SMALL, LARGE, "Flip rate, points")
-        facts["numbers"][f"{SMALL} less {LARGE}, {way}: flips"] = shown(flips, "points").text
+        facts["numbers"][f"{LARGE} less {SMALL}, {way}: flips"] = shown(flips, "points").text
         facts[f"run {way}"] = result.study.id
         if way == DECIDES:
-            facts["answer"] = answered(named[f"{SMALL} less {LARGE}, {way}"])
+            facts["answer"] = answered(named[f"{LARGE} less {SMALL}, {way}"])
         write_numbers(options.to, drawn, facts)
     return str(facts["answer"])
 
