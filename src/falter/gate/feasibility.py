@@ -59,7 +59,7 @@ class PlannedCriterion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionPlan:
-    """What a criterion can show: `needed` items for 80 % power, the `best` margin that its items
+    """A criterion's reach: `needed` items for 80 % power, the `best` margin that its items
     can show with it, and the `chance` that it passes where nothing changed.
     """
 
