@@ -1,13 +1,15 @@
-"""Is the first number that falter prints the true one? Four local servers whose truth is known.
+"""Is the first number that falter prints the true one? Six local servers whose truth is known.
 
     python bench/first_contact.py [--items 200] [--recipe typos --recipe persona ...]
 
-Short free answers, JSON in fences and in prose, labels with refusals and cut replies, and multiple
-choice by letter. Each is run with the README's command line, which names no scorer. Every reply is
-right or wrong by plan: of 100 items about 88 are right as asked, 33 fewer with typing mistakes, and
-no more or fewer under any other recipe. Prints for each server the true and the printed score, and
-for each recipe the true drop beside the printed one with its interval, and both verdicts. The true
-verdict is the one that falter's statistics give the true scores.
+Short free answers, JSON in fences and in prose, labels with refusals and cut replies, multiple
+choice by letter, and conversations: labels after a system turn, and calls of tools, native and in
+text. Each is run with the README's command line, which names no scorer. Every reply is right or
+wrong by plan: of 100 items about 88 are right as asked, 33 fewer with typing mistakes, and no more
+or fewer under any other recipe. Controls, which change the right answer, are left out. Prints for
+each server the true and the printed score, and for each recipe the true drop beside the printed one
+with its interval, and both verdicts. The true verdict is the one that falter's statistics give the
+true scores.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import json
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -51,11 +53,14 @@ Written = tuple[str, str]
 
 @dataclass(frozen=True)
 class Job:
-    """A user's task in files: rows, a template, and a model's way to write an answer."""
+    """A user's task in files: rows, a template, and a model's way to write an answer.
+
+    Conversations have no template. Rows with `tools` are answered by calls.
+    """
 
     name: str
     rows: Sequence[Row]
-    template: str
+    template: str | None
     write: Callable[[Row, bool, random.Random], str]
     options: Sequence[str] = ()
     refuses: bool = False
@@ -69,8 +74,12 @@ class Truth:
     replies: dict[str, Written] = field(default_factory=dict)
 
     def answer(self, asked: Asked) -> Reply:
-        text, reason = self.replies[_prompt(asked.body["messages"])]
-        message = {"role": "assistant", "content": text}
+        tools = [tool["function"] for tool in asked.body.get("tools", ())]
+        text, reason = self.replies[_prompt(asked.body["messages"], tools)]
+        message: dict[str, Any] = {"role": "assistant", "content": text}
+        if text.startswith(NATIVE):
+            call = {"id": "c1", "type": "function", "function": json.loads(text[len(NATIVE) :])}
+            message = {"role": "assistant", "content": None, "tool_calls": [call]}
         choice = {"index": 0, "message": message, "finish_reason": reason}
         return 200, {"model": "known", "choices": [choice]}
 
@@ -105,8 +114,8 @@ def _share(*parts: object) -> float:
     return int.from_bytes(digest, "big") / 2**64
 
 
-def _prompt(messages: Sequence[Mapping[str, str]]) -> str:
-    return json.dumps([[message["role"], message["content"]] for message in messages])
+def _prompt(messages: Sequence[Mapping[str, str]], tools: Sequence[Mapping[str, Any]]) -> str:
+    return json.dumps([[(turn["role"], turn["content"]) for turn in messages], tools])
 
 
 # What is asked
@@ -197,8 +206,80 @@ def _object(row: Row, right: bool, rng: random.Random) -> str:
     )  # fmt: skip
 
 
+ROUTER = f"You sort the mails of a shop. Answer with one queue of these: {', '.join(QUEUES)}."
+CLERK = "You serve the customers of a shop, and call a tool where one fits."
+TOOLS: tuple[dict[str, Any], ...] = (
+    {"name": "cancel_order", "description": "Cancel an order that has not been sent yet.",
+     "parameters": {"type": "object", "required": ["order_id"], "properties": {
+         "order_id": {"type": "string"}, "reason": {"type": "string"}}}},
+    {"name": "find_invoice", "description": "Look up the invoice of an order.",
+     "parameters": {"type": "object", "required": ["order_id"], "properties": {
+         "order_id": {"type": "string"}}}},
+)  # fmt: skip
+NATIVE = "native call: "
+"""Marks a reply that arrives in the API's field for calls."""
+
+
+def _chats(items: int) -> list[Row]:
+    return [
+        {"key": row["key"], "queue": row["queue"], "messages": [
+            {"role": "system", "content": ROUTER}, {"role": "user", "content": row["ticket"]}]}
+        for row in _tickets(items)
+    ]  # fmt: skip
+
+
+def _calls(items: int) -> list[Row]:
+    wishes = (
+        ("cancel_order", "Please cancel order A-{n}, my sister ordered the same lamp."),
+        ("find_invoice", "I need the invoice of order A-{n} for my tax office."),
+    )
+    return [
+        {"key": f"c{n}", "tools": TOOLS, "messages": [
+            {"role": "system", "content": CLERK},
+            {"role": "user", "content": wish.format(n=1000 + 7 * n)}],
+         "target": [{"name": name, "arguments": {"order_id": f"A-{1000 + 7 * n}"},
+                     "free": ["reason"]}]}
+        for n in range(items)
+        for name, wish in [wishes[n % 2]]
+    ]  # fmt: skip
+
+
+def _call(row: Row, right: bool, rng: random.Random) -> str:
+    """The call as a native one, in a fence, in tags or bare; a wrong one errs in one place."""
+    target = row["target"][0]
+    call = {"name": target["name"], "arguments": dict(target["arguments"])}
+    if not right and rng.random() < 0.3:
+        return "I am sorry, our shop cannot do this for you today."
+    if not right and rng.random() < 0.5:
+        (call["name"],) = {tool["name"] for tool in TOOLS} - {call["name"]}
+    elif not right:
+        call["arguments"]["order_id"] += "0"
+    text = json.dumps(call)
+    native = json.dumps({**call, "arguments": json.dumps(call["arguments"])})
+    return rng.choice(
+        [NATIVE + native, NATIVE + native, text, f"```json\n{text}\n```",
+         f"<tool_call>\n{text}\n</tool_call>", f"I will do that for you.\n\n{text}"]
+    )  # fmt: skip
+
+
+def _in_names_of(tools: Sequence[Mapping[str, Any]], reply: str) -> str:
+    """Return the reply with the tools' and arguments' names of this prompt."""
+    for tool in TOOLS:
+        offered = [t for t in tools if t["name"] == tool["name"]] or [
+            t for t in tools if t["description"] == tool["description"]
+        ]
+        if not offered:  # the control `without_tool`
+            continue
+        names = [(tool["name"], offered[0]["name"])]
+        own, theirs = (list(t["parameters"]["properties"]) for t in (tool, offered[0]))
+        names += zip(own, theirs, strict=True) if set(own) != set(theirs) else ()
+        for before, after in names:
+            reply = reply.replace(before, after)
+    return reply
+
+
 def jobs(items: int) -> list[Job]:
-    """The four first uses, with so many items each."""
+    """The six first uses, with so many items each."""
     basics = _basics()[:items]
     free = [
         {"key": r["key"], "question": r["question"], "answer": r["choices"][r["answer"]],
@@ -214,6 +295,8 @@ def jobs(items: int) -> list[Job]:
             "technical or other?\n\n{ticket}", _label, ("--target", "queue"), refuses=True),
         Job("letters", basics, "Answer with a letter.\n\n{question}\n{choices}\n\nAnswer:", _letter,
             ("--target", "answer", "--choices", "choices")),
+        Job("chats, labels", _chats(items), None, _label, ("--target", "queue"), refuses=True),
+        Job("chats, calls", _calls(items), None, _call),
     ]  # fmt: skip
 
 
@@ -238,9 +321,11 @@ def _known(job: Job, prompts: Sequence[Mapping[str, Any]]) -> Truth:
     truth, rows = Truth(), {row["key"]: row for row in job.rows}
     first: dict[str, tuple[bool, Written]] = {}
     for prompt in prompts:
-        text, key, recipe = _prompt(prompt["messages"]), prompt["item"], prompt["recipe"]
+        tools = [json.loads(tool) for tool in prompt["tools"]]
+        text, key, recipe = _prompt(prompt["messages"], tools), prompt["item"], prompt["recipe"]
         if text not in first:
-            first[text] = _replied(job, rows[key], recipe)
+            right, (reply, reason) = _replied(job, rows[key], recipe)
+            first[text] = right, (_in_names_of(tools, reply) if tools else reply, reason)
         truth.right[key, recipe], truth.replies[text] = first[text]
     return truth
 
@@ -264,9 +349,10 @@ async def _falter(*arguments: str) -> str:
 
 
 def _write(job: Job, folder: Path) -> Path:
-    """The rows as a file: CSV where they hold texts alone, else JSONL."""
-    named = job.name.replace(" ", "-")
-    (folder / "prompt.txt").write_text(job.template, "utf-8")
+    """The rows as a file: CSV where they hold texts alone, else JSONL; and the template."""
+    named = job.name.replace(" ", "-").replace(",", "")
+    if job.template is not None:
+        (folder / "prompt.txt").write_text(job.template, "utf-8")
     if all(isinstance(value, str) for row in job.rows for value in row.values()):
         path = folder / f"{named}.csv"
         with path.open("w", encoding="utf-8", newline="") as file:
@@ -282,9 +368,10 @@ def _write(job: Job, folder: Path) -> Path:
 async def contact(job: Job, folder: Path, recipes: Sequence[str]) -> list[Line]:
     """Run one job by the README's command in a folder, and hold its numbers beside the truth."""
     data, store = _write(job, folder), folder / "falter.db"
+    template = () if job.template is None else ("--template", str(folder / "prompt.txt"))
     async with LocalServer(lambda asked: truth.answer(asked)) as server:
         command = (
-            "--data", str(data), "--template", str(folder / "prompt.txt"), *job.options,
+            "--data", str(data), *template, *job.options,
             "--key", "key", "--model", "openai:known", "--base-url", server.base_url,
             "--store", str(store), *(part for recipe in recipes for part in ("-r", recipe)),
         )  # fmt: skip
@@ -295,14 +382,19 @@ async def contact(job: Job, folder: Path, recipes: Sequence[str]) -> list[Line]:
         (stored,) = opened.runs()
         scorer = stored.run.panels[0].scorer
         true = analyse(opened, stored, {scorer: Oracle(truth)}).panels[0]
-    return _beside(job.name, true, open_result(store).analysis.panels[0])
+        controls = {recipe.label for recipe in stored.run.recipes if recipe.controls}
+    return _beside(job.name, true, open_result(store).analysis.panels[0], controls)
 
 
-def _beside(job: str, true: PanelResult, printed: PanelResult) -> list[Line]:
+def _beside(
+    job: str, true: PanelResult, printed: PanelResult, controls: Collection[str]
+) -> list[Line]:
     scores = [100 * float(panel.baseline.value or 0) for panel in (true, printed)]
     scorer = printed.panel.scorer
     lines = [Line(job, scorer, "", scores[0], scores[1], (None, None), ("", ""))]
     for one, other in zip(true.recipes, printed.recipes, strict=True):
+        if one.drop.value is None or one.label in controls:
+            continue
         drops = [100 * (recipe.drop.value or 0.0) for recipe in (one, other)]
         ends = (other.drop.low, other.drop.high)
         verdicts = one.verdict, other.verdict
@@ -338,7 +430,7 @@ def table(lines: Sequence[Line]) -> str:
 
 
 async def main(items: int, recipes: Sequence[str], folder: Path) -> None:
-    """Run all four, print the table and what is off."""
+    """Run all six, print the table and what is off."""
     lines: list[Line] = []
     for n, job in enumerate(jobs(items)):
         (folder / str(n)).mkdir()

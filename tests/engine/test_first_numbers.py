@@ -40,15 +40,16 @@ def settings(tmp_path: Path, answer: Any, **more: Any) -> dict[str, Any]:
 
 
 def test_scores_drops_and_verdicts_at_first_contact_are_the_true_ones(tmp_path: Path) -> None:
-    """Four servers whose truth is known, by the README's command: a small bench/first_contact.py.
+    """Six servers whose truth is known, by the README's command: a small bench/first_contact.py.
 
-    Takes seconds, for it is four whole runs of the command over HTTP.
+    Takes seconds, for it is six whole runs of the command over HTTP.
     """
     lines = []
     for n, job in enumerate(first_contact.jobs(40)):
         (folder := tmp_path / str(n)).mkdir()
         lines += asyncio.run(first_contact.contact(job, folder, ["typos"]))
-    assert [line.scorer for line in lines[::2]] == ["answer", "fields", "label", "choice_letter"]
+    scorers = ["answer", "fields", "label", "choice_letter", "label", "tool_call"]
+    assert [line.scorer for line in lines[::2]] == scorers
     assert first_contact.misses([line for line in lines if line.job != "free answers"]) == []
     free = [line for line in lines if line.job == "free answers"]
     assert all(abs(line.true - line.printed) <= 5.0 for line in free)  # two of the 40 items
