@@ -281,7 +281,7 @@ def wrong_answers(path: Path) -> tuple[int, int, int]:
 
 def table(steps: list[Step]) -> Iterator[str]:
     yield (
-        "| step | ends with | seconds | sent | answered badly | stored | lost, asked again | "
+        "| step | ends with | seconds | sent | failed | stored | lost, sent again | "
         "sent though stored | MB while sending | slope, MB per 100,000 | highest MB |"
     )
     yield "|---|---|---|---|---|---|---|---|---|---|---|"
