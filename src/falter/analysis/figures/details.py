@@ -57,8 +57,8 @@ def parts_figures(panel: PanelResult) -> Iterator[Figure]:
 def _row(parts: RecipeParts, recipe: RecipeResult) -> BreakdownRow:
     split, churn = parts.split, parts.churn
     states = (split.states[name] for name in _STATES)
-    # An equal number gets the interval of the other figures. If unparsed answers are excluded there,
-    # the numbers differ.
+    # An equal number gets the interval of the other figures. The numbers differ if unparsed answers
+    # are excluded there.
     same = recipe.together.value == split.drop.value
     return BreakdownRow(
         label=parts.label,
