@@ -16,7 +16,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return folded[matches[0]] if matches else None
 
 
+# `::error::x` of GitHub, `##[group]y` of Azure.
 _COMMAND = re.compile(r"^(?=\s*(?:::|##\[))", re.M)
+# `https://me:secret@host` becomes `https://…@host`.
 _PASSWORD = re.compile(r"(?<=:/)(/?)[^/\s]+@")
 
 
