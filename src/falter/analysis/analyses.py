@@ -407,7 +407,7 @@ def _pairs(by_task: Sequence[Stack], settings: Settings) -> Iterator[PairCompari
 
 
 class _Comparison:
-    """Results of one table that compare several of its recipes."""
+    """Computation of results that compare the recipes of one table."""
 
     def __init__(self, table: Table, model: str, settings: Settings) -> None:
         self.table, self.settings = table, settings

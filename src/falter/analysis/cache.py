@@ -119,6 +119,7 @@ def _connected(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, isolation_level=None, timeout=1, check_same_thread=False)
     try:
         db.execute("PRAGMA journal_mode = WAL")
+        # No waiting for the disk: a cache that a crash damages is deleted and computed again.
         db.execute("PRAGMA synchronous = OFF")
         db.execute(_TABLE)
         if _size(db) > _LARGEST:

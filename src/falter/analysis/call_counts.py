@@ -16,6 +16,7 @@ ONE_ANSWER = 0.95
 """Share of answers to clean prompts from which a note says that one answer is always given."""
 MIN_DIFFERENCES, MIN_ITEMS = 4, 20
 """Fewest differences for a note on an argument, and fewest items for a note on one answer."""
+# Extracts `unit` from `the argument unit`.
 _ARGUMENT = re.compile(re.escape(ARGUMENT).replace(r"\{\}", r"(\S+)"))
 MOST_LISTED = 12
 

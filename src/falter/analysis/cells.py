@@ -16,6 +16,7 @@ from falter.records.errors import UsageError
 from falter.records.ids import short
 from falter.records.types import BASELINE, Panel, Recipe, Step
 
+# A table with more places than this is refused if fewer than one in SPARSEST has a cell.
 MOST_PLACES = 2_000_000
 SPARSEST = 20
 Ints = NDArray[np.integer]
@@ -116,6 +117,7 @@ def _runs(cells: PanelCells, conditions: int) -> Ints:
     key = cells.item.astype(np.int64) * conditions + cells.condition
     order = np.lexsort((cells.run, key))
     ordered = key[order]
+    # The first place of each item and condition in the sorted cells.
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     within = np.arange(len(key)) - np.repeat(starts, np.diff(np.append(starts, len(key))))
     places = np.empty(len(key), dtype=np.int32)

@@ -60,7 +60,7 @@ class Evidence:
     def as_read(self, table: Table) -> Table:
         """Return the table with the second extractor's scores.
 
-        Cells that it cannot parse are unchanged.
+        A response that the extractor cannot parse keeps its score.
         """
         read = ~np.isnan(self.reread) & ~np.isin(table.outcome, (FAILED, MISSING))
         value = np.where(read, self.reread, table.value)
@@ -71,7 +71,7 @@ class Evidence:
 def second_reading(table: Table, evidence: Evidence, settings: Settings) -> SecondReading | None:
     """Count the answers that the second extractor judges differently, and name changed verdicts.
 
-    None without a second extractor. A response that it cannot parse keeps its score.
+    None without a second extractor. A response that the extractor cannot parse keeps its score.
     """
     if evidence.reader is None:
         return None
@@ -93,8 +93,8 @@ def second_reading(table: Table, evidence: Evidence, settings: Settings) -> Seco
 def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[RecipeParts, ...]:
     """Return each recipe's drop over the items that it changed, decomposed, and its churn.
 
-    Answers without a usable answer count as wrong here, whatever the run's rule: their share of the
-    drop is one of the parts. The result is empty without a baseline or scores.
+    Responses without a usable answer count as wrong here, whatever the run's rule: their share of
+    the drop is one of the parts. The result is empty without a baseline or scores.
     """
     if not table.has_baseline or not (table.outcome == SCORED).any():
         return ()

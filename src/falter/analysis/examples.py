@@ -265,6 +265,7 @@ def cells_read_twice(
     """
     readers = [*(second for second in seconds if second is not None), *scorers.values()]
     sections = sections or any(reader.needs_prompt for reader in readers)
+    # Both iterators read the cells chunk by chunk, so `tee` buffers little.
     cells, again = tee(store.cells(run, sections=sections))
     first = scored_cells(store, run, scorers, cells=cells)
     for (cell, score), (_, second) in zip(first, judged_cells(again, run, seconds), strict=True):

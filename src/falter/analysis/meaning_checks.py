@@ -197,9 +197,9 @@ def _flags(before: Prompt, after: Prompt, language: str) -> tuple[MeaningFlag, .
 
 
 def answer_places(prompt: Prompt) -> int:
-    """Count the right answer's occurrences in the prompt, its list of options left out.
+    """Count the right answer's occurrences in the prompt, without the list of options.
 
-    Numbers are not looked for, since any text may hold them; nor is a single letter.
+    Numbers and single letters count 0, because any text may contain them.
     """
     answer = _answer(prompt)
     if len(answer) < 2 or not _LETTER.search(answer):
@@ -228,7 +228,7 @@ def body(prompt: Prompt) -> str:
 
 
 def _own_words(prompt: Prompt) -> str:
-    """Return the prompt's text without added texts, replies, calls and tools.
+    """Return the prompt's text without added texts, responses, calls and tools.
 
     These surround the text, so they cannot remove anything from it.
     """

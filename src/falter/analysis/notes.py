@@ -15,6 +15,7 @@ from falter.measures.drops import accuracy
 from falter.records import numbers as n
 
 Floats = NDArray[np.float64]
+# Share of responses without a usable answer above which reports warn.
 MUCH_UNREAD = 0.02
 MOST_NAMED = 5
 MOST_LISTED = 12

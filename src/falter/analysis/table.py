@@ -66,6 +66,7 @@ Floats = NDArray[np.float64]
 
 STATUSES = ("baseline", "changed", "unchanged", "not_applicable", "no_rewrite", "same_prompt")
 CHANGED, SAME_PROMPT = STATUSES.index("changed"), STATUSES.index("same_prompt")
+# Cells per chunk. A chunk is one look-up in the score cache and one call of `prepare`.
 STRETCH = 256
 TIERS: tuple[Tier | None, ...] = (None, "stated", "inferred")
 OUTCOMES = ("scored", "unparsed", "truncated", "refused", "failed", "missing")

@@ -58,7 +58,7 @@ class LateGroup(click.Group):
 
 @cache
 def option_tables() -> dict[str, dict[str, Any]]:
-    """Return the tables of `options.toml`: arguments and options by command, synonyms."""
+    """Return the tables of `options.toml`: options by command, and other tools' names for them."""
     return tomllib.loads((files("falter.cli") / "options.toml").read_text("utf-8"))
 
 

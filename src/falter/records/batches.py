@@ -101,7 +101,7 @@ class BatchDesk(Protocol):
         """Submit a batch and return its name; None if its arrival is unknown.
 
         The name is empty if the batch arrived without a usable name. Raise an error if the batch
-        was certainly refused. A failed submission is never repeated.
+        was certainly refused. `submit` does not retry.
         """
 
     def listed(self, since: float) -> AsyncIterator[ListedBatch]:
@@ -135,7 +135,7 @@ class BatchBook(Protocol):
         """Return a model's batches that may still be answered, the oldest first."""
 
     def names(self, model: Model) -> set[str]:
-        """Return the provider's names of a model's batches, whatever became of them."""
+        """Return the provider's names of a model's batches in any state."""
 
     def keys(self, batch: StoredBatch) -> list[str]: ...
 

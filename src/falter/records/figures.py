@@ -44,7 +44,7 @@ class _Named:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement(_Named):
-    """Sentences without numbers in a table: a finding, a note or a warning.
+    """Sentences in place of a table: an answer, a finding, a note or a warning.
 
     A statement of the kind `answer` is the short result of a report. Its first sentence is the most
     important one.
@@ -255,7 +255,8 @@ class Side:
 
     - `detail`: (option, log-likelihood) pairs, if they are known.
     - `read`: the extracted answer.
-    - `outcome`: the reason that there is none, or a score between wrong and right; otherwise empty.
+    - `outcome`: the reason that there is none, or a score between wrong and right. Empty for a
+      right or wrong answer.
     - `tier`: `stated` or `inferred`.
     - `second`: the second extractor and its judgement.
     """
@@ -299,7 +300,7 @@ class Example:
 
     @property
     def sides(self) -> tuple[tuple[str, Side, str], ...]:
-        """(`asked` or `changed`, response, prompt) of both sides; `asked` is the clean prompt."""
+        """(`asked` or `changed`, side, prompt) for both sides; `asked` is the clean prompt."""
         before = "".join(segment.before for segment in self.segments)
         after = "".join(segment.after for segment in self.segments)
         return ("asked", self.baseline, before), ("changed", self.perturbed, after)

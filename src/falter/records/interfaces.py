@@ -197,7 +197,7 @@ class Scorer(Protocol):
         """Raise an error if a requirement, such as a sandbox, is missing. Nothing was sent yet."""
 
     def fault(self, target: str) -> str | None:
-        """Return the reason that no reply can be compared with this target; None if one can."""
+        """Return the reason that no response can be compared with this target; None if one can."""
 
     def score(self, case: Case) -> Score: ...
 

@@ -14,6 +14,7 @@ from falter.records.types import Item, Model, Recipe, Request, Variant, Way
 
 Asked = Mapping[str, frozenset[str]]
 """Ids of the recipes to send for each item, by the item's key, if a budget leaves some out."""
+# A rule of thumb: tokenisers and languages differ.
 CHARACTERS_A_TOKEN = 4
 FEWEST_KEPT = 1024
 """Smallest common beginning, in tokens, that providers cache."""

@@ -347,7 +347,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContinuationScore:
-    """The log-likelihood of one continuation."""
+    """The log-likelihood of one continuation, over its `tokens`.
+
+    `greedy` is True if every token was the most likely one, None if this is unknown.
+    """
 
     logprob: float
     tokens: int

@@ -32,7 +32,8 @@ declared = Declared("falter.analysis")
 def brittleness_bars(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, ...]:
     """Return stacked bars for models and for tasks.
 
-    Each analysis comes with a name of its prompt form, shown if there are several.
+    Each analysis comes with a name for its prompts, such as `5-shot`. With several analyses the
+    labels contain it.
     """
     figures: list[Figure] = []
     for of, over in (("model", "tasks"), ("task", "models")):
@@ -71,7 +72,7 @@ Analyses = Sequence[tuple[str, Across]]
 
 
 class _Titled(NamedTuple):
-    """A record of an analysis, with the name of the analysis's prompt form (`how`)."""
+    """A record of an analysis. `how` names the analysis's prompts, such as `5-shot`."""
 
     how: str
     item: Any
@@ -80,7 +81,7 @@ class _Titled(NamedTuple):
 def ranking_figures(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, ...]:
     """Return rank correlations by recipe, changed rankings, ranks and pairs; none for one model.
 
-    Each analysis comes with a name of its prompt form, shown if there are several.
+    Each analysis comes with a name for its prompts, such as `5-shot`, shown if there are several.
     """
     known = [(how, analysis.across) for how, analysis in analyses if analysis.across is not None]
     few = not any(across.rankings for _, across in known)
@@ -126,7 +127,7 @@ def _grids(
 ) -> Iterator[Grid]:
     """Yield a table with a row for each record that `pick` finds in an analysis.
 
-    With several analyses, a column after the labels names the prompt form.
+    With several analyses, a column after the labels names their prompts, such as `5-shot`.
     """
     records = [_Titled(how, item) for how, a in analyses for item in pick(a) if item is not None]
     several = len(analyses) > 1

@@ -51,7 +51,7 @@ Named = Sequence[tuple[str, PanelResult]]
 def answer_figure(analyses: Sequence[tuple[str, Analysis]]) -> Statement:
     """Return the result of analyses in words.
 
-    Each analysis comes with a name of its prompt form, or an empty text.
+    Each analysis comes with a name for its prompts, such as `5-shot`, or an empty text.
     """
     panels = [
         (f"{panel.title}, {how}" if how else panel.title, panel)
@@ -129,7 +129,7 @@ def _unfinished(counts: Counts) -> Iterator[str]:
 
 
 def _unread(counts: Counts, unread_are: str) -> Iterator[str]:
-    """Yield a warning if many responses hold no usable answer: no verdict here allows for them."""
+    """Yield a warning if many responses hold no usable answer, for reports without verdicts."""
     if counts.unread > MUCH_UNREAD * counts.answers:
         yield sentence(
             "answer.unread", evidence=_unusable_of(counts), rule=_rule(counts, unread_are)

@@ -29,7 +29,7 @@ _STATES = ("another", "unparsed", "truncated", "refused")
 
 
 def parts_figures(panel: PanelResult) -> Iterator[Figure]:
-    """Yield the decomposition of every drop: causes in the test, and states of the responses."""
+    """Yield the decomposition of every drop: effects of the test, and states of the responses."""
     recipes = {recipe.label: recipe for recipe in panel.recipes}
     split = [parts for parts in panel.parts if parts.split.drop.value is not None]
     split = sorted(

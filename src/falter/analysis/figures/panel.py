@@ -307,7 +307,7 @@ def drops_at_once(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, ...
     """Return a heat map of panels × recipes, the costliest recipe first; nothing for one panel.
 
     The intervals are simultaneous over the recipes of a panel, so bold means a verdict. Each
-    analysis comes with a name of its prompt form, or an empty text.
+    analysis comes with a name for its prompts, such as `5-shot`, or an empty text.
     """
     panels = [
         (f"{panel.title}, {how}" if how else panel.title, panel)
