@@ -1,1 +1,1 @@
-"""Reads scores, pairs them by item, calls measures; tidy export."""
+"""Analysis of stored responses: scores, tables, estimates, figures, comparisons, exports."""

@@ -1,4 +1,4 @@
-"""Tables to an analysis, one by one and across them: of a stored run, or from elsewhere."""
+"""Analysis of all tables of a run, or of another tool's results: by panel and across panels."""
 
 from __future__ import annotations
 
@@ -68,12 +68,11 @@ def analyse(
     notes: tuple[str, ...] = (),
     reader: str = "",
 ) -> Analysis:
-    """Analyse a stored run. Calls no model; an encoder adds cosines of prompts.
+    """Analyse a stored run without calling a model; an encoder adds cosines of prompts.
 
-    A run that was interrupted is refused unless `partial` is set: cells that were never asked
-    would look like a smaller experiment. `tables` are those of the run, if they were read already,
-    and `evidence` what stands beside them. `everyday` says what people call a recipe.
-    `notes` and `reader` are those of `Settings`.
+    Raise StoreError if responses are missing, unless `partial` is set: cells that were never sent
+    would look like a smaller experiment. `tables` and `evidence` are those of the run, if they are
+    known. `everyday` returns a recipe's plain name. `notes` and `reader` are fields of `Settings`.
     """
     run = stored.run
     if tables is None:
@@ -126,7 +125,7 @@ def analyse(
 
 
 def _notes(scorer: Scorer, run: Run) -> Iterator[str]:
-    """Say that the server constrained the replies, and that an older reader read them first."""
+    """Yield notes on responses that the server constrained, and on an older answer extraction."""
     if isinstance(scorer, ConstrainedScorer) and scorer.constrains:
         yield sentence("notes.constrained")
     if (
@@ -137,7 +136,7 @@ def _notes(scorer: Scorer, run: Run) -> Iterator[str]:
 
 
 def analyse_tables(tables: Sequence[Table], settings: Settings) -> Analysis:
-    """Analyse tables one by one and across them, without a store."""
+    """Analyse tables one by one and across tables, without a store."""
     panels = tuple(panel_of(table, settings) for table in tables)
     known = [t for t, p in zip(tables, panels, strict=True) if not p.counts.mostly_failed]
     known_settings = {field.name: getattr(settings, field.name) for field in fields(settings)}
@@ -159,7 +158,7 @@ def _require_complete(tables: Sequence[Table], stored: StoredRun, partial: bool)
         )
 
 
-# Drops of a run that is still going, from the answers that are there.
+# Interim drops of a run in progress, computed from the responses stored so far.
 
 
 REPLICATIONS = 1000
@@ -167,10 +166,10 @@ REPLICATIONS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelSoFar:
-    """A panel as far as it has come: its counts, and a drop for each recipe.
+    """Interim results of one panel: its counts, and a drop for each recipe.
 
-    The intervals of a panel hold for all of its recipes at once, at one look. Who looks often and
-    stops at a look that he likes finds differences where there are none.
+    The intervals are simultaneous over the panel's recipes, for one interim analysis. Stopping at
+    whichever interim analysis looks favourable finds differences that do not exist.
     """
 
     model: str
@@ -182,7 +181,7 @@ class PanelSoFar:
 
 
 def drops_so_far(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> list[PanelSoFar]:
-    """Every panel of a run with its drops over the items that have both answers."""
+    """Return every panel of a run with its drops over the items that have both responses."""
     return [_panel(table, run) for table in run_tables(store, run, scorers)]
 
 
@@ -216,11 +215,11 @@ def _drops(table: Table, run: Run) -> tuple[tuple[str, Estimate], ...]:
     return tuple(zip(labels, drops, strict=True))
 
 
-# Across recipes, panels, tasks and models: what the recipes do to the order of the models.
+# Effects of the recipes on the ranking of the models.
 
 
 def ranking_of(by_task: Sequence[Stack], settings: Settings) -> dict[str, Any]:
-    """The fields of `Across` about rankings; none with a single model."""
+    """Return the fields of `Across` about rankings; none with a single model."""
     compared = [stack for stack in by_task if len(stack.models) > 1]
     if not compared:
         return {}
@@ -236,7 +235,7 @@ def ranking_of(by_task: Sequence[Stack], settings: Settings) -> dict[str, Any]:
 
 
 def _over_tasks(compared: Sequence[Stack], settings: Settings) -> dict[str, Any]:
-    """Agreement and change over the tasks that all models have, with the recipes all tasks have."""
+    """Return `rankings` and `changed`, over the tasks of all models and their common recipes."""
     models = reduce(lambda a, b: a | b, (set(stack.models) for stack in compared))
     complete = [stack for stack in compared if set(stack.models) == models]
     if not complete:
@@ -263,7 +262,7 @@ def _over_tasks(compared: Sequence[Stack], settings: Settings) -> dict[str, Any]
 def _agreement(
     outcomes: Mapping[str, Floats], labels: Sequence[str], settings: Settings
 ) -> tuple[RecipeRanking, ...]:
-    """The rank correlation of every recipe's ranking with the baseline's."""
+    """Return the rank correlation of every recipe's ranking with the baseline's."""
     ranks = rank_agreement(outcomes, **settings.bootstrap)
     return tuple(
         RecipeRanking(recipe=labels[place], agreement=agreement, noise=noise)
@@ -274,7 +273,7 @@ def _agreement(
 
 
 def _unrepeated(stack: Stack) -> Floats:
-    """The conditions without those that only ask the baseline again."""
+    """Return the scores of a stack without the columns that repeat the baseline."""
     columns = [n for n in range(len(stack.recipes)) if n not in stack.repeated]
     return np.asarray(stack.values[:, :, columns])
 
@@ -297,7 +296,10 @@ def _survival(stack: Stack, settings: Settings) -> list[Survival]:
 
 
 def _ranks(stack: Stack, settings: Settings) -> list[RankRange]:
-    """By the mean over all conditions, of the items that have them all for every model."""
+    """Return the rank ranges of the models by their mean over all conditions.
+
+    Only items count that have all conditions for every model.
+    """
     table = _unrepeated(stack)
     means = np.where(np.isnan(table).any(axis=2), np.nan, table.mean(axis=2))
     ranges = []
@@ -315,17 +317,17 @@ def _ranks(stack: Stack, settings: Settings) -> list[RankRange]:
 
 
 def _accuracies(stack: Stack) -> Floats:
-    """Models × conditions, over the items that every model has there."""
+    """Return accuracies (models, conditions), over the items that every model has there."""
     table = _unrepeated(stack)
     complete = ~np.isnan(table).any(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.where(complete, table, 0.0).sum(axis=0) / complete.sum(axis=0)
-    # Two models with the same score tie, whatever the order in which it was summed.
+    # Rounded so that two models with the same scores tie, whatever the order of summation.
     return np.asarray(np.round(means, 12))
 
 
 def _concordance(stack: Stack) -> Estimate:
-    """Kendall's W: how far the task's conditions rank the models alike, 0 not at all, 1 fully."""
+    """Return Kendall's W: agreement of the conditions' rankings of the models, from 0 to 1."""
     result = kendall_w(_accuracies(stack))
     return of_result(
         "kendall_w",
@@ -338,7 +340,7 @@ def _concordance(stack: Stack) -> Estimate:
 
 
 def _neighbours(compared: Sequence[Stack]) -> Estimate:
-    """Over tasks, conditions and pairs that follow each other, the share of cells that differ."""
+    """Return the share of cells in which models with adjacent ranks differ, averaged over tasks."""
     shares = []
     for stack in compared:
         table = _unrepeated(stack)
@@ -362,7 +364,7 @@ FEWEST_INFORMATIVE = 24  # informative items times conditions
 
 
 def across_of(tables: Sequence[Table], settings: Settings) -> Across:
-    """The numbers that need several recipes, panels, tasks or models, and why some are missing."""
+    """Return results across recipes, panels, tasks and models, with notes on missing results."""
     scored_first = [table for table in tables if not table.rescored]
     by_task = stacks(scored_first, strict=settings.strict) if scored_first else ()
     names = model_names(tables)
@@ -382,7 +384,7 @@ def across_of(tables: Sequence[Table], settings: Settings) -> Across:
 
 
 def _pairs(by_task: Sequence[Stack], settings: Settings) -> Iterator[PairComparison]:
-    """Every pair of a task's models, over the items and recipes that they share."""
+    """Yield a comparison of every pair of a task's models, over their common items and recipes."""
     for stack in by_task:
         columns = [n for n, recipe in enumerate(stack.recipes) if recipe.perturbs]
         if not stack.has_baseline or not columns or not 1 < len(stack.models) <= MOST_COMPARED:
@@ -405,7 +407,7 @@ def _pairs(by_task: Sequence[Stack], settings: Settings) -> Iterator[PairCompari
 
 
 class _Comparison:
-    """The numbers of one table that need more than one of its recipes."""
+    """Computation of results that compare the recipes of one table."""
 
     def __init__(self, table: Table, model: str, settings: Settings) -> None:
         self.table, self.settings = table, settings
@@ -415,22 +417,28 @@ class _Comparison:
 
     @property
     def conditions(self) -> list[int]:
-        """The baseline, where there is one, and every recipe that perturbs."""
+        """Columns of the baseline, if there is one, and of every recipe that perturbs."""
         return [*([0] if self.table.has_baseline else []), *self.table.columns]
 
     def first_run(self) -> Floats:
-        """Items × conditions, unparsed by the rule; the baseline's where nothing was changed."""
+        """Return scores of the first realisation, of shape (items, conditions).
+
+        Where nothing was changed, the score is the baseline's.
+        """
         table = self.table
         values = table.carry(table.scores(strict=self.settings.strict)[:, :, 0])
         return np.asarray(values[:, self.conditions])
 
     def omnibus(self) -> list[Estimate]:
-        """Cochran's Q of 0/1 scores; by permutation where few items tell conditions apart."""
+        """Return Cochran's Q of 0/1 scores, in a list; empty for other scores or one condition.
+
+        With few informative items the p-value comes from permutations.
+        """
         cells = self.first_run()
         if cells.shape[1] < 2 or not np.isin(cells[~np.isnan(cells)], (0.0, 1.0)).all():
             return []
         test = cochran_q(cells)
-        # Below this the chi-squared distribution is no longer close enough to that of Q.
+        # Below this number the chi-squared approximation to the distribution of Q is too rough.
         if test.status == "ok" and test.informative * test.conditions < FEWEST_INFORMATIVE:
             test = cochran_q(cells, method="permutation", seed=self.settings.seed)
         q = of_result(
@@ -444,7 +452,10 @@ class _Comparison:
         return [q]
 
     def failures(self) -> list[Estimate]:
-        """For recipes with unreadable answers, how much more often these occur than without it."""
+        """Return each recipe's share of unreadable responses minus the baseline's.
+
+        Recipes without unreadable responses on either side are left out.
+        """
         table = self.table
         outcome = table.outcome[:, :, 0]
         unread = np.isin(outcome, UNREADABLE)
@@ -460,7 +471,7 @@ class _Comparison:
         return shifts
 
     def consistency(self) -> list[Consistency]:
-        """Answers, and scores, that stay the same over the conditions of the first run."""
+        """Return the agreement of answers and scores over conditions, in the first realisation."""
         cells = self.first_run()
         if cells.shape[1] < 2:
             return []
@@ -483,7 +494,7 @@ class _Comparison:
 
 
 def _pooled(by_task: Sequence[Stack], settings: Settings) -> dict[str, Any]:
-    """By model where one has several tasks, by task where one has several models."""
+    """Return pooled brittleness: by model with several tasks, and by task with several models."""
     tables: dict[str, dict[str, Floats]] = {}
     for stack in by_task:
         for model, cube in stack.cubes.items():

@@ -1,7 +1,7 @@
 """On-disk cache of computed values in falter's cache folder, shared by all reports.
 
-A value is found by a hash of everything that it depends on, the code among it. So it can never be
-another's, a store from elsewhere brings none along, and the files may be deleted at any time.
+A key hashes everything that the value depends on, including falter's code, so a stale value is
+never found. Stores contain no cached values. The files may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from falter.weights.downloads import cache_dir
 _PACKAGES = ("records", "sandbox", "scorers", "text", "weights")
 _AT_ONCE = 500
 _LARGEST = 512 * 1024 * 1024
-"""Bytes; a file that has grown beyond it is emptied and begins anew."""
+"""Bytes. A larger file is emptied when it is opened."""
 
 
 @cache
 def code_mark() -> bytes:
-    """Return a hash of the code that reads and compares, so that no value outlives a change in it.
+    """Return a hash of the code that scores and compares texts, and of the Python version.
 
-    A build without sources has compiled modules in their places, which are hashed instead.
+    A value from other code has another key. A build without sources has compiled modules in their
+    places, which are hashed instead.
     """
     hashed = blake2b(".".join(map(str, sys.version_info[:2])).encode(), digest_size=16)
     home = Path(types.__file__).parents[1]
@@ -50,12 +51,12 @@ def code_mark() -> bytes:
 
 
 def key_of(*parts: bytes) -> bytes:
-    """A hash of parts, none of which runs into the next."""
+    """Return a hash of the parts. Lengths are hashed too, so parts cannot run into each other."""
     return blake2b(b"".join(b"%d:%b" % (len(p), p) for p in parts), digest_size=16).digest()
 
 
 class ValueCache:
-    """Values by their keys, in a file of their own. Trouble with the file is never the values'."""
+    """Values by key in one SQLite file. Errors of the file only mean that nothing is cached."""
 
     def __init__(self, file: str, path: Path | None = None) -> None:
         self._file, self._given = file, path
@@ -63,17 +64,17 @@ class ValueCache:
 
     @property
     def path(self) -> Path:
-        """The file that holds the values."""
+        """Path of the file."""
         return self._given or cache_dir() / self._file
 
     @property
     def is_open_to_us(self) -> bool:
-        """True if values can be kept there."""
+        """Return True if the folder can be written or does not exist yet."""
         folder = self.path.parent
         return not folder.exists() or (folder.is_dir() and os.access(folder, os.W_OK))
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The values that are known of these."""
+        """Return the cached values of these keys."""
         known: dict[bytes, bytes] = {}
         with contextlib.suppress(sqlite3.Error, OSError):
             for start in range(0, len(keys), _AT_ONCE):
@@ -84,7 +85,7 @@ class ValueCache:
         return known
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
-        """Keep values; what cannot be written is made again another time."""
+        """Store values. A value that cannot be written is computed again next time."""
         with contextlib.suppress(sqlite3.Error, OSError):
             db = self._opened()
             db.execute("BEGIN IMMEDIATE")
@@ -106,7 +107,7 @@ class ValueCache:
             except sqlite3.DatabaseError as error:
                 if isinstance(error, sqlite3.OperationalError):
                     raise
-                path.unlink(missing_ok=True)  # damaged: it holds nothing that is not made again
+                path.unlink(missing_ok=True)  # damaged; every value can be computed again
                 self._db = _connected(path)
         return self._db
 
@@ -118,6 +119,7 @@ def _connected(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, isolation_level=None, timeout=1, check_same_thread=False)
     try:
         db.execute("PRAGMA journal_mode = WAL")
+        # No waiting for the disk: a cache that a crash damages is deleted and computed again.
         db.execute("PRAGMA synchronous = OFF")
         db.execute(_TABLE)
         if _size(db) > _LARGEST:
@@ -135,10 +137,10 @@ def _size(db: sqlite3.Connection) -> int:
     return int(pages * size)
 
 
-# Scores that were made before: a report scores no reply twice.
+# Cached scores: a report scores no response twice.
 #
-# A score is found by a hash of everything that it depends on: the scorer with its code and
-# settings, the recipe, and the item, prompt and reply as they are stored.
+# The key of a score hashes everything that it depends on: the scorer with its code and settings,
+# the recipe, and the item, prompt and response as they are stored.
 
 
 SCORES_FILE = "scores.db"
@@ -147,10 +149,10 @@ _OUTCOMES = frozenset(get_args(Outcome))
 
 
 def scorer_signature(scorer: Scorer) -> bytes | None:
-    """Return a signature that differs for scorers that might judge differently; None without one.
+    """Return a hash that differs for scorers that may judge differently; None to cache no score.
 
-    A scorer of the user's own may depend on anything, and one that prepares keeps what is dear to
-    it by itself. Of falter's own it is the name, the settings and a hash of the code.
+    It covers the name, the settings and the code of falter's own scorers. Scorers of users may
+    depend on anything. Scorers that prepare cache their expensive results themselves.
     """
     kind = type(scorer)
     if not kind.__module__.startswith("falter.scorers.") or isinstance(scorer, PreparedScorer):
@@ -163,7 +165,7 @@ def scorer_signature(scorer: Scorer) -> bytes | None:
 
 
 def _settings(scorer: Scorer) -> list[Any] | None:
-    """The scorer's own fields in their order; None where one of them is no plain value."""
+    """Return the scorer's attributes, sorted by name; None if one is no plain value."""
     try:
         fields = sorted(vars(scorer).items())
         plain: list[Any] = orjson.loads(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS))
@@ -173,7 +175,7 @@ def _settings(scorer: Scorer) -> list[Any] | None:
 
 
 class KnownScores:
-    """The scores of some cells, looked up together."""
+    """Cache of scores, looked up for several cells at once."""
 
     def __init__(self, scorers: Sequence[Scorer | None], path: Path | None = None) -> None:
         self._signatures = [None if s is None else scorer_signature(s) for s in scorers]
@@ -182,13 +184,13 @@ class KnownScores:
 
     @property
     def useful(self) -> bool:
-        """True if any of the scorers can be known."""
+        """Return True if scores of any of these scorers can be cached."""
         return any(self._signatures) and self._known.is_open_to_us
 
     def key(self, cell: StoredCell, baseline: bytes | None) -> bytes | None:
         """Return the key of a cell's score; None if the score is always computed.
 
-        `baseline` is the content of the clean prompt's cell that the scorer is shown.
+        `baseline` is the content hash of the clean prompt's cell, if the scorer compares with it.
         """
         signature = self._signatures[cell.panel]
         if signature is None or not cell.content or _is_short(cell):
@@ -202,12 +204,12 @@ class KnownScores:
         return blake2b(b"".join(parts), digest_size=16).digest()
 
     def find(self, keys: Sequence[bytes]) -> Mapping[bytes, Score]:
-        """The scores that are known of these."""
+        """Return the cached scores of these keys."""
         found = ((key, _score(body)) for key, body in self._known.find(keys).items())
         return {key: score for key, score in found if score is not None}
 
     def put(self, scores: Mapping[bytes, Score]) -> None:
-        """Keep scores; what cannot be written is made again another time."""
+        """Store scores. A score that cannot be written is computed again next time."""
         bodies = {key: _body(score) for key, score in scores.items()}
         self._known.put({key: body for key, body in bodies.items() if body is not None})
 
@@ -217,7 +219,7 @@ class KnownScores:
 
 
 def _is_short(cell: StoredCell) -> bool:
-    """Return True if a reply is read sooner than it is looked up."""
+    """Return True for a response so short that scoring takes less time than a look-up."""
     return cell.response is not None and len(cell.response.text or "") < SHORT
 
 
@@ -229,7 +231,7 @@ def _body(score: Score) -> bytes | None:
 
 
 def _score(body: bytes) -> Score | None:
-    """A stored score; None where it makes no sense."""
+    """Return a stored score; None if it is not valid."""
     try:
         score = from_json(Score, orjson.loads(body))
     except (ValueError, TypeError, AttributeError):
@@ -243,7 +245,7 @@ def _score(body: bytes) -> Score | None:
     return score if sensible else None
 
 
-# Cosines of texts that were compared before: an encoder takes longer than the rest of a report.
+# Cached cosines: an encoder takes longer than the rest of a report.
 
 
 COSINES_FILE = "cosines.db"
@@ -251,7 +253,7 @@ _NONE = b""
 
 
 class Cosine(Protocol):
-    """The part of an encoder that is used here."""
+    """Protocol of an encoder that compares pairs of texts."""
 
     name: str
 
@@ -259,7 +261,7 @@ class Cosine(Protocol):
 
 
 class KnownCosines:
-    """An encoder that is loaded when a pair is compared for the first time."""
+    """Encoder with cached cosines. The model is loaded when an uncached pair is compared."""
 
     def __init__(
         self, name: str, version: str, load: Callable[[], Cosine], path: Path | None = None
@@ -270,7 +272,7 @@ class KnownCosines:
         self._known = ValueCache(COSINES_FILE, path)
 
     def cosine(self, first: Sequence[str], second: Sequence[str]) -> list[float | None]:
-        """The cosine of each pair; None if either text is empty."""
+        """Return the cosine of each pair; None if either text is empty."""
         pairs = zip(first, second, strict=True)
         keys = [
             key_of(self._mark, *(text.encode("utf-8", "surrogatepass") for text in pair))

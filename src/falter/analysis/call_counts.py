@@ -1,4 +1,4 @@
-"""Counts beside the scores of a panel: how calls came, one argument, one answer to everything."""
+"""Counts for notes on a panel: forms of tool calls, arguments that differ, constant answers."""
 
 from __future__ import annotations
 
@@ -13,16 +13,21 @@ from falter.records.types import Prompt, Recipe, Score
 from falter.scorers.calls import ARGUMENT, FROM_TEXT, NATIVE
 
 ONE_ANSWER = 0.95
-"""Share of the answers to clean prompts from which on one answer is said to be given to all."""
+"""Share of answers to clean prompts from which a note says that one answer is always given."""
 MIN_DIFFERENCES, MIN_ITEMS = 4, 20
-"""Fewer differences, or fewer items, say nothing about an argument, or about one answer."""
+"""Fewest differences for a note on an argument, and fewest items for a note on one answer."""
+# Extracts `unit` from `the argument unit`.
 _ARGUMENT = re.compile(re.escape(ARGUMENT).replace(r"\{\}", r"(\S+)"))
 MOST_LISTED = 12
 
 
 @dataclass(slots=True)
 class CallCounts:
-    """Counts of `add`, cell by cell; `notes` says what is worth saying of them."""
+    """Counts over the cells that `add` received, and the `notes` that follow from them.
+
+    `how` counts native and textual calls by column. `arguments` counts arguments that alone differ,
+    among `differing` answers. `answers` and `targets` are about clean prompts.
+    """
 
     how: dict[int, Counter[str]] = field(default_factory=dict)
     arguments: Counter[str] = field(default_factory=Counter)
@@ -31,7 +36,10 @@ class CallCounts:
     targets: set[object] = field(default_factory=set)
 
     def add(self, column: int, recipe: Recipe, prompt: Prompt, score: Score | None) -> None:
-        """Count one cell. Of controls, whose answers should differ, only how calls came."""
+        """Count one cell.
+
+        Controls count only for the form of calls: their answers should differ.
+        """
         if score is None or score.outcome != "scored":
             return
         parts = (score.reason or "").split("; ")
@@ -46,7 +54,7 @@ class CallCounts:
             self.arguments.update(match[1] for match in map(_ARGUMENT.search, parts) if match)
 
     def notes(self, recipes: Sequence[Recipe]) -> Iterator[str]:
-        """Say how calls came, which argument differs alone, and which answer is always given."""
+        """Yield notes on the forms of calls, an argument that differs alone, a constant answer."""
         if any(any(counts.keys() - {""}) for counts in self.how.values()):
             shares = [
                 f"{recipes[column].label} {_share(counts, NATIVE)} and {_share(counts, FROM_TEXT)}"

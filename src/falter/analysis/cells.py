@@ -1,4 +1,4 @@
-"""Tables from the cells of any source: a spreadsheet, or the logs of another harness."""
+"""Tables from the cells of other sources, and tables of one task stacked by model."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from falter.records.errors import UsageError
 from falter.records.ids import short
 from falter.records.types import BASELINE, Panel, Recipe, Step
 
+# A table with more places than this is refused if fewer than one in SPARSEST has a cell.
 MOST_PLACES = 2_000_000
 SPARSEST = 20
 Ints = NDArray[np.integer]
@@ -23,10 +24,11 @@ Ints = NDArray[np.integer]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PanelCells:
-    """The cells of one panel: numbers of items, conditions and runs, score, outcome, output.
+    """Cells of one panel as vectors of equal length, with an element for each cell.
 
-    `outcome` counts as in `OUTCOMES`; `output` is -1 where nothing could be read, None if answers
-    are not known. Run numbers only order the runs of a cell.
+    `item`, `condition` and `run` are indices. `outcome` is a place in `OUTCOMES`. `output` numbers
+    the answers, -1 where none was extracted; None if answers are not known. Run numbers only order
+    the runs of an item and condition.
     """
 
     item: Ints
@@ -38,7 +40,7 @@ class PanelCells:
 
 
 def condition_recipe(label: str) -> Recipe:
-    """Someone else's condition as a recipe of one unknown step, so that it has an identity."""
+    """Return another tool's condition as a recipe of one unknown step, so that it has an id."""
     return Recipe(label=label, group="conditions", steps=(Step(name=label, version=0),))
 
 
@@ -51,9 +53,10 @@ def table_of(
     has_baseline: bool,
     clusters: Sequence[str] | None = None,
 ) -> Table:
-    """Items × conditions × runs. With `has_baseline`, condition 0 is the baseline.
+    """Return a table of items × conditions × runs.
 
-    A place that has no cell is missing; a run that a condition has for no item is not planned.
+    With `has_baseline`, condition 0 is the baseline. A planned place without a cell is missing. A
+    run that a condition has for no item is not planned.
     """
     runs = _runs(cells, len(conditions))
     depth = int(runs.max(initial=0)) + 1
@@ -82,7 +85,7 @@ def table_of(
         items=tuple(items),
         value=value,
         outcome=outcome,
-        # These are the same all over, so that they take no memory.
+        # Constant arrays are broadcast, so they take no memory.
         status=np.broadcast_to(status, shape),
         edits=None,
         margin=np.broadcast_to(np.full((), np.nan), shape),
@@ -98,7 +101,7 @@ def table_of(
 
 
 def _check(shape: tuple[int, int, int], cells: int, panel: Panel) -> None:
-    """A table that is nearly empty means that some column was taken for what it is not."""
+    """Raise UsageError if the table would be nearly empty: a column was probably misread."""
     places = math.prod(shape)
     if places > MOST_PLACES and places > SPARSEST * cells:
         items, conditions, runs = shape
@@ -110,10 +113,11 @@ def _check(shape: tuple[int, int, int], cells: int, panel: Panel) -> None:
 
 
 def _runs(cells: PanelCells, conditions: int) -> Ints:
-    """Every cell's place among the runs of its item and condition, from 0."""
+    """Return every cell's place among the runs of its item and condition, from 0."""
     key = cells.item.astype(np.int64) * conditions + cells.condition
     order = np.lexsort((cells.run, key))
     ordered = key[order]
+    # The first place of each item and condition in the sorted cells.
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     within = np.arange(len(key)) - np.repeat(starts, np.diff(np.append(starts, len(key))))
     places = np.empty(len(key), dtype=np.int32)
@@ -128,7 +132,7 @@ Floats = NDArray[np.float64]
 
 
 def model_names(tables: Sequence[Table]) -> dict[str, str]:
-    """Model ids to names; two models of the same name carry the beginning of their id."""
+    """Return model names by id. Models with the same name get the beginning of their id."""
     labels = {table.panel.model.id: table.panel.model.label for table in tables}
     twice = {label for label, count in Counter(labels.values()).items() if count > 1}
     return {i: f"{name}@{short(i, 6)}" if name in twice else name for i, name in labels.items()}
@@ -136,12 +140,13 @@ def model_names(tables: Sequence[Table]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """One task: for every model items × conditions (× runs), rows of NaN where it lacks an item.
+    """Scores of one task for several models, with the same items and conditions for all.
 
-    `recipes` are the conditions that all models have, the baseline first where there is one;
-    `changed` says in which cells a recipe changed the prompt, for any model. `lacking` names those
-    recipes that some model lacks. `repeated` are the columns of `recipes` that ask
-    the baseline once more: they are in `values` only.
+    `values` has shape (items, models, conditions), NaN where a model lacks an item. `cubes` holds a
+    (items, conditions[, runs]) array for each model. `recipes` are the conditions that all models
+    have, a baseline first. `lacking` names the recipes that some model lacks. `changed` is an
+    (items, conditions) mask: True where a recipe changed the prompt for any model. `repeated` are
+    the columns of `recipes` that repeat the baseline. `cubes` do not contain these columns.
     """
 
     task: str
@@ -161,7 +166,7 @@ class Stack:
 
 
 def stacks(tables: Sequence[Table], *, strict: bool) -> tuple[Stack, ...]:
-    """The tables by task, in the order of the tasks."""
+    """Return a stack for each task, in the order of the tasks."""
     names = model_names(tables)
     tasks = dict.fromkeys(table.panel.task for table in tables)
     return tuple(
@@ -211,7 +216,7 @@ def _stack(task: str, tables: Sequence[Table], names: Mapping[str, str], strict:
 
 
 def _aligned(cells: Floats, rows: Sequence[int], items: int) -> Floats:
-    """The rows in their places among all items; nothing is copied where they are there already."""
+    """Return `cells` with their rows placed among all items; not copied if already in place."""
     if list(rows) == list(range(items)):
         return cells
     aligned = np.full((items, *cells.shape[1:]), np.nan)

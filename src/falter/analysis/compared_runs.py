@@ -1,4 +1,4 @@
-"""Stored runs, or the results of other tools, as the sides of a comparison."""
+"""Comparison of models and prompts from stored runs, or from the results of other tools."""
 
 from __future__ import annotations
 
@@ -36,7 +36,11 @@ OTHER_SCORERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class RunToCompare:
-    """A stored run, the name that the reader gave it, and the task and the prompt of each panel."""
+    """A stored run to compare, with its store and scorers.
+
+    `called` is the user's name for the run, or an empty text. `tasks` and `prompts` have an element
+    for each panel.
+    """
 
     stored: StoredRun
     store: Store
@@ -48,10 +52,10 @@ class RunToCompare:
 
 @dataclass(frozen=True, kw_only=True)
 class _Panel:
-    """One panel of a source, by the names that tell sides apart.
+    """One panel of a source, with the names that distinguish sides.
 
-    `called` is the name that the reader gave the source, `source_name` its own. `prompt` is empty
-    where the source has one, and `task` the same for all prompts of it.
+    `called` is the user's name for the source, `source_name` its own name. `prompt` is empty if the
+    source has a single prompt. `task` is equal for all prompts of a task.
     """
 
     source_name: str
@@ -67,14 +71,17 @@ class _Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class TableToCompare(_Panel):
-    """One panel of another tool's results; `prompt` is its condition where it is the side."""
+    """One panel of another tool's results.
+
+    `prompt` is the condition, if the condition is the side.
+    """
 
     table: Table
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Place(_Panel):
-    """One panel of a run, before its answers are read."""
+    """One panel of a run, before its responses are read."""
 
     source: RunToCompare
     number: int
@@ -100,9 +107,11 @@ def compare_runs(
     incomplete: bool,
     everyday: Callable[[Recipe], str],
 ) -> Study:
-    """The models and prompts of runs over the items and recipes that all of them have.
+    """Compare the models and prompts of runs, over their common items and recipes.
 
-    `models` and `tasks` restrict them. `margin` is the difference inside which two sides are alike.
+    `models` and `tasks` select panels; empty means all. Differences inside `margin` count as alike.
+    Raise UsageError if the results cannot be compared, and StoreError if a run is unfinished,
+    unless `incomplete` is set.
     """
     by_task, others = _shared_tasks(_places(runs, models), tasks)
     first = next(iter(by_task.values()))
@@ -134,7 +143,7 @@ def compare_tables(
     tasks: Sequence[str],
     settings: Settings,
 ) -> Study:
-    """The results of other tools: paired by item where the sides share items, else unpaired."""
+    """Compare the results of other tools, paired by item if the sides share items."""
     by_task, others = _shared_tasks(_of_models(tables, models), tasks)
     first = next(iter(by_task.values()))
     names = _names(first)
@@ -185,7 +194,7 @@ def _study(
 
 
 def _places(runs: Sequence[RunToCompare], models: Sequence[str]) -> list[_Place]:
-    """Every panel of every run, of these models."""
+    """Return the panels of all runs, restricted to these models."""
     ids = Counter(source.stored.run.id for source in runs)
     for run, count in ids.items():
         if count > 1:
@@ -220,9 +229,10 @@ def _of_models(places: Sequence[P], models: Sequence[str]) -> list[P]:
 def _shared_tasks(
     places: Sequence[P], chosen: Sequence[str]
 ) -> tuple[dict[str, list[P]], list[str]]:
-    """By task that all sources have, a panel for each side; and the tasks that some source lacks.
+    """Return the sides of each task that all sources have, and the tasks that some source lacks.
 
-    A source is a run or a file.
+    A source is a run or a file, a side one model with one prompt. Raise UsageError without a shared
+    task, and for fewer than two or more than `MOST_SIDES` sides.
     """
     names = list(dict.fromkeys(place.task for place in places))
     for name in chosen:
@@ -260,7 +270,7 @@ def _shared_tasks(
 
 
 def _one_scorer(places: Sequence[P]) -> list[P]:
-    """Of panels that were scored in several ways, those by the first scorer that all have."""
+    """Return one panel for each side: of the first scorer that all sides have, if there is one."""
     sides: dict[tuple[str, str, str], list[P]] = {}
     for place in places:
         side = (place.source_name, place.panel.model.id, place.prompt)
@@ -274,7 +284,7 @@ def _one_scorer(places: Sequence[P]) -> list[P]:
 
 
 def _names(places: Sequence[_Panel]) -> list[str]:
-    """Return the name of each side: the user's, else one that tells the sides apart."""
+    """Return a name for each side: the user's name, or one that distinguishes the sides."""
     several = len({place.source_name for place in places}) > 1
     by_model = len({place.model for place in places}) == len(places)
     names = []
@@ -295,7 +305,7 @@ def _names(places: Sequence[_Panel]) -> list[str]:
 
 
 def _require_one_scorer(places: Sequence[_Place], names: Sequence[str]) -> None:
-    """Refuse scores that do not mean the same."""
+    """Raise UsageError if the sides' scores have different meanings."""
     scorers = [place.panel.scorer for place in places]
     if len(set(scorers)) > 1:
         has = ", ".join(f"{n} by {scorer}" for n, scorer in zip(names, scorers, strict=True))
@@ -317,7 +327,7 @@ def _warnings(places: Sequence[_Place], names: Sequence[str]) -> Iterator[str]:
     """Yield the reasons that a pair is less than the same prompt under the same conditions."""
 
     def each(values: Sequence[Any]) -> str:
-        """Every side's value where they differ."""
+        """Return every side's value if the values differ, otherwise an empty text."""
         pairs = zip(names, values, strict=True)
         return ", ".join(f"{name}: {v}" for name, v in pairs) if len(set(values)) > 1 else ""
 
@@ -334,7 +344,7 @@ def _warnings(places: Sequence[_Place], names: Sequence[str]) -> Iterator[str]:
 
 
 def _sides(source: RunToCompare, incomplete: bool) -> dict[tuple[str, int], Side]:
-    """All panels of a run with their tables and evidence, without a name."""
+    """Return all panels of a run as sides, with tables and evidence but without names."""
     run = source.stored.run
     tables, evidence = tables_with_evidence(source.store, run, source.scorers)
     if not incomplete:
@@ -398,7 +408,7 @@ def _settings(
 
 
 def _differing(places: Sequence[_Place]) -> list[tuple[str, ...]]:
-    """The settings in which the sides differ, with what each has."""
+    """Return the settings in which the sides differ, with the value of each side."""
     runs = [place.run for place in places]
     rows: dict[str, list[Any]] = {
         "run": [short(run.id) for run in runs],

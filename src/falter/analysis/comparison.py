@@ -1,6 +1,6 @@
-"""A comparison of models, prompts or runs: a panel whose columns are sides.
+"""Comparison of sides: models, prompts or runs on the same task.
 
-Sides are paired by item and recipe, and every condition gets one verdict.
+Sides are paired by item and recipe. Every condition gets one verdict for each pair of sides.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ MOST_DIFFERING = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """One panel under the name that a reader calls it, with its items by key.
+    """One panel in a comparison, with its name and its items by key.
 
-    Of another tool's results neither the items nor the evidence beside the scores are known.
+    Results of other tools have neither items nor evidence.
     """
 
     name: str
@@ -56,12 +56,12 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class Pairing:
-    """The items and recipes that all sides have, and those that only some have.
+    """Sides restricted to common items and recipes, with the names of those that are left out.
 
-    `sides` hold the shared items and recipes, in the same order. `alone` are, for each side, the
-    items that another side lacks; `other_text` those that are not the same data everywhere, which
-    are left out too; `recipes_alone` the recipes that another side lacks. Where no item is shared,
-    `paired` is False, and each side has its own items.
+    `sides` hold the shared items and recipes in the same order. `alone` names, for each side, the
+    items that another side lacks. `other_text` names items with different data, which are left out
+    too. `recipes_alone` names, for each side, the recipes that another side lacks. If `paired` is
+    False, each side has its own items.
     """
 
     sides: tuple[Side, ...]
@@ -72,21 +72,21 @@ class Pairing:
 
     @property
     def items(self) -> tuple[str, ...]:
-        """The keys of the items that are paired."""
+        """Keys of the paired items."""
         return self.sides[0].table.items
 
     @property
     def recipes(self) -> tuple[Recipe, ...]:
-        """The recipes that perturb and that all sides have."""
+        """Recipes that perturb, keep the meaning, and are common to all sides."""
         table = self.sides[0].table
         return tuple(table.recipes[n] for n in table.columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedSide:
-    """A side's own numbers, over the paired items; `score` is its mean over the recipes.
+    """Results of one side over the paired items. `score` is its mean over the recipes.
 
-    `absent` counts the answers that never came.
+    `absent` counts the cells whose request failed or whose response is missing.
     """
 
     name: str
@@ -97,30 +97,31 @@ class ComparedSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedPair(PairUnderConditions):
-    """The later side less the earlier; see `compare_conditions` and `compare_family`.
+    """Differences of two sides, later minus earlier: see `compare_conditions` and `compare_family`.
 
-    `overall` is over all recipes; `conditions` are the clean prompt and then every recipe.
-    `numbers` are None without recipes and where items are not paired.
+    `overall` is over all recipes. `conditions` are the clean prompt and then every recipe.
+    `numbers` is None without recipes, or if items are not paired.
     """
 
     numbers: PairComparison | None
 
     @property
     def less(self) -> str:
-        """`B less A`."""
+        """The difference in words, such as `B less A`."""
         return f"{self.later} less {self.earlier}"
 
     def better(self, one: ConditionDifference) -> str:
-        """The better side's name, `alike` or `undecided`."""
+        """Return the better side's name, `alike` or `undecided`."""
         return {"later": self.later, "earlier": self.earlier}.get(one.better, one.better)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SidesCompared:
-    """Everything about the sides of one task.
+    """All results of the comparison of sides on one task.
 
-    `ranks` are the best and the worst rank that the overall differences leave each side.
-    `differing` are the items whose scores differ most, with each side's mean over its prompts.
+    `ranks` holds each side's best and worst rank that the overall differences allow. `differing`
+    are the items whose scores differ most, with each side's mean over its prompts.
+    `differing_count` is the number of all items whose scores differ.
     """
 
     task: str
@@ -136,7 +137,7 @@ class SidesCompared:
 
 
 def pair_sides(sides: Sequence[Side]) -> Pairing:
-    """The items and recipes that all sides have; items are the same if their data are."""
+    """Restrict sides to the recipes that all have, and to the items with the same data in all."""
     keys = [set(side.table.items) for side in sides]
     shared = set.intersection(*keys)
     other_text = {
@@ -156,7 +157,7 @@ def pair_sides(sides: Sequence[Side]) -> Pairing:
 
 
 def unpaired(sides: Sequence[Side]) -> Pairing:
-    """Each side with its own items, and the recipes that all have."""
+    """Restrict sides to the recipes that all have; each side keeps its own items."""
     recipes, recipes_alone = _shared_recipes(sides)
     return Pairing(
         sides=tuple(_restricted(side, side.table.items, recipes) for side in sides),
@@ -168,7 +169,7 @@ def unpaired(sides: Sequence[Side]) -> Pairing:
 
 
 def _shared_recipes(sides: Sequence[Side]) -> tuple[list[str], dict[str, tuple[str, ...]]]:
-    """The ids of the recipes that all sides have, and the labels of those that some side lacks."""
+    """Return the ids of the common recipes, and for each side the labels of its other recipes."""
     labels = [{r.id: r.label for r in side.table.recipes if r.perturbs} for side in sides]
     in_all = set.intersection(*(set(own) for own in labels))
     return [recipe.id for recipe in sides[0].table.recipes if recipe.id in in_all], {
@@ -179,9 +180,9 @@ def _shared_recipes(sides: Sequence[Side]) -> tuple[list[str], dict[str, tuple[s
 
 
 def _same_items(items: Sequence[Item]) -> bool:
-    """Return True if items of one key have the same options, right answer and shared fields.
+    """Return True if items with one key have the same options, right answer and shared fields.
 
-    Prompts may use other columns of the same data.
+    Other fields may differ, because prompts may use other columns of the same data.
     """
     if not items:
         return True
@@ -195,7 +196,7 @@ def _same_items(items: Sequence[Item]) -> bool:
 
 
 def _restricted(side: Side, keys: Sequence[str], recipes: Sequence[str]) -> Side:
-    """The side with these items and recipes; the baseline, and asking it again, stay."""
+    """Return the side with these items and recipes; the baseline and its repetition stay."""
     table = side.table
     row = {key: n for n, key in enumerate(table.items)}
     column = {recipe.id: n for n, recipe in enumerate(table.recipes)}
@@ -224,7 +225,7 @@ def _restricted(side: Side, keys: Sequence[str], recipes: Sequence[str]) -> Side
 
 
 def _cells_at(record: Cells, rows: Sequence[int], columns: Sequence[int]) -> Cells:
-    """All arrays of a record at these items and recipes."""
+    """Return the record with its arrays restricted to these items and recipes."""
     arrays: dict[str, Any] = {
         field.name: value[np.ix_(rows, columns)]
         for field in fields(record)
@@ -234,7 +235,7 @@ def _cells_at(record: Cells, rows: Sequence[int], columns: Sequence[int]) -> Cel
 
 
 def compare_sides(pairing: Pairing, task: str, settings: Settings) -> SidesCompared:
-    """All numbers of the sides of one task, over what is paired."""
+    """Return all results of the sides of one task."""
     sides, paired = pairing.sides, pairing.paired
     scores = {side.name: _scores(side.table, settings.strict) for side in sides}
     pairs = (_pairs if paired else _independent_pairs)(pairing, scores, task, settings)
@@ -263,7 +264,7 @@ def compare_sides(pairing: Pairing, task: str, settings: Settings) -> SidesCompa
 def _independent_pairs(
     pairing: Pairing, scores: Mapping[str, Floats], task: str, settings: Settings
 ) -> tuple[ComparedPair, ...]:
-    """The sides as independent samples; the level is shared among all differences (Bonferroni)."""
+    """Return the pairs as independent samples, with Bonferroni's level for all differences."""
     clusters = {side.name: side.table.clusters for side in pairing.sides}
     names = [CLEAN, *(recipe.label for recipe in pairing.recipes)]
     couples = [(b, a) for a, b in combinations(scores, 2)]
@@ -301,9 +302,10 @@ def _independent_difference(
     levels: tuple[float, float],
     settings: Settings,
 ) -> ConditionDifference:
-    """The mean of one sample less that of another, with the interval of each level.
+    """Return the mean of the first sample minus the mean of the second, at both levels.
 
-    The intervals are Newcombe's (1998): those of the two means, joined as of independent samples.
+    Newcombe's interval (1998) combines the intervals of the two means. The second level is the
+    simultaneous one, and its interval decides the verdict.
     """
 
     def at(level: float, estimand: str) -> Estimate:
@@ -351,14 +353,14 @@ def _independent_difference(
 
 
 def _scores(table: Table, strict: bool) -> Floats:
-    """Items × the clean prompt and the recipes; NaN where a recipe did not change the prompt."""
+    """Return scores (items, clean prompt and recipes), NaN where a prompt was not changed."""
     values = table.matrix(strict=strict)
     after = np.where(table.changed(), values, np.nan)[:, table.columns]
     return np.column_stack([values[:, 0], after])
 
 
 def _averaged(scores: Floats) -> Floats:
-    """The columns of the recipes; without any, that of the clean prompt."""
+    """Return the columns of the recipes, or the clean prompt's column if there are none."""
     return scores[:, 1:] if scores.shape[1] > 1 else scores
 
 
@@ -413,7 +415,7 @@ def _answers(table: Table, strict: bool) -> Answers:
 def _signed(
     pair: PairUnderConditions, numbers: PairComparison | None, task: str, settings: Settings
 ) -> ComparedPair:
-    """A pair with the task, both names, the signature and the seed on every estimate."""
+    """Return the pair with provenance on every estimate: task, sides, signature and seed."""
     about = {"task": task, "sides": f"{pair.later} less {pair.earlier}"}
 
     def sign(estimate: Estimate, **group: str) -> Estimate:
@@ -436,7 +438,10 @@ def _signed(
 
 
 def _ranks(names: Sequence[str], pairs: Sequence[ComparedPair]) -> dict[str, tuple[int, int]]:
-    """1 + the sides shown to be better, and all less the sides shown to be worse."""
+    """Return each side's rank range, from the sides shown to be better and to be worse.
+
+    The best rank is 1 + the better sides, the worst all sides less the worse ones.
+    """
     better = dict.fromkeys(names, 0)
     worse = dict.fromkeys(names, 0)
     for pair in pairs:

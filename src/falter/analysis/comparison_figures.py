@@ -1,4 +1,4 @@
-"""A comparison as figures, and in words: who is better, under what, and what was not paired."""
+"""Figures and sentences of a comparison: the better side, by condition, and the items left out."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ def comparison_figures(
     settings: Sequence[tuple[str, ...]],
     names: Sequence[str],
 ) -> tuple[Figure, ...]:
-    """Warnings first, then task by task; where there are several, a task's number ends each name.
+    """Return the warnings, the figures of each task, and the settings that differ.
 
-    `settings` are rows of those in which the sides differ: the setting, then what each has.
+    With several tasks, a task's number ends each name. `settings` has a row for each setting that
+    differs: its name, then the value of each side.
     """
     figures: list[Figure] = []
     if warnings:
@@ -87,7 +88,7 @@ def _task(result: SidesCompared) -> Iterator[Figure]:
 
 
 def _sides(result: SidesCompared) -> Grid:
-    """Each side's own numbers."""
+    """Return the table of each side's own results."""
     recipes, with_model = (
         bool(result.pairing.recipes),
         any(s.name != s.panel.model for s in result.sides),
@@ -106,14 +107,14 @@ def _sides(result: SidesCompared) -> Grid:
 
 
 def _items(result: SidesCompared) -> str:
-    """`the 60 paired items and all 3 recipes`."""
+    """Return the items and recipes in words: `the 60 paired items and all 3 recipes`."""
     count = len(result.pairing.items)
     items = f"the {n.whole(count)} paired items" if result.pairing.paired else "each side's items"
     return f"{items} and {_recipes(result)}" if result.pairing.recipes else items
 
 
 def _differences(result: SidesCompared) -> Grid:
-    """Differences of the numbers to remember, item by item."""
+    """Return the table of differences between sides, with a row for each pair."""
     recipes, paired = bool(result.pairing.recipes), result.pairing.paired
     cancels = "Whole items are paired, so what they have in common cancels. " if paired else ""
     return declared.grid(
@@ -131,7 +132,7 @@ def _differences(result: SidesCompared) -> Grid:
 
 
 def _better_under(pair: ComparedPair, result: SidesCompared, ending: str) -> Forest:
-    """Return the forest plot of the difference between two systems under each condition."""
+    """Return the forest plot of the difference between two sides under each condition."""
     scores = {side.name: _by_condition(side.panel) for side in result.sides}
 
     def row(one: ConditionDifference, label: str = "") -> ForestRow:
@@ -182,7 +183,7 @@ def _ranks(result: SidesCompared) -> Grid:
 
 
 def _parts(result: SidesCompared) -> Iterator[Figure]:
-    """Of each side's drops, how much is real; beside each other."""
+    """Yield the table of the parts of every drop, side by side, if every side has them."""
     splits = {
         side.name: {part.label: part.split for part in side.panel.parts} for side in result.sides
     }
@@ -197,7 +198,7 @@ def _parts(result: SidesCompared) -> Iterator[Figure]:
 
 
 def _differing(result: SidesCompared) -> Iterator[Figure]:
-    """The items that tell the sides apart."""
+    """Yield the table of the items whose scores differ most between sides."""
     if not result.differing:
         return
     shown, count = len(result.differing), result.differing_count
@@ -216,13 +217,13 @@ def _differing(result: SidesCompared) -> Iterator[Figure]:
 
 
 def _recipes(result: SidesCompared) -> str:
-    """`all 3 recipes`; without any, the items."""
+    """Return the recipes in words, such as `all 3 recipes`; without recipes, the items."""
     count = len(result.pairing.recipes)
     return all_recipes(count) if count else _items(result)
 
 
 def _verdicts(result: SidesCompared) -> Iterator[str]:
-    """Yield the lines on unread answers, the main result, each pair, and who loses more."""
+    """Yield the lines on unparsed responses, the ranking, each pair, and who loses more."""
     for side in result.sides:
         counts = side.panel.counts
         if counts.unread > MUCH_UNREAD * counts.answers:
@@ -241,7 +242,7 @@ def _verdicts(result: SidesCompared) -> Iterator[str]:
 
 
 def _ranking(result: SidesCompared) -> str:
-    """The side shown to be better than all others, or that there is none; with the ranks."""
+    """Return the sentence on the side that is better than all others, with the ranks."""
     best = [name for name, (_, worst) in result.ranks.items() if worst == 1]
     ranks = [
         f"{name} {first if first == last else f'{first}–{last}'}"
@@ -281,7 +282,7 @@ def _overall(pair: ComparedPair, result: SidesCompared) -> str:
 
 
 def _interval(one: ConditionDifference) -> str:
-    """`[1.2, 7.0]`, seen from the better side."""
+    """Return the interval from the better side's view: `[1.2, 7.0]`."""
     low, high = one.together.low, one.together.high
     if low is None or high is None:
         return ""
@@ -291,7 +292,7 @@ def _interval(one: ConditionDifference) -> str:
 
 
 def _under(pair: ComparedPair, result: SidesCompared) -> str:
-    """`under typos and casing B is better, under the other 9 nothing is shown`."""
+    """Return the verdicts by condition: `under typos B is better, under casing both are alike`."""
     said = []
     for better in ("later", "earlier", "alike"):
         some = [one for one in pair.conditions if one.better == better]
@@ -313,7 +314,7 @@ def _under(pair: ComparedPair, result: SidesCompared) -> str:
 
 
 def _named(conditions: Sequence[ConditionDifference], result: SidesCompared) -> str:
-    """`with the clean prompt and under typos and split words`, the largest difference first."""
+    """Return conditions in words: `under typos and casing`, the largest difference first."""
     recipes = [one for one in conditions if one.name != CLEAN]
     ranked = sorted(recipes, key=lambda one: -abs(one.together.value or 0.0))
     names = [result.everyday.get(one.name) or one.name for one in ranked]
@@ -325,7 +326,7 @@ def _named(conditions: Sequence[ConditionDifference], result: SidesCompared) -> 
 
 
 def _robust(pair: ComparedPair, numbers: PairComparison, sides: Mapping[str, PanelResult]) -> str:
-    """Return the sentence that says which system loses more to the recipes."""
+    """Return the sentence on the side that loses more to the recipes."""
     drop, p = numbers.drop, numbers.adjusted["drop"]
     value, both = drop.value, {"later": pair.later, "earlier": pair.earlier}
     if value is None:
@@ -349,7 +350,7 @@ def _robust(pair: ComparedPair, numbers: PairComparison, sides: Mapping[str, Pan
 
 
 def _unpaired(result: SidesCompared) -> Iterator[str]:
-    """Yield the items that are left out because not every side has them, counted and named."""
+    """Yield the sentences on left-out items and recipes, and on responses that are missing."""
     pairing, paired = result.pairing, len(result.pairing.items)
     if not pairing.paired:
         yield sentence("comparison.no_shared_item")

@@ -13,17 +13,17 @@ from falter.records.figures import Column, Grid, Value
 Cell = Callable[[Any], Value]
 SELF = "self"
 RUN_DEPENDENT = "*"
-"""Stands for the columns, or the sentences, that depend on the run."""
+"""Placeholder for the columns, or the sentences, that depend on the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The figures of one package, by name.
+    """The figures that a package declares in its `figures.yaml`, by name.
 
     Every text is a template whose places in braces are filled with `values`. A column is a name, or
-    a mapping with the settings of one column or of several `names`. It may say what fills it: `of`
-    is a path of attributes or keys such as `panel.task`, which ends at None, or a name among the
-    `cells`. A column with `when`, or a sentence to `say`, stands only where that value is true.
+    a mapping with the settings of one column or of several `names`. `of` names the source of its
+    values: a path of attributes or keys such as `panel.task`, which ends at None, or a key of
+    `cells`. Columns and sentences (`say`) with `when` are left out if that value is false.
     """
 
     package: str
@@ -51,7 +51,7 @@ class Declared:
         self, figure: str, records: Iterable[Any], cells: Mapping[str, Cell] | None = None,
         text: Iterable[str] = (), **values: Any,
     ) -> Grid:  # fmt: skip
-        """Return a table with a row for each record; every column says what fills it."""
+        """Return a table with a row for each record, filled as its columns declare."""
         declared = _declarations(self.package, self.folder)[figure]["columns"]
         fills = [
             (cells or {}).get(of) or partial(_attribute, path=of.split("."))
@@ -61,7 +61,7 @@ class Declared:
         return Grid(rows=rows, **self(figure, text=text, **values))
 
     def grids(self, figure: str, records: Sequence[Any], **about: Any) -> tuple[Grid, ...]:
-        """Return the table as `grid` does, or nothing where there is no record."""
+        """Return `grid` in a tuple; the tuple is empty if there are no records."""
         return (self.grid(figure, records, **about),) if records else ()
 
 
@@ -79,7 +79,7 @@ def _declarations(package: str, folder: str) -> Mapping[str, Mapping[str, Any]]:
 def _columns(
     declared: Sequence[Any], more: Iterable[Column], values: Mapping[str, Any]
 ) -> Iterator[tuple[Column, str]]:
-    """The columns that are shown, each with what fills it."""
+    """Yield the shown columns, each with the source of its values."""
     for entry in declared:
         if entry == RUN_DEPENDENT:
             yield from ((column, "") for column in more)
@@ -108,7 +108,7 @@ def _sentences(
 
 
 def _attribute(record: Any, path: Sequence[str]) -> Value:
-    """The value at the end of a path of attributes, or the None on the way."""
+    """Return the value at the end of a path of attributes or keys, or the first None on the way."""
     for name in path if path != [SELF] else ():
         if record is None:
             break

@@ -1,7 +1,7 @@
-"""Of each recipe's drop, how much is real: what is needed for it, read from the store, and the sum.
+"""Evidence for decomposing drops, read from the store, and the decomposition of every drop.
 
-A second reader reads every answer too, the checks of meaning look at every changed prompt, and
-every answer is held against its baseline's for who served it.
+The second extractor scores every response, the meaning checks compare every changed prompt, and the
+server of every response is compared with the servers of its baseline.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ MOST_CHECKED = 20_000  # prompts of a run: a check takes half a millisecond
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """The evidence beside a table's scores, cell by cell: axes as in `Table.value`.
+    """Evidence about the cells of a table; the arrays have the shape of `Table.value`.
 
-    `reread` is NaN where the second reader cannot read the answer either. `checked` says of which
-    recipes the prompts were checked for their meaning; it is empty where there were too many.
+    `reread` holds the second extractor's scores, NaN where it extracts no answer. `meaning_fails`
+    and `served_differently` are masks. `checked` are the columns whose prompts were checked for
+    meaning. It is empty if there were too many prompts.
     """
 
     reread: Floats
@@ -57,7 +58,10 @@ class Evidence:
     reader: str | None
 
     def as_read(self, table: Table) -> Table:
-        """Return a table as the second reader reads it; what it cannot read keeps its score."""
+        """Return the table with the second extractor's scores.
+
+        A response that the extractor cannot parse keeps its score.
+        """
         read = ~np.isnan(self.reread) & ~np.isin(table.outcome, (FAILED, MISSING))
         value = np.where(read, self.reread, table.value)
         outcome = np.where(read, np.uint8(SCORED), table.outcome)
@@ -65,9 +69,9 @@ class Evidence:
 
 
 def second_reading(table: Table, evidence: Evidence, settings: Settings) -> SecondReading | None:
-    """Count the answers that the second reader judges otherwise, and name the verdicts.
+    """Count the answers that the second extractor judges differently, and name changed verdicts.
 
-    What it cannot read keeps its score.
+    None without a second extractor. A response that the extractor cannot parse keeps its score.
     """
     if evidence.reader is None:
         return None
@@ -87,9 +91,10 @@ def second_reading(table: Table, evidence: Evidence, settings: Settings) -> Seco
 
 
 def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[RecipeParts, ...]:
-    """For each recipe its drop over the items that it changed, split, and its churn.
+    """Return each recipe's drop over the items that it changed, decomposed, and its churn.
 
-    Unread answers are wrong here, whatever the run's rule, because that is what is split.
+    Responses without a usable answer count as wrong here, whatever the run's rule: their share of
+    the drop is one of the parts. The result is empty without a baseline or scores.
     """
     if not table.has_baseline or not (table.outcome == SCORED).any():
         return ()
@@ -98,7 +103,7 @@ def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[Reci
         0,
         *(n for n, recipe in enumerate(table.recipes) if recipe.repeat and not recipe.perturbs),
     ]
-    # Other outcomes are no states of a reply: their cells are missing.
+    # FAILED and MISSING are no states of a response; the scores of these cells are NaN.
     states = np.where(np.isin(table.outcome, UNREADABLE), table.outcome, SCORED)
     asked_again = scores[:, again].reshape(len(table.items), -1)
     options = {"clusters": table.clusters, **settings.bootstrap}
@@ -137,7 +142,7 @@ def parts_of(table: Table, evidence: Evidence, settings: Settings) -> tuple[Reci
 def tables_with_evidence(
     store: Store, run: Run, scorers: Mapping[str, Scorer]
 ) -> tuple[list[Table], list[Evidence]]:
-    """A table for each panel and what stands beside its scores, in one pass over the cells."""
+    """Return a table and its evidence for each panel, in one pass over the cells."""
     seconds = [second_reader(scorers[panel.scorer]) for panel in run.panels]
     checks = _Checks(store, run)
     builders = [TableBuilder(run, place) for place in range(len(run.panels))]
@@ -161,7 +166,7 @@ def tables_with_evidence(
 
 
 class _Checks:
-    """The checks of meaning, once for each prompt however many models were asked it."""
+    """Meaning checks of a run's prompts. Each prompt is checked once for all models, and cached."""
 
     def __init__(self, store: Store, run: Run) -> None:
         self._language = run.experiment.get("language") or "en"
@@ -176,7 +181,7 @@ class _Checks:
         self.recipes = steps if prompts <= MOST_CHECKED else frozenset()
 
     def fails(self, column: int, before: Variant, after: Variant) -> bool:
-        """Return True if a changed prompt lost or gained a span, number, negation or quantifier."""
+        """Return True if a changed prompt fails a meaning check; False if it was not checked."""
         if column not in self.recipes or after.status != "changed":
             return False
         text = hash(tuple(s.text for v in (before, after) for s in v.prompt.sections))
@@ -186,7 +191,7 @@ class _Checks:
         return self._found[key]
 
     def close(self) -> None:
-        """Keep what was found."""
+        """Write the new results to the cache."""
         self._known.put(self._fresh)
         self._known.close()
 
@@ -202,9 +207,9 @@ class _Checks:
 
 
 class _Gathered:
-    """One panel's evidence as it comes: the store gives an item's clean prompt first.
+    """Evidence of one panel, collected cell by cell; the store yields an item's clean prompt first.
 
-    Nothing is known of the table's size yet, so values stand in the order of the cells.
+    The table's size is not known yet, so values are kept in the order of the cells.
     """
 
     def __init__(self, run: Run) -> None:
@@ -232,7 +237,7 @@ class _Gathered:
         self.fails.append(same and before is not None and checks.fails(column, before, variant))
 
     def _place(self, cell: StoredCell, column: int) -> int:
-        """Return the place of a cell, with the items in the order in which they come."""
+        """Return the flat index of a cell, with items numbered in the order of their arrival."""
         variant, run = cell.variant, self._run
         row = self._rows.setdefault(variant.item.key, len(self._rows))
         repeat = cell.repeat - variant.recipe.repeat * run.repeats
@@ -246,7 +251,7 @@ class _Gathered:
         return values
 
     def marked(self, marks: bytearray, table: Table) -> Mask:
-        """Marks of cells, in the table's order."""
+        """Return a mask in the table's order from the marks of the cells."""
         values = np.zeros(table.value.shape, np.bool_)
         values.flat[self._places_in(table)] = np.frombuffer(marks, np.bool_)
         return values

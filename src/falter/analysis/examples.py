@@ -1,4 +1,4 @@
-"""Prompts, replies and extracted answers: the cells of a run, picked by what became of them."""
+"""Selected cells of a run: prompts, responses and extracted answers, by their outcome."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from falter.scorers.short_answers import aliases
 from falter.store.store import Store, StoredCell
 from falter.text.spans import diff_spans
 
-# Examples: items whose answer turned when the prompt changed, with the edits marked.
+# Examples: items whose answer flipped when the prompt changed, with the edits marked.
 
 
 MOST_RECIPES = 6
@@ -36,10 +36,11 @@ ITEMS_OF_EACH = 2
 
 
 def examples(table: Table, store: Store, run: Run, scorer: Scorer) -> tuple[Example, ...]:
-    """Up to two lost items of each of the six recipes that cost most, and of three that gain most.
+    """Return lost items of the recipes that cost most, and gained items of those that gain most.
 
-    The farthest fall of the target against the other options first, where likelihoods are known;
-    else the smallest change.
+    There are up to two items of each recipe: of `MOST_RECIPES` and `GAINING_RECIPES` recipes. Where
+    log-likelihoods are known, the target's largest fall against the best other option comes first.
+    Otherwise the smallest edit comes first.
     """
     places = _choose(table)
     if not places:
@@ -62,9 +63,9 @@ def examples(table: Table, store: Store, run: Run, scorer: Scorer) -> tuple[Exam
 
 
 def _choose(table: Table) -> list[tuple[int, int]]:
-    """Rows and columns of answers that turned: first lost, then gained.
+    """Return rows and columns of answers that flipped: lost answers first, then gained ones.
 
-    The order depends on nothing but the data.
+    The order depends only on the data.
     """
     edits = table.edits
     if edits is None:
@@ -89,7 +90,7 @@ def _choose(table: Table) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A cell with its score, and that of a second reader where one is named."""
+    """A cell with its score and the second extractor's score, if there is one."""
 
     cell: StoredCell
     score: Score | None
@@ -97,7 +98,7 @@ class Judged:
 
 
 def example_of(before: Judged, after: Judged, *, with_demonstrations: bool = False) -> Example:
-    """Return the prompts and replies at two cells of an item as an example, the clean one first."""
+    """Return two cells of an item as an example; `before` is the clean prompt's cell."""
     original, prompt = before.cell.variant.prompt, after.cell.variant.prompt
     demonstrations = _demonstrations(original, prompt) if with_demonstrations else ()
     target = prompt.target
@@ -142,26 +143,26 @@ def _side(judged: Judged) -> Side:
 
 
 def judgement(score: Score) -> str:
-    """`right`, `wrong`, `in between`, or the outcome of an answer that has no score."""
+    """Return `right`, `wrong`, `in between`, or the outcome of a response without a score."""
     if score.value is None:
         return score.outcome
     return {1.0: "right", 0.0: "wrong"}.get(score.value, "in between")
 
 
 def _outcome(score: Score | None) -> str:
-    """Return the reason that an answer is neither right nor wrong; empty if it is."""
+    """Return the reason that an answer is neither right nor wrong; empty if it is either."""
     if score is None or score.value is None:
         return "missing" if score is None else score.outcome
     return "" if score.value in (0.0, 1.0) else f"score {score.value:.3g}"
 
 
 def segments(before: Prompt, after: Prompt) -> list[Segment]:
-    """Two versions of a prompt as one list of stretches that stayed or were edited."""
+    """Return two versions of a prompt as one list of unchanged and edited segments."""
     return _joined(_segments(before.sections, after.sections))
 
 
 def _demonstrations(before: Prompt, after: Prompt) -> Iterator[Segment]:
-    """The same for the demonstrations, each with its answer."""
+    """Yield the segments of the demonstrations, each with its answer."""
     for old, new in zip(before.demonstrations, after.demonstrations, strict=False):
         yield from _segments(old.sections, [s for s in new.sections if s.kind != "system"])
         answer = f"{after.delimiter}{new.answer}\n\n"
@@ -185,7 +186,7 @@ def _segments(before: Sequence[Section], after: Sequence[Section]) -> list[Segme
 
 
 def _joined(parts: Sequence[Segment]) -> list[Segment]:
-    """The parts, with neighbours that stayed the same made one."""
+    """Return the segments, with adjacent unchanged segments merged."""
     joined: list[Segment] = []
     for part in parts:
         if joined and joined[-1].kind == part.kind == "same":
@@ -202,10 +203,10 @@ AnswerKind = Literal["lost", "gained", "unparsed", "truncated", "refused", "fail
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One cell beside its item's clean prompt; `example` holds the prompts and both answers.
+    """One response with its clean prompt's; `example` holds both prompts and responses.
 
-    `outcome`, `value` and `tier` are those of this cell, `before` is the clean prompt's value.
-    `reason` says why there is no value, or the score of each field.
+    `outcome`, `value` and `tier` belong to this response, `before` is the clean prompt's value.
+    `reason` explains a missing value, or lists the score of each field.
     """
 
     model: str
@@ -224,9 +225,11 @@ class Answer:
 
 
 def is_of_kind(kind: AnswerKind, score: Score | None, before: Score | None) -> bool:
-    """Return True if an answer is of a kind, beside the clean prompt's.
+    """Return True if a response is of a kind. `before` is the clean prompt's score.
 
-    It is lost if it was right with the clean prompt and is not any more, and gained if it was not.
+    It is `lost` if its value is lower by more than 0.5, and `gained` if it is higher by more than
+    0.5. Without a value, a response counts as 0 for `lost` and is never `gained`. Failed and
+    missing responses are never `lost`. Any other kind is an outcome.
     """
     outcome = "missing" if score is None else score.outcome
     if kind not in ("lost", "gained"):
@@ -240,7 +243,7 @@ def is_of_kind(kind: AnswerKind, score: Score | None, before: Score | None) -> b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadReply:
-    """A reply that the scorer could not read, how often it came, and who would read it."""
+    """A response that the scorer could not parse, its frequency, and scorers that can parse it."""
 
     text: str
     count: int
@@ -255,12 +258,14 @@ def cells_read_twice(
     *,
     sections: bool = False,
 ) -> Iterator[tuple[StoredCell, Score | None, Score | None]]:
-    """Every planned cell with its score and the second scorer's of its panel, in one pass.
+    """Yield every planned cell with its score and the score of its panel's second scorer.
 
-    An answer to a prompt that the server cut without a word is failed in both.
+    A response to a silently truncated prompt has failed for both. A panel without a second scorer
+    has None.
     """
     readers = [*(second for second in seconds if second is not None), *scorers.values()]
     sections = sections or any(reader.needs_prompt for reader in readers)
+    # Both iterators read the cells chunk by chunk, so `tee` buffers little.
     cells, again = tee(store.cells(run, sections=sections))
     first = scored_cells(store, run, scorers, cells=cells)
     for (cell, score), (_, second) in zip(first, judged_cells(again, run, seconds), strict=True):
@@ -280,10 +285,10 @@ def answers(
     task: str | None = None,
     most: int,
 ) -> tuple[list[Answer], int]:
-    """The answers of a run in plan order: those of the kinds, or all; of a recipe, items, a panel.
+    """Return the first `most` matching responses of a run in plan order, and the number of all.
 
-    The clean prompt's own answers are among them where no kind needs a comparison. Returns the
-    first `most` and the number of all.
+    Empty filters match everything. Responses to the clean prompt match unless `kinds` compare with
+    it.
     """
     clean: Judged | None = None
     found: list[Answer] = []
@@ -312,7 +317,7 @@ def answers(
 def unread_replies(
     unread: Iterable[tuple[StoredCell, Score | None]], others: Sequence[Scorer], most: int = 10
 ) -> tuple[tuple[UnreadReply, ...], dict[str, int]]:
-    """The commonest unread replies, and how many replies each of the other scorers would read."""
+    """Return the most frequent unparsed responses, and the number that each scorer can parse."""
     counts: Counter[str] = Counter()
     readers: dict[str, set[str]] = {}
     read_by: Counter[str] = Counter()

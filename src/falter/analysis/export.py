@@ -1,4 +1,4 @@
-"""Tidy export: one row a score."""
+"""Tidy export of scores: one row for each cell."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ OF_AN_ITEM = ("task", "model", "scorer", "item", "item_id")
 
 
 def score_rows(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> Iterator[dict[str, Any]]:
-    """Item, recipe, draw, repeat, model, outcome and value of every planned cell.
+    """Yield a row for every planned cell, with its item, recipe, model, outcome, value and more.
 
-    Where a budget left cells out, an item's recipes that were not asked follow its own rows, with
-    the outcome `not_asked` and no value. Items of which nothing was asked have no row.
+    If a budget left cells out, rows for an item's unsent recipes follow its own rows. Their outcome
+    is `not_asked` and they have no value. Items of which nothing was sent have no row.
     """
     rows = _planned_rows(store, run, scorers)
     if not run.experiment.get("layout"):
@@ -36,7 +36,7 @@ def score_rows(store: Store, run: Run, scorers: Mapping[str, Scorer]) -> Iterato
 
 
 def _not_asked(row: Mapping[str, Any], recipe: Recipe) -> dict[str, Any]:
-    """The row of a recipe in which the item of a row was not asked."""
+    """Return the row of a recipe under which this row's item was not sent."""
     known = {name: row[name] for name in (*OF_AN_ITEM, "tags")}
     about = {"recipe": recipe.label, "group": recipe.group, "recipe_id": recipe.id}
     return dict.fromkeys(row) | known | about | {"status": "not_asked", "outcome": "not_asked"}
@@ -46,7 +46,7 @@ def _planned_rows(
     store: Store, run: Run, scorers: Mapping[str, Scorer]
 ) -> Iterator[dict[str, Any]]:
     item: tuple[int, str] | None = None
-    first: dict[tuple[str, int], str] = {}  # a prompt and its draw: the recipe that makes it first
+    first: dict[tuple[str, int], str] = {}  # by prompt and draw: the first recipe that produces it
     for cell, score in scored_cells(store, run, scorers):
         panel = run.panels[cell.panel]
         variant, response = cell.variant, cell.response
@@ -83,7 +83,11 @@ def _planned_rows(
 
 
 def write_scores(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
-    """Write rows to a .parquet or .csv file, a few thousand at a time; how many there were."""
+    """Write rows to a .parquet or .csv file in batches, and return their number.
+
+    Raise InvalidValue for another file ending, and MissingExtra if Parquet support is not
+    installed.
+    """
     ending = path.suffix.lower()
     if ending not in (".parquet", ".csv"):
         raise InvalidValue("the file of scores", str(path), "a name that ends in .parquet or .csv")

@@ -1,4 +1,4 @@
-"""A table as answers kept and meanings noticed: input of the two numbers of `keeps_and_reads`."""
+"""Shares of answers kept and meanings noticed, computed from a table for `keeps_and_reads`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ Floats = NDArray[np.float64]
 def keeping_of(
     table: Table, level: float, lines: tuple[float, float] = LINES
 ) -> KeepsAndReads | None:
-    """Both numbers of a panel; None where it has no control and compares with right answers."""
+    """Return both shares of a panel.
+
+    None without a baseline, or if answers have targets and no recipe changes the meaning.
+    """
     compares = compares_with_clean(table.panel.scorer)
     if not table.has_baseline or not (table.controls or compares):
         return None
@@ -26,7 +29,7 @@ def keeping_of(
 def item_shares(
     table: Table,
 ) -> tuple[dict[str, Floats], dict[str, Floats], Floats, Floats | None]:
-    """Answers kept and meanings noticed, item by item, as `keeps_and_reads` takes them."""
+    """Return the arguments of `keeps_and_reads`: `kept`, `noticed`, `unknown` and `again`."""
     compares = compares_with_clean(table.panel.scorer)
     labels = [recipe.label for recipe in table.recipes]
     controls = [n for n in table.controls if _real(table, n).any()]
@@ -51,15 +54,16 @@ def _real(table: Table, n: int) -> NDArray[np.bool_]:
 
 
 def _before(table: Table, values: NDArray[np.float64]) -> Floats:
-    """The clean prompt's values beside each realisation, by its repeat."""
+    """Return the clean prompt's values, repeated for each draw: (items, realisations)."""
     depth = values.shape[2]
     return np.asarray(values[:, 0][:, np.arange(depth) % table.repeats], dtype=np.float64)
 
 
 def _kept_share(table: Table, n: int, *, real: bool = True) -> Floats:
-    """For each item the share of answers that stay; NaN where the prompt did not change.
+    """Return the share of each item's answers that stay; NaN where the prompt did not change.
 
-    An answer stays where its score does, and a wrong one where it is the same wrong answer.
+    An answer stays if its score stays. A wrong answer also has to be the same wrong answer. With
+    `real` False, cells with an unchanged prompt count too.
     """
     scores = table.scores()
     before, after = _before(table, scores), scores[:, n]
@@ -72,14 +76,18 @@ def _kept_share(table: Table, n: int, *, real: bool = True) -> Floats:
 
 
 def _answer_known(table: Table, n: int) -> NDArray[np.bool_]:
-    """For each item whether the right answer is known after the control."""
+    """Return a mask of the items whose right answer is known after the control."""
     if table.other is None:
         return np.ones(len(table.items), dtype=np.bool_)
     return ~np.asarray(table.other[:, n].any(axis=1))
 
 
 def _noticed(table: Table, n: int, *, compares: bool) -> Floats:
-    """For each item the share of answers that are right now, or others than the clean one."""
+    """Return the share of each item's answers that follow the changed meaning.
+
+    Right answers count. If the right answer is unknown, answers that differ from the clean one
+    count.
+    """
     scored = table.outcome[:, n] == SCORED
     value, real = table.scores()[:, n], _real(table, n)
     there = real & ~np.isnan(value)

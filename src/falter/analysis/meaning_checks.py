@@ -1,10 +1,9 @@
 """Checks that a recipe kept its prompts' meaning: counts, strict checks, and a descriptive cosine.
 
-A check fails where something is lost: a protected span, a number, a negation, a quantifier, who
-does what in a passive, a letter that is a symbol, a name; where a word became another one; or where
-the right answer stands in the text more or less often than before. The cosine of two prompts is a
-description and no check: a small encoder hardly sees an inserted *not* and takes heavy typos for
-another text.
+A check fails if a change loses a protected span, a number, a negation, a quantifier, a name, a
+symbol, or the actor of a passive. It also fails if a word became another word, or if the right
+answer occurs more or less often than before. The cosine of two prompts is a description, not a
+check. A small encoder hardly notices an inserted *not*, and takes heavy typos for another text.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _WORD, _LETTER = re.compile(r"\w+"), re.compile(r"[^\W\d_]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewording:
-    """One prompt before and after a recipe."""
+    """An item's prompt before and after a recipe."""
 
     item: str
     before: Prompt
@@ -110,7 +109,7 @@ def meaning(
 
 
 def _compared(texts: Sequence[tuple[str, str]], most: int) -> int:
-    """The number of prompts compared by their cosines: of long ones fewer, never above `most`."""
+    """Return the number of prompts to compare by cosine: fewer if they are long, at most `most`."""
     sizes = accumulate(len(before) for before, _ in texts)
     return min(most, max(FEWEST_COMPARED, sum(size <= COMPARED_CHARACTERS for size in sizes)))
 
@@ -118,9 +117,9 @@ def _compared(texts: Sequence[tuple[str, str]], most: int) -> int:
 def equal_prompts(
     cases: Iterable[tuple[str, Sequence[Rewording]]],
 ) -> dict[str, dict[str, int]]:
-    """For each recipe, by its label, how many of its prompts each earlier recipe makes too.
+    """Return, by recipe label, the number of prompts that each earlier recipe also produces.
 
-    A prompt that several earlier ones make counts for the first of them.
+    A prompt that several earlier recipes produce counts for the first of them.
     """
     first: dict[str, str] = {}
     same: dict[str, dict[str, int]] = {}
@@ -137,7 +136,7 @@ def equal_prompts(
 
 
 def _change(changed: Sequence[Rewording]) -> tuple[Segment, ...]:
-    """The first place that changed in the prompt with the least to show, and what is around it."""
+    """Return a changed place with its surroundings, from the sample with the shortest edits."""
     compared = [segments(one.before, one.after) for one in changed[:SAMPLES]]
     if not compared:
         return ()
@@ -149,7 +148,7 @@ def _change(changed: Sequence[Rewording]) -> tuple[Segment, ...]:
 
 
 def around_first_edit(parts: Sequence[Segment]) -> tuple[Segment, ...]:
-    """The first edit, shortened where it is long, between a few words that stayed."""
+    """Return the first edit, shortened if it is long, between a few unchanged words."""
     at = next((place for place, part in enumerate(parts) if part.kind == "edit"), None)
     if at is None:
         return ()
@@ -167,14 +166,14 @@ def around_first_edit(parts: Sequence[Segment]) -> tuple[Segment, ...]:
 
 
 def _head(text: str, limit: int = EDIT) -> str:
-    """The beginning of a text, cut at a space where it is long."""
+    """Return the beginning of a text; a long text ends at a space, with an ellipsis."""
     if len(text) <= limit:
         return text
     return (text[:limit].rsplit(" ", 1)[0] or text[:limit]) + "…"
 
 
 def _tail(text: str) -> str:
-    """The end of its last line, cut at a space where that is long."""
+    """Return the end of the text's last line; a long line begins at a space, with an ellipsis."""
     last = text.rsplit("\n", 1)[-1]
     return last if len(last) <= AROUND else "…" + last[-AROUND:].split(" ", 1)[-1]
 
@@ -185,7 +184,7 @@ def loses_meaning(before: Prompt, after: Prompt, language: str = "en") -> bool:
 
 
 def _flags(before: Prompt, after: Prompt, language: str) -> tuple[MeaningFlag, ...]:
-    """Return the losses that checks of texts find; other labels of the same options are none."""
+    """Return the losses that the text checks find, ignoring changed labels of the same options."""
     flags = meaning_flags(_own_words(before), _own_words(after), language)
     if (before.labels, before.choice_format) == (after.labels, after.choice_format):
         return flags
@@ -198,9 +197,9 @@ def _flags(before: Prompt, after: Prompt, language: str) -> tuple[MeaningFlag, .
 
 
 def answer_places(prompt: Prompt) -> int:
-    """Count the right answer's occurrences in the prompt, its list of options left out.
+    """Count the right answer's occurrences in the prompt, without the list of options.
 
-    Numbers are not looked for, since any text may hold them; nor is a single letter.
+    Numbers and single letters count 0, because any text may contain them.
     """
     answer = _answer(prompt)
     if len(answer) < 2 or not _LETTER.search(answer):
@@ -216,7 +215,7 @@ def _answer(prompt: Prompt) -> str:
 
 
 def _moved_answers(before: Prompt, after: Prompt) -> list[str]:
-    """The right answer, if the prompt says it less often than before, or more often."""
+    """Return the right answer, with `+` if it occurs more often, in a list; empty if unchanged."""
     if _answer(before) != _answer(after):
         return []  # a declared move of the target
     old, new = answer_places(before), answer_places(after)
@@ -229,7 +228,10 @@ def body(prompt: Prompt) -> str:
 
 
 def _own_words(prompt: Prompt) -> str:
-    """The prompt's own words, whoever says them: what was added around them takes nothing away."""
+    """Return the prompt's text without added texts, responses, calls and tools.
+
+    These surround the text, so they cannot remove anything from it.
+    """
     others = ("added", "reply", "call", "tool")
     return "".join("\n" if s.kind in others else s.text for s in prompt.sections)
 
@@ -237,7 +239,10 @@ def _own_words(prompt: Prompt) -> str:
 def meaning_of_run(
     store: Store, run: Run, tables: Sequence[Table], encoder: Cosine | None
 ) -> tuple[Meaning, ...]:
-    """Every recipe of a stored run on a sample of each task's items, picked by a hash."""
+    """Return the meaning of every recipe of a stored run, on a sample of each task's items.
+
+    A hash of the item picks the sample.
+    """
     one_of_each_task: dict[str, Table] = {}
     for table in tables:
         if not table.rescored:

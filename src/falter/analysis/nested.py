@@ -1,4 +1,4 @@
-"""The numbers of an analysis as nested mappings: tasks, models, recipes, verdicts, parts."""
+"""Nested mappings of an analysis's numbers: tasks, models, recipes, verdicts, parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from falter.records.figures import VERDICT_WORDS
 
 
 def nested_panels(analysis: Analysis) -> tuple[Mapping[str, Any], ...]:
-    """One mapping for each model on each task. Its numbers are estimates, absent ones None."""
+    """Return a mapping for each model on each task. Its numbers are estimates, absent ones None."""
     return tuple(map(_panel, analysis.panels))
 
 

@@ -1,4 +1,4 @@
-"""Notes on what has to be known before numbers are believed, and on what these data cannot show."""
+"""Notes on a panel and on all panels: warnings before the numbers, and limits of the data."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from falter.measures.drops import accuracy
 from falter.records import numbers as n
 
 Floats = NDArray[np.float64]
+# Share of responses without a usable answer above which reports warn.
 MUCH_UNREAD = 0.02
 MOST_NAMED = 5
 MOST_LISTED = 12
@@ -24,7 +25,7 @@ RANKED_MODELS = 4  # models whose rank correlation says something
 def notes_of_panel(
     table: Table, values: Floats, recipes: Sequence[RecipeResult], settings: Settings
 ) -> tuple[str, ...]:
-    """The notes, what matters most first. `values` are scores, items × recipes."""
+    """Return a panel's notes, the most important first. `values` are scores (items, recipes)."""
     return (
         *_baseline_scores(table, values, settings),
         *_missing(table, recipes, settings),
@@ -35,7 +36,7 @@ def notes_of_panel(
 
 
 def at_chance(table: Table, values: Floats) -> bool:
-    """Return True if the baseline cannot be told from guessing."""
+    """Return True if the baseline cannot be distinguished from guessing."""
     present = values[:, 0][~np.isnan(values[:, 0])]
     if not table.has_baseline or not len(present) or table.chance is None:
         return False
@@ -44,7 +45,7 @@ def at_chance(table: Table, values: Floats) -> bool:
 
 
 def _baseline_scores(table: Table, values: Floats, settings: Settings) -> Iterator[str]:
-    """A baseline that is at chance, or all right or all wrong."""
+    """Yield a note on a baseline that is at chance, all right or all wrong."""
     present = values[:, 0][~np.isnan(values[:, 0])]
     if not table.has_baseline or not len(present):
         return
@@ -58,14 +59,14 @@ def _baseline_scores(table: Table, values: Floats, settings: Settings) -> Iterat
 
 
 def _command(settings: Settings, name: str, *options: str) -> str:
-    """A sentence with `falter answers`; empty where falter does not keep the run."""
+    """Return a sentence with a `falter answers` command; empty if falter does not store the run."""
     if settings.store is None:
         return ""
     return sentence(name, command=command(settings, "answers", *options))
 
 
 def _missing(table: Table, recipes: Sequence[RecipeResult], settings: Settings) -> Iterator[str]:
-    """Many answers that could not be read, or that are missing; and items in clusters."""
+    """Yield notes on many unparsed answers, on missing answers, and on clusters of items."""
     outcome = table.outcome[table.in_plan]
     count = int(np.isin(outcome, UNREADABLE).sum())
     if len(outcome) and count > MUCH_UNREAD * len(outcome):
@@ -76,7 +77,7 @@ def _missing(table: Table, recipes: Sequence[RecipeResult], settings: Settings) 
             share=f"{100 * count / len(outcome):.1f}",
             command=_command(settings, "notes.show_unread", "--unparsed"),
         )
-    # Where most failed there are no drops beside which worst cases could stand.
+    # If too many requests failed, the report shows no drops, so worst cases would have no context.
     failed = int((outcome == FAILED).sum()) > MOST_FAILED * len(outcome)
     suspicious = [recipe for recipe in recipes if recipe.missing and not failed]
     if suspicious:
@@ -99,9 +100,9 @@ def _asked_once(tables: Sequence[Table], name: str) -> Iterator[str]:
 
 
 def _prompts(table: Table) -> Iterator[str]:
-    """Recipes that changed nothing, or made the prompts of another; and who answered.
+    """Yield notes on recipes that changed nothing or share prompts, and on several servers.
 
-    A prompt that several recipes make is asked once, and counts for each of them.
+    A prompt that several recipes produce is sent once, and counts for each recipe.
     """
     changed = [bool(column.any()) for column in table.changed().T]
     idle = [
@@ -120,7 +121,7 @@ def _prompts(table: Table) -> Iterator[str]:
 
 
 def shared_prompts(table: Table, column: int) -> str:
-    """`of 40 prompts 12 are those of 'typos'`; empty where no earlier recipe makes any of them."""
+    """Return `of 40 prompts 12 are those of 'typos'`; empty if no earlier recipe produces any."""
     label = table.recipes[column].label
     shared = [
         f"{n.whole(count)} {'is that' if count == 1 else 'are those'} of '{earlier}'"
@@ -134,7 +135,7 @@ def shared_prompts(table: Table, column: int) -> str:
 def notes_of(
     tables: Sequence[Table], by_task: Sequence[Stack], settings: Settings
 ) -> tuple[str, ...]:
-    """The notes that the settings bring along, then those about all tables."""
+    """Return the notes of the settings, then the notes on all tables."""
     if not tables:
         return settings.notes
     notes = (*_baselines(tables), *_design(tables), *_scores(tables), *_models(by_task))

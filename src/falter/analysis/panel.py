@@ -1,4 +1,4 @@
-"""One table to its results: drops, averages, variance components, each with its interval."""
+"""Results of one panel's table: drops, averages and variance components with their intervals."""
 
 from __future__ import annotations
 
@@ -54,15 +54,12 @@ from falter.stats.layout import planned_half_widths
 from falter.stats.multiplicity import average_level, panel_p, recipe_level
 from falter.stats.subsample import SampleEstimate, masked_brittleness, masked_drop
 
-# A condition by subject: the mean over them, each counting the same.
-
-
 Floats = NDArray[np.float64]
 NO_BASELINE = "none: no condition is named as the baseline"
 
 
 class Signer:
-    """Stamps every estimate of a panel with what it is about and how it was made."""
+    """Function object that adds provenance to a panel's estimates: subject, seed and signature."""
 
     def __init__(self, table: Table, settings: Settings) -> None:
         panel = table.panel
@@ -98,9 +95,9 @@ def _planned_part(table: Table) -> tuple[str, ...]:
 
 
 def panel_of(table: Table, settings: Settings) -> PanelResult:
-    """The results of one table. Examples are added by whoever has the prompts.
+    """Return the results of one table, without examples and parts.
 
-    Of replies none of which holds an answer nothing is estimated.
+    If responses arrived but none was scored, unparsed answers are excluded: nothing is estimated.
     """
     if _counts(table, range(len(table.recipes))).hold_no_answer:
         settings = replace(settings, unparsed="excluded")
@@ -108,7 +105,7 @@ def panel_of(table: Table, settings: Settings) -> PanelResult:
 
 
 def family_of(table: Table, settings: Settings) -> FamilyVerdicts | None:
-    """The verdicts on all recipes of a table at once; None without a baseline or a recipe."""
+    """Return the verdicts on all recipes of a table; None without a baseline or a recipe."""
     if not table.has_baseline or not table.distinct:
         return None
     values = table.matrix(strict=settings.strict)
@@ -125,9 +122,10 @@ def family_of(table: Table, settings: Settings) -> FamilyVerdicts | None:
 def otherwise(
     one: FamilyVerdicts | None, other: FamilyVerdicts | None, *, fewer: bool = False
 ) -> tuple[str, ...]:
-    """The recipes whose verdicts differ; none where there is no other family.
+    """Return the recipes whose verdicts differ between two families; none if a family is None.
 
-    If the other has `fewer` answers, being undecided with a drop that agrees is no other verdict.
+    If `other` has `fewer` answers, an undecided verdict there counts as equal if its interval
+    contains the drop of `one`.
     """
     if one is None or other is None:
         return ()
@@ -140,13 +138,13 @@ def otherwise(
 
 
 def _agree(one: RecipeVerdict, other: RecipeVerdict) -> bool:
-    """Return True if the interval of the other holds this drop."""
+    """Return True if the other drop's interval contains this drop."""
     value, low, high = one.together.value, other.together.low, other.together.high
     return value is not None and low is not None and high is not None and low <= value <= high
 
 
 def _withheld(estimate: Estimate) -> Estimate:
-    """An estimate without its number: too many requests failed."""
+    """Return the estimate without its number, because too many requests failed."""
     return replace(
         estimate, value=None, low=None, high=None, p_value=None, status="insufficient_data",
         method="none: too many requests failed",
@@ -154,7 +152,7 @@ def _withheld(estimate: Estimate) -> Estimate:
 
 
 class _Panel:
-    """A table with what all of its numbers share."""
+    """Computation of one panel's results from its table."""
 
     def __init__(self, table: Table, settings: Settings) -> None:
         self.table, self.settings, self.level = table, settings, settings.level
@@ -209,12 +207,15 @@ class _Panel:
         return map_estimates(result, _withheld) if self.counts.mostly_failed else result
 
     def _quantile(self, recipes: Sequence[RecipeResult]) -> Estimate | None:
-        """Return the cost that nine of ten prompts stay below, if it has an upper bound."""
+        """Return the drop that nine of ten prompts do not exceed; None without an upper limit."""
         found = drop_quantile([recipe.drop.value for recipe in recipes], level=self.level)
         return None if found.high is None else self.sign(found)
 
     def _p_any(self, recipes: Sequence[RecipeResult], average: Estimate) -> float | None:
-        """The p-value of any change; what the missing answers could undo does not count."""
+        """Return the p-value of any change in the panel; None if too many requests failed.
+
+        If missing answers matter, only decided recipes count, and the average does not.
+        """
         if self.counts.mostly_failed:
             return None
         if any(recipe.bounds for recipe in recipes):
@@ -223,7 +224,7 @@ class _Panel:
         return panel_p([recipe.together.p_value for recipe in recipes], average.p_value)
 
     def _stated(self) -> FamilyVerdicts | None:
-        """The verdicts without the answers that were inferred; None where none was."""
+        """Return the verdicts without inferred answers; None if there are none, or too many."""
         tier = self.table.tier
         inferred = None if tier is None else tier == TIERS.index("inferred")
         if inferred is None or not inferred.any():
@@ -235,9 +236,9 @@ class _Panel:
         return family_of(replace(self.table, value=value, outcome=outcome), self.settings)
 
     def _verdicts_by_other_rule(self) -> FamilyVerdicts | None:
-        """The verdicts with unreadable answers by the other rule; None where these are few.
+        """Return the verdicts under the other rule for unparsed and truncated answers; None if few.
 
-        A refusal is no answer that could be read: it counts by the run's rule in both.
+        Refusals follow the run's rule in both families.
         """
         table = self.table
         if self.counts.unreadable <= MUCH_UNREAD * self.counts.answers:
@@ -249,7 +250,7 @@ class _Panel:
         return family_of(replace(table, value=values, outcome=outcome), self.settings)
 
     def _subjects(self) -> Estimate | None:
-        """The baseline's mean over subjects, each counting the same, where items share some."""
+        """Return the baseline's mean over subjects with equal weights, if subjects share items."""
         families = self.table.families
         if not self.table.has_baseline or families is None:
             return None
@@ -325,7 +326,10 @@ class _Panel:
         )
 
     def _verdict(self, verdict: RecipeVerdict | None, missing: Mapping[str, Any]) -> dict[str, Any]:
-        """The verdict, if the missing answers leave it and not too many requests failed."""
+        """Return the verdict as fields of `RecipeResult`.
+
+        It is undecided if missing answers could change it, or if too many requests failed.
+        """
         if verdict is None:
             return {"verdict": "undecided", "why_undecided": NO_BASELINE}
         word, why, bounds = verdict.verdict, verdict.why, missing.get("bounds")
@@ -336,7 +340,7 @@ class _Panel:
         return {"verdict": word, "why_undecided": why, "p_equivalent": verdict.p_equivalent}
 
     def _missing(self, before: Floats, after: Floats, changed: NDArray[np.bool_]) -> dict[str, Any]:
-        """The worst cases of a drop, where what is missing may matter."""
+        """Return a drop's worst cases and the reasons; empty if too little is missing to matter."""
         if not self.table.has_baseline or not changed.any():
             return {}
         known = self.values[~np.isnan(self.values)]
@@ -345,13 +349,13 @@ class _Panel:
         if not found.suspicious or not len(known):
             return {}
         low, high = min(0.0, float(known.min())), max(1.0, float(known.max()))
-        # At the level of all recipes at once, as every other interval of the family.
+        # Bonferroni over the panel's recipes: the family's other intervals are simultaneous too.
         planned["level"] = 1.0 - (1.0 - recipe_level(self.level)) / len(self.columns)
         bounds = missing_bounds(before, after, lowest=low, highest=high, **planned)
         return {"missing": found.reasons, "bounds": bounds}
 
     def _flips(self) -> FlipRate | None:
-        """Return the share of outcomes that change with the prompt, and when it is asked again."""
+        """Return the share of outcomes that change with the prompt, and when it is repeated."""
         table = self.table
         if not table.has_baseline or not self.columns:
             return None
@@ -372,7 +376,7 @@ class _Panel:
         return replace(map_estimates(rates, self.sign), conditions=conditions)
 
     def _prompt_share(self) -> PromptShare:
-        """The share of the prompt in the variance; the baseline stands in for idle cells."""
+        """Return the prompt's share of the variance; the baseline replaces unchanged cells."""
         table = self.table.once()  # two cells of one prompt are no pair of prompts
         scores = table.carry(table.scores(strict=self.settings.strict))
         baseline = [0] if table.has_baseline else []
@@ -390,7 +394,7 @@ class _Panel:
         return map_estimates(share, self.sign)
 
     def _idle(self, columns: Sequence[int]) -> NDArray[np.bool_] | None:
-        """Items × conditions: whether the baseline stands in, because nothing was changed."""
+        """Return a mask (items, columns), True for planned cells where nothing was changed."""
         if not self.table.has_baseline:
             return None
         planned = self.table.in_plan.any(axis=2)
@@ -399,12 +403,12 @@ class _Panel:
         return idle
 
     def _identity(self) -> int | None:
-        """The condition that asks the baseline's prompt again."""
+        """Return the column of the recipe that repeats the baseline's prompt, or None."""
         recipes = enumerate(self.table.recipes)
         return next((n for n, r in recipes if r.repeat and not r.perturbs), None)
 
     def _averages(self) -> dict[str, Any]:
-        """The micro-average, the macro-average, and those of the groups."""
+        """Return the average drops as fields of `PanelResult`: micro, macro, like these, groups."""
         labels = [self.table.recipes[n].group for n in self.columns]
         members = {g: [n for n in self.columns if self.table.recipes[n].group == g] for g in labels}
         if not self.columns or not self.table.has_baseline:
@@ -420,8 +424,8 @@ class _Panel:
         drops: Floats = np.where(self.changed, self.values[:, :1] - self.values, np.nan)
         options: dict[str, Any] = {"baseline": self.values[:, 0], **self.options}
         like_these = random_conditions_average(drops[:, self.columns], **options)
-        # The average is a member of the panel's family: it has a fifth of the error rate. Those of
-        # groups decide nothing and have its level, so that the page has one interval for each.
+        # The average is a member of the panel's family: it has a fifth of the error rate. Group
+        # averages decide nothing. They use its level, so that the page has one interval for each.
         options["level"] = average_level(self.level)
         return {
             "like_these": self.sign(like_these),
@@ -434,7 +438,7 @@ class _Panel:
         }
 
     def _absent(self, measure: str) -> Estimate:
-        """An average of no recipe, or without a baseline."""
+        """Return the estimate of an average that has no recipe or no baseline."""
         if self.table.has_baseline:
             return Estimate(measure=measure, value=None, status="insufficient_data")
         return self.sign(self._without_baseline(measure))
@@ -447,7 +451,11 @@ class _Panel:
         )
 
     def _components(self) -> dict[str, dict[str, Estimate]]:
-        """Over the baseline and every recipe that perturbs; idle cells carry the baseline's."""
+        """Return variance components by method and name.
+
+        Conditions are the baseline and all perturbing recipes. Unchanged cells have the baseline's
+        scores.
+        """
         baseline = [0] if self.table.has_baseline else []
         by_method: dict[str, dict[str, Estimate]] = {}
         for method in ("plugin", "crossed"):
@@ -465,7 +473,10 @@ class _Panel:
         return by_method
 
     def _noise(self) -> Estimate | None:
-        """From the identity condition, else from the baseline's own repeats."""
+        """Return the noise floor: from the identity recipe, otherwise from the baseline's repeats.
+
+        None if the baseline was sent once.
+        """
         table, values = self.table, self.values
         if not table.has_baseline:
             return None
@@ -481,7 +492,7 @@ class _Panel:
 
 
 def _stands(verdict: Verdict, bounds: MissingBounds, margin: float) -> bool:
-    """Return True if a verdict holds whatever the missing answers are."""
+    """Return True if a verdict holds for any value of the missing answers."""
     low, high = bounds.low.low, bounds.high.high
     if low is None or high is None:
         return verdict == "undecided"
@@ -516,12 +527,12 @@ def _counts(table: Table, columns: Sequence[int] | range) -> Counts:
 
 
 def not_asked(table: Table, settings: Settings, sign: Callable[..., Estimate]) -> NotAsked | None:
-    """The cells of a table that a budget left out, and estimates about exactly its items.
+    """Return the cells that a budget left out, and estimates for exactly the items of the task.
 
-    These come from the design: which cells were asked is random by the seed, so they say what the
-    whole table would have said, and their intervals hold the chance of that choice. They are over
-    all items; where a recipe did not change a prompt, the clean prompt's outcome stands. None where
-    no budget was set, or no cell was left out.
+    None without a budget, or if no cell was left out. The estimates follow from the design: the
+    seed chose the sent cells at random. So they estimate the whole table, and their intervals
+    include the chance of that choice. Where a recipe did not change a prompt, the clean prompt's
+    outcome is used.
     """
     layout = table.layout
     if layout is None or layout["requests"] >= layout["of"] or not table.columns:

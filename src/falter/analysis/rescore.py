@@ -1,4 +1,4 @@
-"""The same answers read by two scorers: both readings side by side, and what the second changes."""
+"""Rescoring of stored responses: results of two scorers side by side, with their differences."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COUNTED = ("inferred", "unparsed", "truncated", "refused")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferentReading:
-    """A reply that the scorers judge differently, with what each took for the answer."""
+    """A response that two scorers judge differently, with both judgements and extracted answers."""
 
     reply: str
     expected: str
@@ -49,13 +49,14 @@ class DifferentReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadTwice:
-    """A panel as it was scored and as another scorer reads the same answers.
+    """Results of a panel with its own scorer and with another scorer on the same responses.
 
-    `accuracy`, `average` and `drops` (one for each recipe) are the second reading's less the
-    first's, paired by item. `different` counts the answers that the second scorer judges otherwise
-    (see `SecondReading`), out of `answers`; `turned` how many of them went from one judgement to
-    another, and `by_recipe` how many there are under each recipe. `lost` counts the answers that
-    only the first scorer reads.
+    - `accuracy`, `average`, `drops` (one for each recipe): second result minus first, paired by
+      item.
+    - `different`: responses, of all `answers`, that the second scorer judges differently (see
+      `SecondReading`).
+    - `turned`: these responses by their two judgements. `by_recipe`: these responses by recipe.
+    - `lost`: responses that only the first scorer can parse.
     """
 
     panel: Panel
@@ -73,12 +74,12 @@ class ReadTwice:
 
     @property
     def title(self) -> str:
-        """The subject of the panel: `smollm2 on tickets`."""
+        """Model and task in one text, such as `smollm2 on tickets`."""
         return f"{self.panel.model.label} on {self.panel.task}"
 
     @property
     def scorers(self) -> tuple[str, str]:
-        """The scorer of the run, and the other one."""
+        """Names of the run's scorer and of the other scorer."""
         return self.first.panel.scorer, self.second.panel.scorer
 
 
@@ -90,9 +91,10 @@ def rescored_panels(
     places: Collection[int],
     settings: Settings,
 ) -> tuple[ReadTwice, ...]:
-    """The panels at these places of a run, read by their own scorer and by another one.
+    """Return the panels at `places` of a run, scored by their own and by another scorer.
 
-    `others` are by the name of the own. One pass over the stored answers; calls no model.
+    `others` holds the other scorers, by the name of the panel's own scorer. The stored responses
+    are read once, and no model is called.
     """
     readers = {
         place: _TwoReadings(run, place, others[run.panels[place].scorer]) for place in places
@@ -107,7 +109,7 @@ def rescored_panels(
 
 
 class _TwoReadings:
-    """Collects one panel's cells as two scorers read them."""
+    """Builder of one panel's `ReadTwice` from its cells with two scores each."""
 
     def __init__(self, run: Run, place: int, other: Scorer) -> None:
         self.panel, self.other = run.panels[place], other.name
@@ -134,7 +136,7 @@ class _TwoReadings:
         self.replies[reply, _expected(cell), judged, read] += 1
 
     def result(self, settings: Settings) -> ReadTwice:
-        """Both readings, and the second less the first."""
+        """Return both results, and the second minus the first."""
         tables = [
             replace(builder.table(), panel=replace(self.panel, scorer=scorer), rescored=False)
             for builder, scorer in zip(self.builders, (self.panel.scorer, self.other), strict=True)
@@ -161,7 +163,7 @@ class _TwoReadings:
 
 
 def _answer_text(score: Score) -> str:
-    """Return the answer that a scorer read, with its tier if it was inferred."""
+    """Return the extracted answer, marked if it was inferred."""
     read = score.extracted or ""
     return f"{read} (inferred)" if score.tier == "inferred" else read
 
@@ -176,7 +178,7 @@ def _expected(cell: StoredCell) -> str:
 def _differences(
     first: Table, second: Table, settings: Settings
 ) -> tuple[Estimate, Estimate, tuple[Estimate, ...]]:
-    """Accuracy, average drop and every drop: the second reading's less the first's, by item."""
+    """Return accuracy, average drop and every drop: second scorer minus first, paired by item."""
     scores = [table.matrix(strict=settings.strict) for table in (first, second)]
     drops = [
         np.where(first.changed(), each[:, :1] - each, np.nan)[:, first.distinct] for each in scores
@@ -213,11 +215,11 @@ def _differences(
     )
 
 
-# Two readings of the same answers, side by side.
+# Figures of the results of two scorers.
 
 
 def rescore_figures(panels: Sequence[ReadTwice], level: float) -> tuple[Figure, ...]:
-    """Panel by panel; where there are several, a panel's number ends every name."""
+    """Return the figures of all panels. With several panels, a panel's number ends every name."""
     return tuple(
         figure if len(panels) == 1 else replace(
             figure, name=f"{figure.name}-{place}", section=panel.title
@@ -238,7 +240,7 @@ def _panel(panel: ReadTwice, level: float) -> Iterator[Figure]:
 
 
 def _sentences(panel: ReadTwice) -> tuple[str, ...]:
-    """Return the number of answers that are judged differently, and the limits of the numbers."""
+    """Return the number of responses that are judged differently, with advice."""
     first, second = panel.scorers
     lost = f" {second} cannot read {n.whole(panel.lost)} that {first} reads." if panel.lost else ""
     if not panel.different:
@@ -252,7 +254,7 @@ def _sentences(panel: ReadTwice) -> tuple[str, ...]:
 
 
 def _readings(panel: ReadTwice) -> Grid:
-    """The numbers to remember of both readings, and the second's less the first's."""
+    """Return the table of key numbers: first scorer, second scorer, difference."""
     readings = [
         (reading.panel.scorer, reading.baseline, reading.micro, reading.prompt_share.share,
          *(getattr(reading.counts, name) for name in _COUNTED))
@@ -266,7 +268,7 @@ def _readings(panel: ReadTwice) -> Grid:
 
 
 def _drops(panel: ReadTwice, level: float) -> Forest:
-    """Return the change that the second reading makes to every drop, beside both drops."""
+    """Return the forest plot of the differences between drops, with both drops as columns."""
     first, second = panel.scorers
     rows = [
         ForestRow(
@@ -293,14 +295,14 @@ def _drops(panel: ReadTwice, level: float) -> Forest:
 
 
 def _turned(panel: ReadTwice) -> Grid:
-    """From which judgement to which."""
+    """Return the table of differently judged responses by their two judgements."""
     first, second = panel.scorers
     rows = tuple((*judged, count) for judged, count in panel.turned.items())
     return Grid(rows=rows, **declared("judged-differently", first=first, second=second))
 
 
 def _commonest(panel: ReadTwice) -> Grid:
-    """The replies themselves."""
+    """Return the table of the most frequent responses that are judged differently."""
     first, second = panel.scorers
     rows: list[tuple[Value, ...]] = []
     for reading in panel.commonest:

@@ -1,4 +1,4 @@
-"""The results of an analysis, ready to be shown. Nothing is computed from here on."""
+"""Records of the results of an analysis: counts, estimates and verdicts, ready for reports."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ from falter.records.types import Estimate, Panel, Recipe
 
 T = TypeVar("T")
 MARGIN = 0.02
-# A share of requests: if more of them failed, the others are no sample of what was asked.
+# Share of requests. If more of them failed, the responses are no sample of the planned cells.
 MOST_FAILED = 0.1
-# A share of replies: if the second reader would judge more otherwise, the reading is in doubt.
+# Share of responses. If the second extractor judges more of them differently, answer extraction
+# is in doubt.
 MUCH_REREAD = 0.03
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeRanking:
-    """Agreement of the order of models under a recipe: mean over tasks, and by noise alone.
+    """Rank correlation of the models between the baseline and a recipe, averaged over tasks.
 
-    `agreement.excluded` counts the tasks left out because all models tie there.
+    `noise` is the correlation that noise alone leaves. `agreement.excluded` counts the tasks that
+    are left out because all models tie there.
     """
 
     recipe: str
@@ -44,7 +46,10 @@ class RecipeRanking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survival:
-    """The number of recipes that leave the baseline's better model strictly ahead; ties do not."""
+    """Share of recipes under which the baseline's better model stays strictly ahead.
+
+    `tied` counts the recipes under which both models tie. A tie does not count as ahead.
+    """
 
     task: str
     better: str
@@ -55,7 +60,10 @@ class Survival:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankRange:
-    """The ranks that simultaneous tests leave a model, 1 the best, by its mean over conditions."""
+    """Ranks of a model that simultaneous tests do not exclude, by its mean score over conditions.
+
+    Rank 1 is the best.
+    """
 
     task: str
     model: str
@@ -66,10 +74,10 @@ class RankRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consistency:
-    """Agreement of a model's answers and scores, item by item, over the conditions.
+    """Agreement of a model's answers and scores within items, over the conditions of one task.
 
-    `same` is the share of items with the same answer in all of them, None where answers are not
-    known; `scores` are the standard deviations of the items' scores, and what those of zero are.
+    `same` is the share of items with identical answers in all conditions, None where answers are
+    not known. `scores` holds the standard deviations of the items' scores.
     """
 
     model: str
@@ -81,13 +89,14 @@ class Consistency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Across:
-    """The numbers that need more than one recipe, panel, task or model.
+    """Results that compare several recipes, panels, tasks or models.
 
-    `omnibus` are Cochran's Q, one a panel: whether its conditions differ at all. `failures` are,
-    for each recipe, how many more answers could not be read than without it. `by_model` and
-    `by_task` hold pooled brittleness by name, and `concordance` Kendall's W by task. `neighbours`
-    is the share of cells in which two models that follow each other in rank differ. `notes` say
-    what these data cannot show, and why.
+    - `omnibus`: Cochran's Q for each panel, a test of any difference between its conditions.
+    - `failures`: for each recipe, its share of unreadable responses minus the baseline's.
+    - `by_model`, `by_task`: pooled brittleness by name.
+    - `concordance`: Kendall's W for each task.
+    - `neighbours`: share of cells in which two models with adjacent ranks differ.
+    - `notes`: analyses that these data do not support, with the reasons.
     """
 
     omnibus: tuple[Estimate, ...] = ()
@@ -107,12 +116,12 @@ class Across:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """The number of cells with each outcome. Outcomes add up to `cells`.
+    """Numbers of cells with each outcome. The outcomes add up to `cells`.
 
-    So do the five kinds of variant, together with the cells of the clean prompt, which has none.
-    `same_prompt` are changed prompts that an earlier recipe makes too: asked once, for that one.
-    Of the scored answers, `inferred` were taken from prose and not stated; of the unparsed ones,
-    `empty` say nothing.
+    The five variant statuses and the cells of the clean prompt also add up to `cells`.
+    `same_prompt` counts changed prompts that an earlier recipe also produces. Such a prompt is sent
+    once, for the earlier recipe. `inferred` counts the scored answers that were extracted from
+    prose, not stated. `empty` counts the unparsed responses without text.
     """
 
     cells: int
@@ -132,44 +141,48 @@ class Counts:
 
     @property
     def answers(self) -> int:
-        """Replies that came."""
+        """Number of responses that arrived."""
         return self.cells - self.failed - self.missing
 
     @property
     def mostly_failed(self) -> bool:
-        """Return True if so many requests failed that nothing may be concluded."""
+        """Return True if too many requests failed for any conclusion."""
         return self.failed > MOST_FAILED * self.cells
 
     @property
     def hold_no_answer(self) -> bool:
-        """Return True if replies came and none of them holds an answer."""
+        """Return True if responses arrived but none was scored."""
         return self.answers > 0 and self.scored == 0
 
     @property
     def unreadable(self) -> int:
-        """Replies that came and from which no answer could be read; a refusal is none of them."""
+        """Number of responses without an extracted answer. Refusals are not counted."""
         return self.unparsed + self.truncated
 
     @property
     def unread(self) -> int:
-        """Replies that came and hold no answer."""
+        """Number of responses without a usable answer: unparsed, truncated or refused."""
         return self.unparsed + self.truncated + self.refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeResult:
-    """One recipe against the baseline.
+    """Results of one recipe against the baseline.
 
-    `together` is the headline: the drop over the items that the recipe really changed, unparsed
-    answers by the run's rule, with an interval and a p-value that hold for all recipes of the panel
-    at once. `verdict` follows from it and from `p_equivalent`, and `why_undecided` says why there
-    is none. `drop` is the same number with its interval were it the only one asked about.
-    `drop_valid` leaves unparsed answers out; `drop_all` carries the
-    baseline's outcome into the items that were not changed. Of the `changed` items, `lost` and
-    `gained` count those whose answer turned wrong and right; they are None where there is no
-    baseline. `bounds` are the drop's worst cases, where enough is missing to matter; `missing` says
-    why it does. `everyday` is what people call it: `split words`; empty where it is not known.
-    `same` names the recipes that make the same prompts everywhere, and have no result of their own.
+    - `together`: the drop that reports lead with, over the items that the recipe changed. Its
+      interval and p-value are simultaneous over the recipes of the panel. Unparsed answers follow
+      the run's rule.
+    - `verdict`: follows from `together` and `p_equivalent`. If it is undecided for lack of data,
+      `why_undecided` gives the reason.
+    - `drop`: the same number with an interval for this recipe alone.
+    - `drop_valid`: the drop without unparsed answers.
+    - `drop_all`: the drop over all items. Unchanged items keep the baseline's outcome.
+    - `lost`, `gained`: of the `changed` items, those that became wrong and right. None without a
+      baseline.
+    - `bounds`: worst cases of the drop, where enough is missing to matter; `missing` gives the
+      reasons.
+    - `everyday`: a plain name such as `split words`, or an empty text.
+    - `same`: labels of recipes that produce the same prompts for all items and have no own result.
     """
 
     label: str
@@ -195,30 +208,30 @@ class RecipeResult:
 
     @property
     def least(self) -> float | None:
-        """The smallest drop that is possible, whatever the missing answers are."""
+        """Smallest drop that is possible for any value of the missing answers."""
         return self.together.low if self.bounds is None else self.bounds.low.low
 
     @property
     def most(self) -> float | None:
-        """The largest drop that is possible, whatever the missing answers are."""
+        """Largest drop that is possible for any value of the missing answers."""
         return self.together.high if self.bounds is None else self.bounds.high.high
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of all recipes that this result is about."""
+        """Labels of this recipe and of the recipes with the same prompts."""
         return self.label, *self.same
 
     @property
     def name(self) -> str:
-        """The labels as one: `typos = swaps`."""
+        """All labels in one text, such as `typos = swaps`."""
         return " = ".join(self.labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeParts:
-    """Of one recipe's drop, how much is real, and its churn.
+    """Decomposition of one recipe's drop, and its churn.
 
-    `reader` names the second reader; None where unread answers were only left out.
+    `reader` names the second extractor. It is None if there is none.
     """
 
     label: str
@@ -229,11 +242,11 @@ class RecipeParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecondReading:
-    """Replies of a panel that its second reader would judge otherwise.
+    """Responses of a panel that the second extractor judges differently.
 
-    `different` of the `answers` that came have a score there that is a half or more away from
-    their own, unread ones being 0; one that the second reader cannot read is not among them.
-    `recipes` are those whose verdict would be another.
+    `different` counts, among the `answers` that arrived, those whose two scores differ by 0.5 or
+    more. Unparsed responses have score 0. Responses that the second extractor cannot parse are not
+    counted. `recipes` names the recipes whose verdict would change.
     """
 
     reader: str
@@ -243,18 +256,18 @@ class SecondReading:
 
     @property
     def share(self) -> float:
-        """The share of replies that are judged otherwise."""
+        """Share of responses that the second extractor judges differently."""
         return self.different / self.answers if self.answers else 0.0
 
     @property
     def matters(self) -> bool:
-        """Return True if the second reader would judge much otherwise, or change a verdict."""
+        """Return True if the second extractor changes a verdict or many scores."""
         return bool(self.recipes) or self.share > MUCH_REREAD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupResult:
-    """The mean drop over the recipes of a group, as one paired quantity."""
+    """Mean drop over the recipes of a group, paired by item."""
 
     group: str
     recipes: tuple[str, ...]
@@ -263,7 +276,7 @@ class GroupResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedRecipe:
-    """The items asked and not asked under a recipe, and its drop over all of them."""
+    """Numbers of items sent and not sent under a recipe, and its drop over all of them."""
 
     label: str
     asked: int
@@ -273,11 +286,12 @@ class AskedRecipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotAsked:
-    """The cells that a budget left out, and estimates about exactly the `items` there are.
+    """Cells that a budget left out, and estimates for exactly the `items` of the task.
 
-    `cells` of all the planned `of` were asked: of `items_asked` items the clean prompt, and the
-    fewest and the most recipes of `per_item`. `promised` are the half-widths that were expected
-    before: of `brittleness`, of the `average` drop, and of one `recipe`'s.
+    `cells` of all `of` planned cells were sent, for `items_asked` items. `per_item` holds the
+    minimum and maximum number of recipes of an item, without the clean prompt. `promised` holds the
+    half-widths expected before the run, by name: `brittleness`, `average` (drop) and `recipe` (drop
+    of one recipe).
     """
 
     items: int
@@ -293,23 +307,29 @@ class NotAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelResult:
-    """Everything about one model on one task.
+    """All results of one model on one task.
 
-    `micro` is the average drop under these recipes, `like_these` the same number with an interval
-    for other recipes of their kind. `prompt_share` and `flips` are how much the prompt matters, in
-    variance and in outcomes, whatever the number of recipes. `worst` is the largest drop, drawn
-    towards the others because it was picked. `p_any` is the p-value of "some recipe, or their
-    average, moves the score", `threshold` the change of a score from which an item turns. `stated`
-    and `read` name the recipes whose verdict is another from the answers that were stated alone,
-    and without those that could not be read. `components` holds the variance components by method
-    (`plugin`, `crossed`) and name; `brittleness` is the plug-in
-    share that the papers report.
-    `subjects` is the baseline with every subject counting the same, where items have several.
-    `parts` split the recipes' drops; they take a store, so results of others have none. `margin` is
-    that of the verdicts. `at_chance`: the baseline cannot be told from guessing. `not_asked` is
-    what a budget left out. `second_reading` is None where no second reader is named. `quantile` is
-    what nine of ten prompts cost at most, where there are enough prompts to say so. Where too many
-    requests failed, no estimate has a value.
+    If too many requests failed, no estimate has a value.
+
+    - `micro`: the average drop under these recipes. `like_these` is the same number, with an
+      interval for other recipes of their kind.
+    - `prompt_share`, `flips`: effect of the prompt on the variance and on the outcomes. Neither
+      depends on the number of recipes.
+    - `worst`: the largest drop, shrunken towards the other drops because it was selected.
+    - `p_any`: p-value of "a recipe, or the average of all, moves the score".
+    - `threshold`: a score that changes by more than this number has flipped.
+    - `stated`: recipes with another verdict if inferred answers are left out.
+    - `read`: recipes with another verdict under the other rule for unparsed and truncated answers.
+    - `components`: variance components by method (`plugin`, `crossed`) and name. `brittleness` is
+      the plug-in share that the papers report.
+    - `subjects`: the baseline with equal weight for every subject, where subjects have several
+      items.
+    - `parts`: decomposed drops. They need a store, so results of other tools have none.
+    - `margin`: the margin of the verdicts.
+    - `at_chance`: True if the baseline cannot be distinguished from guessing.
+    - `not_asked`: the cells that a budget left out.
+    - `second_reading`: None if the scorer names no second extractor.
+    - `quantile`: the drop that nine of ten prompts do not exceed, if there are enough prompts.
     """
 
     panel: Panel
@@ -347,23 +367,26 @@ class PanelResult:
     read: tuple[str, ...] = ()
     quantile: Estimate | None = None
     keeping: KeepsAndReads | None = None
-    """None where no meaning was changed and answers were compared with right ones."""
+    """None without a baseline, or if answers have targets and no recipe changes the meaning."""
 
     @property
     def largest(self) -> RecipeResult | None:
-        """The recipe with the largest drop."""
+        """The recipe with the largest drop; None if no drop is known."""
         known = [recipe for recipe in self.recipes if recipe.together.value is not None]
         return max(known, key=lambda recipe: recipe.together.value or 0.0, default=None)
 
     @property
     def verdicts(self) -> Mapping[Verdict, int]:
-        """The number of recipes with each verdict."""
+        """Number of recipes with each verdict."""
         counts = Counter(recipe.verdict for recipe in self.recipes)
         return {verdict: counts[verdict] for verdict in get_args(Verdict)}
 
     @property
     def discordance(self) -> float | None:
-        """The mean share of items that turn; without a baseline that of any two conditions."""
+        """Mean share of items that flip; without a baseline, between any two conditions.
+
+        None if neither can be computed.
+        """
         shares = [
             (r.lost + r.gained) / r.drop.items
             for r in self.recipes
@@ -380,34 +403,34 @@ class PanelResult:
 
     @property
     def design_effect(self) -> float:
-        """The mean one of the drops, at least 1; 1 without clusters."""
+        """Mean design effect of the drops, at least 1; 1 without clusters."""
         known = [r.drop.design_effect for r in self.recipes if r.drop.design_effect is not None]
         return max(1.0, fmean(known)) if known else 1.0
 
     @property
     def flip_rate(self) -> Estimate | None:
-        """The share of outcomes that change with the prompt; None without a baseline."""
+        """Share of outcomes that change with the prompt; None without a baseline."""
         return None if self.flips is None else self.flips.rate
 
     @property
     def title(self) -> str:
-        """The subject of the panel: `smollm2 on basics`."""
+        """Model and task in one text, such as `smollm2 on basics`."""
         return f"{self.model} on {self.panel.task}"
 
     @property
     def has_no_baseline(self) -> bool:
-        """True if no condition is the baseline, so that there are no drops."""
+        """Return True if no condition is the baseline, so that there are no drops."""
         return bool(self.recipes) and all(recipe.lost is None for recipe in self.recipes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """The effect of a recipe on the prompts of a task.
+    """Changes that a recipe makes to the prompts of a task, with the results of the meaning checks.
 
-    `lost` counts the changed items that fail each check; `failing` names the first of them with
-    what was lost. `same` counts the prompts that earlier recipes make too. `cosine` is the mean
-    over `compared` items, `cosine_low` their tenth percentile.
-    `change` is one place where the recipe changed a prompt, with a little of what stands around it.
+    `lost` counts the changed items that fail each check. `failing` names the first of these items
+    with the text that was lost. `same` counts the prompts that earlier recipes also produce.
+    `cosine` is the mean over `compared` items, and `cosine_low` their tenth percentile. `change` is
+    one place where the recipe changed a prompt, with a few words around it.
     """
 
     task: str
@@ -431,19 +454,21 @@ class Meaning:
 
     @property
     def share_changed(self) -> float | None:
-        """The share of texts that really changed."""
+        """Share of texts that the recipe changed; None without texts."""
         return self.changed / self.texts if self.texts else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The source of the numbers and the settings of their analysis.
+    """Settings of an analysis, and the run that it is about.
 
-    `margin` is the drop, as a fraction, inside which a recipe counts as equivalent; choose it
-    before you look at the results. `replications` is the number of draws of every bootstrap.
-    `everyday` gives the name of a recipe that people use, where one is known. `reader` names who
-    read the replies that the scorer inferred or could not read. `lines` are those of
-    `KeepsAndReads`, `store` is that of `Analysis`.
+    - `margin`: the largest drop, as a fraction, at which a recipe counts as equivalent. Choose it
+      before you look at the results.
+    - `replications`: number of draws of every bootstrap.
+    - `everyday`: returns a recipe's plain name, or an empty text.
+    - `reader`: the model that extracted answers where the scorer inferred or found none.
+    - `lines`: the two thresholds of `KeepsAndReads`.
+    - `store`: path of the store, see `Analysis`.
     """
 
     run: str
@@ -462,7 +487,7 @@ class Settings:
 
     @property
     def signature(self) -> str:
-        """The settings and versions behind every number across panels, in one line."""
+        """One line with the settings and versions behind the numbers across panels."""
         return " | ".join(
             (
                 f"falter {self.version}",
@@ -477,21 +502,21 @@ class Settings:
 
     @property
     def bootstrap(self) -> dict[str, Any]:
-        """The options of every measure that draws samples."""
+        """Keyword arguments of every measure that resamples."""
         return {"level": self.level, "replications": self.replications, "seed": self.seed}
 
     @property
     def strict(self) -> bool:
-        """True if unparsed, truncated and refused answers count as wrong."""
+        """Return True if unparsed, truncated and refused answers count as wrong."""
         return self.unparsed == "wrong"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis(Settings):
-    """All panels of a run, and what takes several of them.
+    """All panels of a run, and the results across them.
 
-    `meaning` says, on a sample of items, what the recipes did to them. `store` is where falter
-    keeps the run, so that its commands can show the answers; None for results of others.
+    `meaning` holds the meaning checks on a sample of items. `store` is the file that holds the run,
+    for commands that show its answers. It is None for results of other tools.
     """
 
     panels: tuple[PanelResult, ...]
@@ -500,7 +525,7 @@ class Analysis(Settings):
 
 
 def map_estimates(value: T, change: Callable[[Estimate], Estimate]) -> T:
-    """Return `value` with `change` applied to every estimate in it, in tuples and records too."""
+    """Return `value` with `change` applied to all estimates in its tuples, dicts and records."""
     mapped: Any = value
     if isinstance(value, Estimate):
         mapped = change(value)

@@ -1,7 +1,6 @@
-"""The sentences of reports: a table of templates, and the functions that fill them.
+"""Sentences of reports: the templates of `sentences.toml`, and the functions that fill them.
 
-The table is `sentences.toml`. Whoever shows a sentence decides which one holds; how it reads is
-decided here.
+Callers decide which sentence is true. This module decides its wording.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ FIRST_NAMED = 3
 
 @cache
 def templates() -> dict[str, dict[str, Any]]:
-    """The templates by group and name."""
+    """Return the templates by group and name."""
     return tomllib.loads((files("falter.analysis") / "sentences.toml").read_text("utf-8"))
 
 
@@ -38,56 +37,56 @@ def sentence(name: str, /, **values: object) -> str:
 
 
 def command(of: Settings, name: str, *options: str) -> str:
-    """A command about these results as a reader types it: `'falter answers 5a5a5a --lost'`."""
+    """Return a command about these results, ready to type: `'falter answers 5a5a5a --lost'`."""
     store = () if of.store == DEFAULT_STORE else ("--store", str(of.store))
     return f"'{' '.join(['falter', name, *map(_word, (short(of.run), *options, *store))])}'"
 
 
 def _word(text: str) -> str:
-    """A word of a command, in double quotes if it needs any: single ones enclose the command."""
+    """Return a word of a command, in double quotes if needed: single quotes enclose the command."""
     if re.fullmatch(r"[\w@%+=:,./-]+", text, re.ASCII):
         return text
     return '"' + re.sub(r'([\\"$`])', r"\\\1", text) + '"'
 
 
 def size(points: float) -> str:
-    """A difference or a bound without its sign, with the digits of the tables: `18.1`, `4.2`."""
+    """Return a difference in points without its sign, with the digits of the tables: `18.1`."""
     return n.percent(abs(points))
 
 
 def within(margin: float) -> str:
-    """A margin as every sentence names it: `± 2 points`."""
+    """Return a margin as every sentence shows it: `± 2 points`."""
     return f"± {100 * margin:.3g} points"
 
 
 def level_of(level: float) -> str:
-    """A level, or an error rate, in percent: `95`."""
+    """Return a level, or an error rate, in percent: `95`."""
     return f"{100 * level:.3g}"
 
 
 def noun(count: int, name: str) -> str:
-    """`1 item`, `72 items`."""
+    """Return a count with its noun: `1 item`, `72 items`."""
     return f"{n.whole(count)} {name}{'' if count == 1 else 's'}"
 
 
 def are(count: int) -> str:
-    """The verb after a noun with this count."""
+    """Return the verb after a noun with this count: `is` or `are`."""
     return "is" if count == 1 else "are"
 
 
 def left_out(count: int) -> str:
-    """The end of a sentence about things that do not count."""
+    """Return the end of a sentence about things that do not count: `are left out`."""
     return f"{are(count)} left out"
 
 
 def listed(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Return names as a list: `a`, `a and b`, `a, b and c`."""
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
 
 
 def listed_bounded(names: Sequence[str], most: int = MOST_NAMED, first: int = FIRST_NAMED) -> str:
-    """`a, b and c`, of many the first few: `a, b, c and 4 more`."""
+    """Return names as a list. More than `most` names are shortened: `a, b, c and 4 more`."""
     if len(names) <= most:
         return listed(names)
     return f"{', '.join(names[:first])} and {n.whole(len(names) - first)} more"
@@ -100,12 +99,12 @@ def recipes_counted(count: int, panel: PanelResult) -> str:
 
 
 def all_recipes(count: int) -> str:
-    """`all 12 recipes`, `both recipes`, `the one recipe`."""
+    """Return `all 12 recipes`, `both recipes` or `the one recipe`."""
     return {1: "the one recipe", 2: "both recipes"}.get(count, f"all {n.whole(count)} recipes")
 
 
 def any_recipe(count: int) -> str:
-    """`any of 12 recipes`, `either recipe`, `the one recipe`."""
+    """Return `any of 12 recipes`, `either recipe` or `the one recipe`."""
     few = {1: "the one recipe", 2: "either recipe"}
     return few.get(count, f"any of {n.whole(count)} recipes")
 
@@ -113,7 +112,7 @@ def any_recipe(count: int) -> str:
 def names_of(recipes: Sequence[RecipeResult], panel: PanelResult) -> str:
     """Return the recipes' everyday names, the largest change first; only the first few of many.
 
-    Recipes of one everyday name are told apart by their own.
+    Recipes that share an everyday name are shown by their labels.
     """
     shared = Counter(recipe.everyday for recipe in panel.recipes)
     ranked = sorted(recipes, key=lambda recipe: -abs(drop_of(recipe)))
@@ -126,28 +125,28 @@ def names_of(recipes: Sequence[RecipeResult], panel: PanelResult) -> str:
 
 
 def of_verdict(panel: PanelResult, verdict: Verdict) -> list[RecipeResult]:
-    """The recipes of a panel with this verdict."""
+    """Return the recipes of a panel with this verdict."""
     return [recipe for recipe in panel.recipes if recipe.verdict == verdict]
 
 
 def drop_of(recipe: RecipeResult) -> float:
-    """The recipe's drop; 0 where there is none."""
+    """Return the recipe's drop; 0 if it has none."""
     return recipe.drop.value or 0.0
 
 
 def moves_on_average(panel: PanelResult) -> bool:
-    """Return True if no recipe alone is shown to move the score, but all of them together are."""
+    """Return True if the average of the recipes is shown to change the score, but no recipe is."""
     low, high = panel.micro.low, panel.micro.high
     decided = of_verdict(panel, "degraded") or of_verdict(panel, "improved")
     if any(recipe.bounds for recipe in panel.recipes) or panel.counts.mostly_failed:
-        return False  # the missing answers may make the average
+        return False  # the missing answers may explain the average
     if decided or not of_verdict(panel, "undecided") or low is None or high is None:
         return False
     return len(panel.recipes) > 1 and (low > 0 or high < 0)
 
 
 def on_average(subject: str, panel: PanelResult, level: float) -> str:
-    """The average drop of a panel whose recipes are not decided one by one."""
+    """Return the sentence on the average drop of a panel without decided recipes."""
     estimate = panel.micro
     low, high = sorted(abs(bound) for bound in (estimate.low or 0.0, estimate.high or 0.0))
     value = estimate.value or 0.0
@@ -164,7 +163,7 @@ def on_average(subject: str, panel: PanelResult, level: float) -> str:
 
 
 def moved(subject: str, verb: str, recipes: Sequence[RecipeResult], panel: PanelResult) -> str:
-    """The recipes that are shown to change the score, and by how much."""
+    """Return the sentence on the recipes that are shown to change the score, with their sizes."""
     sizes = sorted(abs(drop_of(recipe)) for recipe in recipes)
     low, high = size(sizes[0]), size(sizes[-1])
     return sentence(
@@ -178,7 +177,7 @@ def moved(subject: str, verb: str, recipes: Sequence[RecipeResult], panel: Panel
 
 
 def at_most(recipes: Iterable[RecipeResult], level: float, over: str) -> Iterator[str]:
-    """Yield the bound that no recipe's cost exceeds; nothing if one has no interval."""
+    """Yield the sentence on the largest possible drop; nothing if a recipe has no interval."""
     each = list(recipes)
     known = [recipe.most for recipe in each if recipe.most is not None]
     if not known or len(known) < len(each):
@@ -196,7 +195,7 @@ def at_most(recipes: Iterable[RecipeResult], level: float, over: str) -> Iterato
 
 
 def unusable(counts: Counts) -> str:
-    """The replies without a usable answer by kind: `4 refused, 16 cut off`."""
+    """Return the numbers of responses without a usable answer by kind: `4 refused, 16 cut off`."""
     kinds = {
         "refused": counts.refused,
         "cut off": counts.truncated,
@@ -207,7 +206,7 @@ def unusable(counts: Counts) -> str:
 
 
 def verdict_text(panel: PanelResult, level: float) -> str:
-    """Return the number of recipes with each verdict, and the rule for it."""
+    """Return the sentences on the number of recipes with each verdict, and their confidence."""
     words = {
         **VERDICT_WORDS,
         "equivalent": sentence("verdicts.margin", margin=within(panel.margin)),

@@ -1,4 +1,4 @@
-"""From stored responses to tables of outcomes: items × recipes, paired by item."""
+"""Scores of a run's cells, and tables of them: items × recipes × realisations."""
 
 from __future__ import annotations
 
@@ -21,16 +21,19 @@ from falter.scorers.base import EMPTY_REASON, safe_score
 from falter.stats.mean import known_mean
 from falter.store.store import CellRange, PromptSize, Store, StoredCell
 
-# Prompts that a server cut without a word: their tokens stop growing while they grow.
+# Prompts that a server truncated silently: the reported token count stays constant while the
+# prompts get longer.
 
 
 CUT_PROMPT = "truncated_prompt"
+# FEWEST counts distinct prompt lengths at the limit; SMALLEST_LIMIT is in tokens. BEYOND and SLACK
+# are multiples of the estimated number of characters that fit into the limit.
 FEWEST, SMALLEST_LIMIT = 3, 256
 BEYOND, SLACK = 1.25, 1.1
 
 
 def cuts_of_run(store: Store, run: Run) -> Mapping[tuple[int, str], int]:
-    """Panel and key of the answers to a cut prompt, with the tokens that the server read."""
+    """Return the tokens that the server read of each truncated prompt, by (panel, key)."""
     cut: dict[tuple[int, str], int] = {}
     for panel, sizes in store.largest_prompts(run, SMALLEST_LIMIT, FEWEST).items():
         cut |= {(panel, key): limit for key, limit in cut_prompts(sizes).items()}
@@ -38,12 +41,13 @@ def cuts_of_run(store: Store, run: Run) -> Mapping[tuple[int, str], int]:
 
 
 def cut_prompts(sizes: Sequence[PromptSize]) -> Mapping[str, int]:
-    """The keys whose prompt was cut, with the number of tokens at which it was.
+    """Return the token limit for each prompt, by key, that the server truncated silently.
 
-    A limit shows where prompts of different lengths all have the largest number of tokens that the
-    server counted for any. How many tokens they should have had follows from the median of
-    characters a token in the others; without others, from the shortest at the limit. It takes three
-    lengths, of which the longest goes a quarter beyond the limit; what goes a tenth beyond is cut.
+    A limit shows where prompts of at least three different lengths share the largest token count.
+    The characters that fit into it follow from the median of characters per token of the other
+    prompts. Without other prompts, the shortest prompt at the limit counts as complete. The result
+    is empty unless the longest prompt exceeds this length by a quarter. Prompts that exceed it by a
+    tenth count as truncated.
     """
     limit = max((size.tokens for size in sizes), default=0)
     at_limit = [size for size in sizes if size.tokens == limit]
@@ -62,39 +66,46 @@ Floats = NDArray[np.float64]
 
 STATUSES = ("baseline", "changed", "unchanged", "not_applicable", "no_rewrite", "same_prompt")
 CHANGED, SAME_PROMPT = STATUSES.index("changed"), STATUSES.index("same_prompt")
+# Cells per chunk. A chunk is one look-up in the score cache and one call of `prepare`.
 STRETCH = 256
 TIERS: tuple[Tier | None, ...] = (None, "stated", "inferred")
 OUTCOMES = ("scored", "unparsed", "truncated", "refused", "failed", "missing")
 SCORED, UNPARSED, TRUNCATED, REFUSED, FAILED, MISSING = range(6)
 UNREADABLE = (UNPARSED, TRUNCATED, REFUSED)
-"""Answers that came and hold nothing to score: wrong by the strict rule."""
+"""Outcomes of responses without a usable answer. Under the strict rule they count as wrong."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """One panel's outcomes. Axes: item, recipe, realisation (draw and repeat).
+    """Scores and outcomes of one panel, as arrays of shape (items, recipes, realisations).
 
-    `value` is NaN where nothing was scored; `in_plan` says which cells the plan has. Items and
-    recipes are in a fixed order that does not depend on the order of the data file. `margin` is
-    how much likelier the target was than the best other option, where log-likelihoods are known;
-    `edits` is None where the prompts are not.
-    `has_baseline` says whether recipe 0 is the baseline; without one all recipes are alike.
-    `output` numbers what was answered, the same for the same answer and -1 for none; None where
-    answers are not known. `clusters` names what items share, as a passage, or in a run the clean
-    prompt; `families` what they are about, as a subject: the first tag of each, None unless every
-    item has one.
-    A cell whose prompt an earlier recipe of the item makes too has the status `same_prompt`, and
-    that prompt's answer: it was asked once, and counts in each recipe. `merged` counts these items
-    by the labels of both recipes, the later one first. `doubles` are the columns of recipes that
-    make the same prompts everywhere, with the first such column.
-    `place` is the panel's among those of the run. A model that is scored in several ways on a task
-    has several tables. All but the first are `rescored` and have the scorer in the task's name;
-    what is said over tasks and models leaves them out, since they are about the same items.
-    `tier` says how an answer was found, as its place in `TIERS`; None where nothing was read.
-    `empty` marks replies without a word; None where there is none.
-    `other` marks answers that are only known to have to differ from the clean one's.
-    `layout` is what a budget left of the plan: the `items` there are, those `asked`, and the
-    `requests` for them `of` all.
+    Realisation `draw * repeats + repeat` is one draw and one repeat. Items and recipes are in a
+    fixed order that does not depend on the order of the data file.
+
+    - `value`: scores, NaN where nothing was scored.
+    - `outcome`, `status`: places in `OUTCOMES` and `STATUSES`.
+    - `in_plan`: True for the cells of the plan.
+    - `margin`: log-likelihood of the target minus the best other option, NaN where unknown.
+    - `edits`: numbers of edits, None where prompts are not known.
+    - `output`: a number for each distinct answer, -1 without an answer; None where answers are
+      unknown.
+    - `tier`: places in `TIERS`, None if no answer was extracted.
+    - `empty`: True for responses without text; None if there are none.
+    - `other`: True where the right answer is only known to differ from the clean prompt's.
+    - `has_baseline`: True if recipe 0 is the baseline. Otherwise all recipes have equal rank.
+    - `clusters`: for each item a group that items share: a passage, a conversation or, in a run,
+      the clean prompt.
+    - `families`: for each item its first tag, such as a subject; None unless every item has a tag.
+    - `merged`: number of items for which two recipes produce the same prompt, by (later label,
+      earlier label). Such a cell has the status `same_prompt` and the answer of that prompt.
+    - `doubles`: columns of recipes that produce the same prompts for all items, with the first
+      column that does.
+    - `place`: index of the panel in its run.
+    - `rescored`: True for all tables of a model and task but the first, if several scorers are
+      used. Their task name contains the scorer. Comparisons of tasks and models leave them out,
+      because they are about the same items.
+    - `layout`: cells that a budget left of the plan: `items` of the task, items `asked`, and
+      `requests` for them `of` all.
     """
 
     panel: Panel
@@ -129,31 +140,34 @@ class Table:
 
     @property
     def columns(self) -> list[int]:
-        """The recipes that are compared with the baseline; all of them where there is none."""
+        """Columns of the recipes that perturb and keep the meaning."""
         return [n for n, r in enumerate(self.recipes) if r.perturbs and not r.controls]
 
     @property
     def controls(self) -> list[int]:
-        """The recipes that change the meaning, which have no drops."""
+        """Columns of the recipes that change the meaning; they have no drops."""
         return [n for n, recipe in enumerate(self.recipes) if recipe.controls]
 
     @property
     def distinct(self) -> list[int]:
-        """The columns without those that double an earlier one."""
+        """`columns` without the duplicates in `doubles`."""
         return [n for n in self.columns if n not in self.doubles]
 
     @property
     def uneven(self) -> bool:
-        """True if some recipe was asked more often than another."""
+        """Return True if some recipes have more realisations than others."""
         return not bool(self.in_plan.any(axis=0).all())
 
     @property
     def planned(self) -> int:
-        """The number of cells that the plan has here."""
+        """Number of planned cells."""
         return int(self.in_plan.sum())
 
     def once(self) -> Table:
-        """The table with every prompt of an item once: its later cells count as missing."""
+        """Return the table with every prompt of an item once.
+
+        Later cells of a prompt are missing.
+        """
         again = self.status == SAME_PROMPT
         if not again.any():
             return self
@@ -161,24 +175,31 @@ class Table:
         return replace(self, value=value, outcome=np.where(again, MISSING, self.outcome))
 
     def scores(self, *, strict: bool = True) -> Floats:
-        """The scores; if `strict`, unreadable answers count as wrong, else as NaN."""
+        """Return the scores, of shape (items, recipes, realisations).
+
+        Responses without a usable answer have score 0 if `strict`, otherwise NaN.
+        """
         if not strict:
             return self.value
         scores: Floats = np.where(np.isin(self.outcome, UNREADABLE), 0.0, self.value)
         return scores
 
     def matrix(self, *, strict: bool = True) -> Floats:
-        """Items × recipes: the mean over realisations. Failed and missing cells are left out."""
+        """Return means over realisations, of shape (items, recipes).
+
+        Failed and missing cells are ignored.
+        """
         return known_mean(self.scores(strict=strict), axis=2)
 
     def changed(self) -> NDArray[np.bool_]:
-        """Items × recipes: whether the recipe really changed the prompt (in any draw)."""
+        """Return a mask (items, recipes): True where the recipe changed the prompt in any draw."""
         return np.asarray(np.isin(self.status, (CHANGED, SAME_PROMPT)).any(axis=2))
 
     def carry(self, values: Floats) -> Floats:
-        """Values with the baseline's where a recipe did not change the prompt.
+        """Return `values` with the baseline's value where a recipe did not change the prompt.
 
-        Nothing is known of a cell that the plan does not have, so nothing is carried there.
+        `values` has shape (items, recipes) or (items, recipes, realisations). Cells outside the
+        plan stay as they are.
         """
         if not self.has_baseline:
             return values
@@ -189,9 +210,10 @@ class Table:
         return carried
 
     def cube(self, columns: Sequence[int], *, strict: bool = True) -> Floats:
-        """Items × the named recipes × repeats, idle cells carried; draws are averaged.
+        """Return scores of the given columns, with the baseline's scores where nothing was changed.
 
-        So are repeats where some recipe has fewer of them than another.
+        The shape is (items, columns, repeats). With several draws, with one repeat, or if recipes
+        have different numbers of repeats, realisations are averaged: (items, columns).
         """
         value = self.scores(strict=strict)
         if self.draws > 1 or self.repeats == 1 or self.uneven:
@@ -202,14 +224,13 @@ class Table:
 show_scored: ContextVar[Callable[[int, int], None]] = ContextVar(
     "show_scored", default=lambda done, total: None
 )
-"""Called now and then while replies are read, with the number of those done and of all."""
+"""Progress callback: called with the numbers of scored and of all cells."""
 
 
 def score_cell(cell: StoredCell, scorer: Scorer, baseline: Response | None = None) -> Score | None:
-    """The score of one cell; None when nothing has arrived for it.
+    """Return the score of one cell; None if it has neither a response nor a failure.
 
-    `baseline` is the reply to the item's clean prompt, for scorers that need it; `scored_cells`
-    finds it.
+    `baseline` is the response to the item's clean prompt, for scorers that compare with it.
     """
     response = cell.response
     if response is None:
@@ -229,11 +250,12 @@ def scored_cells(
     cut: Mapping[tuple[int, str], int] | None = None,
     cells: Iterator[StoredCell] | None = None,
 ) -> Iterator[tuple[StoredCell, Score | None]]:
-    """Every planned cell with its score, in plan order; of all items, or of those `within`.
+    """Yield every planned cell with its score, in plan order; `within` selects one item.
 
-    Prompts have their sections where a scorer needs them, or if `sections` says so. An answer to a
-    prompt that the server cut without a word is failed, not wrong; `cut` are these, where they are
-    known already (`cuts_of_run`). `cells` are those to score, if they are being read already.
+    Prompts have sections if a scorer needs them or `sections` is set. A response to a silently
+    truncated prompt has the outcome `failed`, not a wrong answer. `cut` are these prompts, if they
+    are known already (`cuts_of_run`). `cells` are the cells to score, if they are being read
+    already.
     """
     by_panel = [scorers[panel.scorer] for panel in run.panels]
     sections = sections or any(scorer.needs_prompt for scorer in by_panel)
@@ -256,7 +278,7 @@ def scored_cells(
 def judged_cells(
     cells: Iterator[StoredCell], run: Run, by_panel: Sequence[Scorer | None]
 ) -> Iterator[tuple[StoredCell, Score | None]]:
-    """The cells with their scores, a stretch at a time: known ones are looked up, others made.
+    """Yield the cells with their scores, chunk by chunk: from the cache, or computed.
 
     A panel without a scorer has no scores.
     """
@@ -294,7 +316,7 @@ def judged_cells(
 def _prepared(
     cells: Iterator[StoredCell], by_panel: Sequence[Scorer | None]
 ) -> Iterator[StoredCell]:
-    """The same cells, a stretch at a time, each stretch shown to the scorers that prepare."""
+    """Yield the same cells, after showing each chunk to the scorers that prepare."""
     while stretch := list(islice(cells, STRETCH)):
         for place, scorer in enumerate(by_panel):
             if isinstance(scorer, PreparedScorer):
@@ -309,10 +331,10 @@ def _prepared(
 
 
 class _Baselines:
-    """The replies to the clean prompt of the item at hand.
+    """Responses to the clean prompt of the current item.
 
-    The store gives a run's cells in plan order: panel by panel, item by item, and of every item
-    the clean prompt first. So nothing but the replies to one clean prompt is kept.
+    The store yields a run's cells in plan order: by panel, then by item, the clean prompt first. So
+    only the responses to one clean prompt are kept.
     """
 
     def __init__(self, run: Run) -> None:
@@ -321,7 +343,7 @@ class _Baselines:
         self._replies: dict[int, StoredCell] = {}
 
     def of(self, cell: StoredCell) -> StoredCell | None:
-        """The cell of the same repeat, else of the first with a reply; None where none has."""
+        """Return the clean prompt's cell of this repeat, or else of the first response; or None."""
         recipe, item = cell.variant.recipe, (cell.panel, cell.variant.item.id)
         if item != self._item:
             self._item, self._replies = item, {}
@@ -339,7 +361,7 @@ def run_tables(
     within: CellRange | None = None,
     cut: Mapping[tuple[int, str], int] | None = None,
 ) -> list[Table]:
-    """One table a panel, read in one pass over the store; `within` restricts it to one item."""
+    """Return a table for each panel, read in one pass over the store; `within` selects one item."""
     builders = [TableBuilder(run, place) for place in range(len(run.panels))]
     for cell, score in scored_cells(store, run, scorers, within=within, cut=cut):
         builders[cell.panel].add(cell, score)
@@ -357,7 +379,7 @@ def _margin(cell: StoredCell) -> float:
 def _marked(
     shape: tuple[int, ...], places: Sequence[tuple[str, int, int]], position: Mapping[str, int]
 ) -> NDArray[np.bool_] | None:
-    """The marks of some cells; None where there is none."""
+    """Return a mask of `shape` that is True at `places`; None if there are no places."""
     if not places:
         return None
     marks = np.zeros(shape, np.bool_)
@@ -367,7 +389,7 @@ def _marked(
 
 
 class TableBuilder:
-    """Collects one panel's cells as small numbers; prompts and texts are not kept."""
+    """Builder of one panel's `Table` from its cells; it keeps numbers, not prompts or texts."""
 
     def __init__(self, run: Run, place: int) -> None:
         self.run, self.place, self.panel = run, place, run.panels[place]
@@ -430,7 +452,10 @@ class TableBuilder:
         )
 
     def _output(self, cell: StoredCell, score: Score | None) -> int:
-        """The number of what was answered; of an option its text, which outlives shuffling."""
+        """Return the number of the extracted answer, -1 without one.
+
+        An option's letter is replaced by its text, because recipes may shuffle the options.
+        """
         if score is None or score.outcome != "scored":
             return -1
         text, prompt = score.extracted, cell.variant.prompt
@@ -499,7 +524,10 @@ class TableBuilder:
         )
 
     def _clusters(self, items: Sequence[str]) -> tuple[str, ...] | None:
-        """Items of one clean prompt are one cluster: it was asked once. None if there are none."""
+        """Return the cluster of each item; None if every item is its own cluster.
+
+        Items with the same clean prompt are one cluster, because it was sent once.
+        """
         if len(self.first_of) >= len(self.clusters):
             return None
         return tuple(self.clusters.get(key, key) for key in items)
@@ -507,7 +535,7 @@ class TableBuilder:
     def _merge(
         self, status: NDArray[np.uint8], position: Mapping[str, int]
     ) -> tuple[dict[tuple[str, str], int], dict[int, int]]:
-        """Mark the prompts that an earlier recipe makes too; return `merged` and `doubles`."""
+        """Mark the prompts that an earlier recipe also produces; return `merged` and `doubles`."""
         labels = [recipe.label for recipe in self.run.recipes]
         changed = (status == CHANGED).sum(axis=(0, 2))
         cells: dict[tuple[int, int], list[str]] = {}

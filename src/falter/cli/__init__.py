@@ -1,1 +1,1 @@
-"""The command line. Data goes to stdout, talk to stderr."""
+"""The command line. Results go to stdout, messages to stderr."""

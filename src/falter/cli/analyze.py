@@ -1,4 +1,4 @@
-"""`falter analyze`: a report of results from elsewhere, in any form."""
+"""`falter analyze`: a report of other tools' results, in any form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMN_ROLES = (
 
 
 def read_as(options: dict[str, Any]) -> dict[str, Any]:
-    """Take the options about reading out of `options`: columns, logs, scale, baseline."""
+    """Remove the reading options (columns, logs, scale, baseline) from `options`; return them."""
     from falter.readers.cells import scale_of
     from falter.readers.results import LogChoice
     from falter.readers.tables import ColumnMap
@@ -42,7 +42,7 @@ def read_as(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def analyzed(paths: tuple[Path, ...], options: dict[str, Any]) -> Analysis:
-    """Analyse files with the options about reading."""
+    """Return the analysis of files, with the reading options; raise InvalidValue if one is bad."""
     from falter.engine.analyze import analyze_files
 
     if options["unparsed"] not in ("wrong", "excluded"):

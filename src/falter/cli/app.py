@@ -1,4 +1,4 @@
-"""The command group, and the one place where errors become messages and exit codes."""
+"""The command group, the table of commands, and conversion of errors to messages and exit codes."""
 
 from __future__ import annotations
 
@@ -22,18 +22,21 @@ import click
 from falter import __version__
 from falter.records.errors import FalterError, printable
 
-# A group of commands that are imported when they are used, so that help and errors are quick.
+# Commands are imported at their call, so that help and errors appear quickly.
 
 
 class LateCommand(click.Command):
-    """Stands for a command in the list of commands; its home is `module:attribute` of this room."""
+    """Placeholder of a command in the list of commands.
+
+    `home` is the command's `module:attribute` in this package.
+    """
 
     def __init__(self, name: str, home: str, summary: str) -> None:
         super().__init__(name, short_help=summary)
         self._home = home
 
     def load(self) -> click.Command:
-        """The command itself."""
+        """Import and return the command."""
         module, _, attribute = self._home.partition(":")
         command = getattr(import_module(f"{__package__}.{module}"), attribute)
         assert isinstance(command, click.Command)
@@ -41,7 +44,7 @@ class LateCommand(click.Command):
 
 
 class LateGroup(click.Group):
-    """Knows its commands by name and summary, and imports the one that is called."""
+    """Command group that imports a command when it is called."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -50,17 +53,17 @@ class LateGroup(click.Group):
         return name, command.load() if isinstance(command, LateCommand) else command, rest
 
 
-# What options are called elsewhere, so that an error can name ours.
+# Names of options in other tools, so that an error can suggest falter's name.
 
 
 @cache
 def option_tables() -> dict[str, dict[str, Any]]:
-    """Arguments and options of each command, and the names that others use for it."""
+    """Return the tables of `options.toml`: options by command, and other tools' names for them."""
     return tomllib.loads((files("falter.cli") / "options.toml").read_text("utf-8"))
 
 
 def usage_message(error: click.UsageError) -> str:
-    """Return the message of a usage error; for an unknown option, with falter's own name for it."""
+    """Return the message of a usage error; for an unknown option it suggests falter's name."""
     name = error.option_name if isinstance(error, click.NoSuchOption) else ""
     if name in ("--decide", "--looks", "--precision"):
         from falter.engine.settings import removed  # costs what a help page need not
@@ -73,17 +76,19 @@ def usage_message(error: click.UsageError) -> str:
     return f"No such option '{name}'. Did you mean '{ours[0]}'?"
 
 
-# The command as the user typed it: to be remembered with what it made, and in its errors.
+# The command as the user typed it: stored with its run, and used in error messages.
 
 
+# `me:secret@` in `https://me:secret@host/v1`
 _LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
 
 
+# `models[0].base_url` in `models[0].base_url is …`, and quoted names such as `'base_url'`
 _SETTING = re.compile(r"^[a-z_]+(?:\[\d+\])?(?:\.[a-z_]+)?(?= is )|'[a-z_]+'")
 
 
 class Typed:
-    """The arguments of the process, and whether an experiment file is one of them."""
+    """The arguments of the process. `file` is True if an experiment file is one of them."""
 
     file = False
 
@@ -102,7 +107,7 @@ def typed_command() -> str:
 
 
 def in_flags(message: str, typed: object) -> str:
-    """A message with settings called by their options, where all of them were typed."""
+    """Return the message with option names in place of setting names, if no file was given."""
     if not isinstance(typed, Typed) or typed.file:
         return message
     from falter.engine.config import EXPERIMENT, STUDY
@@ -153,7 +158,7 @@ COMMANDS = {
     "view": ("view:view", "View the responses in a browser."),
     "watch": ("watch:watch", "Follow a run in progress."),
 }
-"""Each command with its home (imported on use) and its summary in the list of commands."""
+"""Home of each command (imported on use), and its summary in the list of commands."""
 
 
 @click.group(
@@ -176,7 +181,7 @@ for _name, (_home, _summary) in COMMANDS.items():
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and exit with its exit code."""
     sys.exit(invoke(arguments))
 
 
@@ -204,8 +209,8 @@ def invoke(arguments: Sequence[str] | None) -> int:
         _say_error("Interrupted", "all answers so far are stored; run the same command to resume")
         return INTERRUPTED
     except (BrokenPipeError, SystemExit) as error:
-        # The reader of our output has closed it; stay silent, as other filters do. Rich makes an
-        # exit of it, and so does Click, which then puts another stream in the place of stdout.
+        # The reader of our output closed it. Stay silent, as other filters do. Rich and Click turn
+        # this error into SystemExit, and Click also replaces `sys.stdout`.
         closed = any(isinstance(each, BrokenPipeError) for each in (error, error.__context__))
         if not closed and sys.stdout is stdout:
             raise
@@ -216,7 +221,7 @@ def invoke(arguments: Sequence[str] | None) -> int:
 
 @contextlib.contextmanager
 def _blaming_damage(given: Sequence[str]) -> Iterator[None]:
-    """Put an error of no kind of ours down to the store that was named, if that is damaged."""
+    """Report an unexpected error as a damaged store, if the named store is damaged."""
     try:
         yield
     except (FalterError, click.ClickException, click.Abort, OSError):

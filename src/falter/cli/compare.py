@@ -1,4 +1,4 @@
-"""`falter compare`: runs, models or prompts side by side."""
+"""`falter compare`: comparison of runs, models or prompts."""
 
 from __future__ import annotations
 

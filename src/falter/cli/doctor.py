@@ -1,4 +1,4 @@
-"""`falter doctor`: what is installed, and which models answer."""
+"""`falter doctor` and `falter init`: installed parts, reachable models, and a first file."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _version(module: str) -> str | None:
 
 
 def _diagnose(spec: ModelSpec, probe: bool, tools: bool) -> dict[str, Any]:
-    """Connect and check one model; sends no prompt unless it is probed."""
+    """Return the result of connecting to a model; `probe` and `tools` also send prompts."""
     asked = {"probe": probed} if probe else {}
     asked |= {"tools": probed_tools} if tools else {}
     try:
@@ -119,7 +119,7 @@ def _print_findings(findings: dict[str, Any]) -> None:
                 click.echo(f"  hint: {model['hint']}")
 
 
-# `falter init`: a commented experiment file, and the schema that lets editors complete it.
+# `falter init`: a commented experiment file, and its schema for completion in editors.
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""`falter gate`, with an exit code that a build understands, and `falter baseline`."""
+"""`falter gate`, with exit codes for build servers, and `falter baseline`."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ def gate(
 def _write_result(
     result: GateResult, forms: dict[str, Any], junit_path: Path | None, comment_path: Path | None
 ) -> int:
-    """Print and write a result in every form that was asked for; return its exit code."""
+    """Print and write a result in the requested forms, and return its exit code."""
     from falter.gate.figures import gate_study
 
     study = gate_study(result)
     if forms["show_json"]:
-        # As JSON the gate's own words and numbers; the other forms are those of the tables.
+        # JSON contains the gate's own words and numbers. Other forms contain the tables.
         click.echo(json.dumps(result.as_json(), indent=2, ensure_ascii=False))
     if not forms["show_json"] or forms["html_path"] or forms["parquet_path"]:
         show(study, **{**forms, "show_json": False})
@@ -101,7 +101,7 @@ def _write_result(
 def _write(
     result: GateResult, study: Study, junit_path: Path | None, comment_path: Path | None
 ) -> None:
-    """Write what a build server reads: JUnit, a comment, the step's summary, annotations."""
+    """Write the files of build servers: JUnit, a comment, the step summary, annotations."""
     from falter.gate.build_servers import junit, step_summary, workflow_commands
     from falter.report.forms.markdown import as_markdown
 

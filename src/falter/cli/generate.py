@@ -1,4 +1,4 @@
-"""`falter generate`: inputs of the enterprise tasks, written by a model for a list of issues."""
+"""`falter generate`: items of the enterprise tasks, written by a model from a list of issues."""
 
 from __future__ import annotations
 

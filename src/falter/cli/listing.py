@@ -1,4 +1,4 @@
-"""`falter list` and `falter models`: what is available."""
+"""`falter list` and `falter models`: registered names, and the embedded models."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _remedy(r: Any) -> Row:
     return {"name": r.name, "summary": r.summary}
 
 
-# Each kind is a room with a registry of that name. What is not listed is not imported.
+# Each kind is a package with a registry of that name. Kinds that are not listed are not imported.
 KINDS: dict[str, Callable[[Any], Row] | None] = {
     "perturbations": _perturbation,
     "tasks": None,
@@ -60,7 +60,7 @@ KINDS: dict[str, Callable[[Any], Row] | None] = {
 
 
 def _rows(kind: str) -> list[Row]:
-    """Return the table of everything registered of a kind: its own columns, or name and summary."""
+    """Return a row for every registered object of a kind: its own columns, or name and summary."""
     room, row = import_module(f"falter.{kind}"), KINDS[kind]
     if kind == "measures":
         return [{"name": n, "summary": _first_line(f)} for n, f in room.measures().items()]
@@ -107,7 +107,7 @@ def list_models() -> None:
 
 
 def weights_here() -> dict[str, str | None]:
-    """Return the place of each embedded model's weights, or the reason why they are not used."""
+    """Return the path of each embedded model's weights, the reason for not using them, or None."""
     found: dict[str, str | None] = {}
     for name, record in EMBEDDED.items():
         try:

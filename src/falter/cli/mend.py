@@ -1,4 +1,4 @@
-"""`falter mend`: which remedy helps a model against perturbations."""
+"""`falter mend`: test of remedies against perturbations."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def mend(
 
 
 def _mended(result: Result, settings: Mapping[str, Any]) -> str | NothingToApply:
-    """The experiment with the confirmed remedy, or why there is none."""
+    """Return the experiment with the confirmed remedy, or the reason that there is none."""
     from falter.engine.mending import NothingToApply, mended_settings
 
     try:
@@ -90,7 +90,7 @@ def _mended(result: Result, settings: Mapping[str, Any]) -> str | NothingToApply
 
 
 def _write(mended: str | NothingToApply, path: Path) -> None:
-    """Write the new file, or say why it is not written."""
+    """Write the new file, or print the reason that it is not written."""
     from falter.engine.mending import NothingToApply
 
     if isinstance(mended, NothingToApply):
@@ -104,6 +104,9 @@ def _write(mended: str | NothingToApply, path: Path) -> None:
 
 
 def _require_beside(path: Path, folder: Path) -> None:
-    """The new file goes into the experiment's folder, to which its paths are relative."""
+    """Raise UsageError unless the new file is in the experiment's folder.
+
+    The paths in the experiment are relative to this folder.
+    """
     if path.parent.resolve() != folder.resolve():
         raise refusal(UsageError, "cli.other_folder", path=path)

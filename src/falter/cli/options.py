@@ -1,4 +1,4 @@
-"""Arguments and options of commands: experiments, forms of a report."""
+"""Arguments and options of commands, read from `options.toml`; output in the requested forms."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+# LINE: `export KEY=abc`. QUOTED: `'a b' # note`.
 LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 QUOTED = re.compile(r"""(["'])(.*)\1(?:\s+#.*)?""")
 
 
 class EnvFile(click.Path):
-    """A file of variables, which are in the environment before the command begins."""
+    """Path of a file whose variables are added to the environment before the command begins."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         path = Path(str(super().convert(value, param, ctx)))
@@ -41,9 +42,10 @@ class EnvFile(click.Path):
 
 
 def read_env_file(path: Path) -> Iterator[tuple[str, str]]:
-    """Names and values of `NAME=value` lines; quotes, `export` and comments are left out.
+    """Yield names and values of `NAME=value` lines, without quotes, `export` and comments.
 
-    A line of another form is an error with its number; it is not shown, since it may be a key.
+    Raise UsageError with the line's number for any other line. The line is not shown, because it
+    may contain a key.
     """
     try:
         lines = path.read_text("utf-8-sig").splitlines()
@@ -65,7 +67,10 @@ STORE_PATH = Path("falter.db")
 
 
 def experiment_from(options: dict[str, Any]) -> Experiment:
-    """The experiment in a file, under the options; it need not have models."""
+    """Return the experiment of a file, overridden by the options; models are optional.
+
+    Raise UsageError for a protocol.
+    """
     data, folder = settings_from(options, needs_models=False)
     if data.get("protocol") is not None:
         raise refusal(UsageError, "cli.no_protocol")
@@ -73,7 +78,7 @@ def experiment_from(options: dict[str, Any]) -> Experiment:
 
 
 def named_experiment(options: dict[str, Any]) -> Experiment | None:
-    """The experiment, where a file or any of its options is given."""
+    """Return the experiment if a file or any option is given, otherwise None."""
     given = [v for v in options.values() if v not in (None, ()) and v is not False]
     return experiment_from(options) if given else None
 
@@ -81,7 +86,10 @@ def named_experiment(options: dict[str, Any]) -> Experiment | None:
 def settings_from(
     options: dict[str, Any], *, needs_models: bool = True
 ) -> tuple[dict[str, Any], Path]:
-    """The settings of a file and the options, and the folder that paths are relative to."""
+    """Return the settings of file and options, and the folder that paths are relative to.
+
+    Raise UsageError if neither a file nor a model is given but `needs_models` is set.
+    """
     file = options.pop("file")
     env, code = options.pop("allow_env", ()), options.pop("allow_code", False)
     if file is not None:
@@ -96,11 +104,11 @@ def settings_from(
     return overlay({}, options), Path()
 
 
-# The forms of a report on the command line, the same for every command that shows one.
+# Report forms, equal for every command that shows a report.
 
 
 class OutputFile(click.Path):
-    """A file that will be written: checked before anything is sent, and not made yet."""
+    """Path of a file to write. It is checked before anything is sent, and created later."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False, writable=True, path_type=Path)
@@ -123,7 +131,7 @@ class OutputFile(click.Path):
 
 
 PRINTED = {"json": "json", "csv": "csv", "md": "md", "latex": "tex"}
-"""The options of the forms on standard output, with the ending of each form."""
+"""Options of the forms on standard output, with each form's file ending."""
 
 
 def show(
@@ -135,7 +143,10 @@ def show(
     figures: tuple[str, ...],
     **printed: bool,
 ) -> None:
-    """Write and print a study in the forms that were asked for; else print it for the terminal."""
+    """Write and print a study in the requested forms, or print it for the terminal.
+
+    Raise click.UsageError for several printed forms, and UnknownName for an unknown figure.
+    """
     from falter.engine.results import report_text, write_report
     from falter.records.figures import figures_named
     from falter.report.drawing.pictures import write_pictures
@@ -175,14 +186,14 @@ def show(
 
 
 def write_page(study: Study, path: Path) -> None:
-    """Write the report as a page, and say where it is."""
+    """Write the report as an HTML page, and print its path to stderr."""
     from falter.engine.results import write_report
 
     write_report(study, path)
     click.echo(f"report: {path}", err=True)
 
 
-# What commands take, as `options.toml` lists it.
+# Arguments and options of commands, as listed in `options.toml`.
 
 
 def _between_commas(names: str) -> tuple[str, ...]:
@@ -208,7 +219,7 @@ _TYPES: dict[str, Any] = {
 
 
 def takes(table: str) -> Callable[[F], F]:
-    """Add to a command the arguments and options of a table, in its order."""
+    """Return a decorator that adds the arguments and options of a table to a command."""
 
     def add(command: F) -> F:
         for declared in reversed(list(_declared(table))):
@@ -219,7 +230,7 @@ def takes(table: str) -> Callable[[F], F]:
 
 
 def taken_out(options: dict[str, Any], table: str) -> dict[str, Any]:
-    """Take out of `options` what was given for the arguments and options of a table."""
+    """Remove the values of a table's arguments and options from `options`, and return them."""
     taken: dict[str, Any] = {}
     for row, about in option_tables()[table].items():
         name = row.split()[-1].lstrip("-").replace("-", "_")
@@ -247,7 +258,7 @@ def _declared(table: str) -> Iterator[Callable[[Any], Any]]:
 
 
 def _type(name: str | list[str]) -> Any:
-    """The type of a name, of a range such as `1..9`, or of words: a list, or where one stands."""
+    """Return the click type for a name, a range (`1..9`), listed words, or `module:attribute`."""
     if isinstance(name, list):
         return click.Choice(name)
     if ".." in name:

@@ -1,4 +1,4 @@
-"""`falter perturb`: texts or JSONL in, perturbed ones out; or a check of their meaning."""
+"""`falter perturb`: perturbed texts or JSONL rows, or a check of their meaning."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perturber:
-    """Applies recipes to a text, with a seed."""
+    """Recipes with a seed; a call yields each recipe, the text as a prompt, and its change."""
 
     recipes: tuple[Recipe, ...]
     seed: int
@@ -109,7 +109,7 @@ def _chain(*names: str) -> Spec:
 
 
 def _specs(names: Sequence[str], *, grid: bool) -> list[Spec]:
-    """One chain of all names; for a grid, ordered pairs; without names, every perturbation."""
+    """Return a chain of all names, ordered pairs for a grid, or all perturbations without names."""
     if grid and len(names) < 2:
         raise UsageError("--grid needs two perturbations or more", hint="-p typos -p casing")
     if grid:
@@ -156,7 +156,7 @@ def _change_rows(perturber: Perturber, field: str, grid: bool, as_json: bool) ->
 
 
 def _outcome(recipe: Recipe, applied: Applied, grid: bool) -> dict[str, Any]:
-    """The perturbed text and its status; `step` names one of a chain that changed nothing."""
+    """Return the perturbed text and its status; `step` names a chain's step without an effect."""
     row: dict[str, Any] = {"recipe": recipe.label} if grid else {}
     row |= {"perturbed": plain(applied.prompt), "status": applied.status}
     if applied.step is not None:
@@ -219,7 +219,7 @@ def _check_prompts(
     store_path: Path,
     as_json: bool,
 ) -> None:
-    """The prompts of a task, or an experiment's own items and recipes."""
+    """Check the prompts of a task, or of an experiment's items and recipes."""
     from falter.analysis.meaning_checks import equal_prompts
 
     if chosen["task"] and file:
@@ -277,7 +277,7 @@ def _lines() -> Iterator[str]:
 
 
 def _rows(field: str) -> Iterator[dict[str, Any]]:
-    """The objects of standard input, each with a text in the field."""
+    """Yield the objects of standard input; raise TaskError unless each has a text in `field`."""
     for number, line in enumerate(sys.stdin, start=1):
         if not line.strip():
             continue

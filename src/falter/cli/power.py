@@ -1,4 +1,4 @@
-"""`falter power`: how many items and calls a goal needs, or that it is out of reach."""
+"""`falter power`: items and calls that a goal needs, or the reason that it is out of reach."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _GOALS = {
     "equivalence": "each drop shown to be within ±{0}",
     "rank-gap": "models {0} apart in their order",
 }
-# Clusters whose likeness nobody gave are taken to be alike by this.
+# Intraclass correlation of clusters without --icc.
 USUAL_ICC = 0.05
 
 
 def goal_row(plan: PlannedGoal, expected: Assumptions, items: int | None) -> dict[str, Any]:
-    """One goal as an object."""
+    """Return one goal as a JSON object."""
     row = {
         "goal": plan.name,
         "points": _points(plan.asked),
@@ -80,7 +80,7 @@ def _points(value: float | None) -> float | None:
 
 
 def show_goals(plans: Sequence[PlannedGoal], expected: Assumptions, items: int | None) -> None:
-    """A line for each goal, those out of reach, where assumptions come from, and other shares."""
+    """Print a line for each goal, unattainable goals, assumptions, and results for other shares."""
     table = _table("goal", *_heads(items))
     for plan in plans:
         table.add_row(*map(Text, (_goal(plan), *_sizes(plan))))
@@ -98,7 +98,7 @@ def show_goals(plans: Sequence[PlannedGoal], expected: Assumptions, items: int |
 
 
 def _meaning(plan: PlannedGoal, expected: Assumptions) -> str:
-    """Return what the items of a goal about single perturbations give, in a sentence."""
+    """Return a sentence on the guarantee of a goal about single perturbations; empty for others."""
     count, size = expected.conditions - 1, plan.like_these
     several = count > 1
     if plan.name == "drop" and size.chance is None:
@@ -123,7 +123,7 @@ def _show_shares(
     expected: Assumptions,
     items: int | None,
 ) -> None:
-    """The same goal for every share of items that may change."""
+    """Print the goal for every share of items that may change."""
     best = f"best of {items:,}" if items is not None else "best"
     heads = ["that change", *_heads(items)]
     table = _table(*heads, *([best] if items is not None else []))
@@ -164,7 +164,7 @@ def _sizes(plan: PlannedGoal) -> list[str]:
 
 
 def _cells(size: SampleSize, design: int | None) -> tuple[str, str]:
-    """Items and calls; with the number of conditions per item where it is not all of them."""
+    """Return items and calls; with the conditions per item if they are not all conditions."""
     each = f" × {design}" if design is not None else ""
     if size.value is None or size.calls is None:
         needed = "–" if size.needed is None else f"{size.needed:,}{each}"
@@ -192,7 +192,7 @@ def _shortfalls(plans: Sequence[PlannedGoal]) -> list[str]:
 def design_rows(
     errors: Sequence[DesignError], parts: VarianceParts, level: float
 ) -> list[dict[str, Any]]:
-    """The designs as objects."""
+    """Return the designs as JSON objects."""
     return [
         {
             "goal": "mean",
@@ -214,7 +214,7 @@ def show_designs(
     level: float,
     notes: Sequence[str],
 ) -> None:
-    """A line for each design."""
+    """Print a line for each design."""
     table = _table(
         "design", "items", "conditions", "draws", "repeats", "calls", "these", "like these",
     )  # fmt: skip
@@ -302,7 +302,7 @@ def power(
 
 
 def _clusters(size: float | None, icc: float | None) -> dict[str, Any]:
-    """Return the design effect 1 + (m − 1) ICC of clusters of m, and what was assumed for it."""
+    """Return the design effect 1 + (m − 1) ICC of clusters of m items, and the assumption."""
     if size is None:
         if icc is not None:
             raise UsageError("--icc needs --cluster-size", hint="for example --cluster-size 8")
@@ -331,7 +331,7 @@ def _mean(
     *,
     show: bool,
 ) -> list[dict[str, Any]]:
-    """The planned design and its neighbours, shown or as rows."""
+    """Return rows for the planned design and its neighbours, and print them if `show` is set."""
     from falter.engine.power import components_in, components_of, design_errors
 
     if components is None and pilot is None:
@@ -357,7 +357,7 @@ def _models(pilot: Analysis | None) -> int:
 
 
 def _fractions(goals: dict[str, float | None]) -> dict[str, float]:
-    """The goals that were named, as fractions."""
+    """Return the given goals as fractions; raise InvalidValue outside 0 to 100 points."""
     fractions = {}
     for name, points in goals.items():
         option = name.replace("_", "-")
@@ -372,7 +372,7 @@ def _fractions(goals: dict[str, float | None]) -> dict[str, float]:
 def _analysis(
     source: str, baseline: str | None, columns: dict[str, Any], store_path: Path
 ) -> Analysis:
-    """Files as for `falter analyze`, else a run of the store."""
+    """Return the analysis of a file that `falter analyze` reads, or of a stored run."""
     from falter.engine.results import open_result
 
     path = Path(source)

@@ -1,4 +1,4 @@
-"""The live progress bar: drawn on stderr from counts that the runner keeps."""
+"""Live progress bar on stderr, and interim drops below it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from falter.store.store import Store
 
 PLAIN_EVERY = 10.0
 IN_BATCHES = 600.0
-"""Seconds between the lines of a run that waits for most of a day."""
+"""Seconds between the lines of a run that waits for batches, which may take most of a day."""
 
 
 class _BarsWithLines(Bars):
-    """Bars, and below them lines of text."""
+    """Progress bars with lines of text below."""
 
     lines: Sequence[str] = ()
 
@@ -43,10 +43,10 @@ class _BarsWithLines(Bars):
 
 
 class Meter:
-    """Shows the progress of each model: rate, cost so far and time left.
+    """Display of each model's progress: rate, cost so far, and time left.
 
-    On a terminal it is a live bar, and below it the `lines` that it is told to show; elsewhere a
-    plain line every few seconds (`every`), for logs. `part` is the number of the part that runs.
+    On a terminal it is a live bar with the `lines` below. Elsewhere it prints a plain line every
+    few seconds (`every`), for logs. `part` is the number of the running part.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Meter:
             self._bars.stop()
 
     def __call__(self, lanes: Sequence[Progress]) -> None:
-        """Draw the counts as they are now."""
+        """Draw the current counts."""
         if not self.is_live:
             self._plain(lanes)
             return
@@ -96,7 +96,7 @@ class Meter:
         self._bars.refresh()
 
     def heading(self, number: int, parts: int, title: str) -> None:
-        """Begin a part of several, with bars of its own."""
+        """Begin a part of several, with new bars."""
         self._ids, self.part = {}, number
         text = escape(f"part {number} of {parts}: {title}")
         if self.is_live:
@@ -117,7 +117,7 @@ class Meter:
 
 @contextlib.contextmanager
 def replies_read(console: Console, every: float = PLAIN_EVERY) -> Iterator[None]:
-    """Show how many replies have been read, from a second on; in logs every few seconds."""
+    """Show the number of scored responses after one second; in logs every few seconds."""
     status, last = console.status(""), time.monotonic()
     pause = 1.0 if console.is_terminal else every
 
@@ -141,7 +141,7 @@ def replies_read(console: Console, every: float = PLAIN_EVERY) -> Iterator[None]
 
 
 def describe(lane: Progress, price: Price | None) -> str:
-    """One lane's state in words: done of total, rate, cost, time left."""
+    """Return one model's progress in words: done of total, rate, cost, time left."""
     elapsed = max(time.monotonic() - lane.started_at, 1e-9)
     answered = lane.landed + lane.failed
     rate = answered / elapsed
@@ -168,7 +168,7 @@ def describe(lane: Progress, price: Price | None) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Seconds as 4 s, 2:05 or 1:02:05."""
+    """Return seconds as 4 s, 2:05 or 1:02:05."""
     rounded = round(seconds)
     if rounded < 60:
         return f"{rounded} s"
@@ -177,20 +177,20 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{remainder:02d}" if hours else f"{minutes}:{remainder:02d}"
 
 
-# The drops so far of a run that this process makes, worked out beside it.
+# Interim drops of the run in this process, computed in a thread.
 
 
-FIRST = 15.0  # seconds before the first look
-REST = 20  # a look takes at most one part in so many of the time
+FIRST = 15.0  # seconds before the first update
+REST = 20  # pause after an update, in multiples of its duration: updates take about 5 % of the time
 MAX_RECIPES = 3
 MOST_PANELS = 4
 
 
 class LiveDrops:
-    """Looks at the answers in a thread of its own, seldom enough not to slow the run.
+    """Thread that computes interim drops, rarely enough not to slow the run.
 
-    `shown` is what it saw last: for each panel the recipes with the largest drops. Whatever goes
-    wrong in a look is no trouble of the run's; there is just nothing to show.
+    `shown` returns the largest drops of each panel at the last update. FalterError and ValueError
+    in an update are ignored, so that they cannot disturb the run.
     """
 
     def __init__(self, path: Path, run: Callable[[], Run | None], *, first: float = FIRST) -> None:
@@ -208,7 +208,7 @@ class LiveDrops:
         self._thread.join(timeout=1)
 
     def shown(self) -> tuple[str, ...]:
-        """The drops at the last update: one line for each model and task."""
+        """Return the drops at the last update: one line for each model and task."""
         return self._lines
 
     def _look(self) -> None:
@@ -225,14 +225,14 @@ class LiveDrops:
             return ()
         scorers = run_scorers(run)
         if any(isinstance(scorer, PreparedScorer) for scorer in scorers.values()):
-            return ()  # such as those that run programs: the machine is the run's
+            return ()  # they may execute programs, and the run needs the machine
         with Store(self._path, writes=False) as store:
             panels = drops_so_far(store, run, scorers)
         return tuple(filter(None, map(drops_line, panels[:MOST_PANELS])))
 
 
 def drops_line(panel: PanelSoFar) -> str:
-    """The largest drops of a panel in one line; empty where none is known."""
+    """Return the largest drops of a panel in one line; empty if no drop is known."""
     known = [(label, drop) for label, drop in panel.drops if drop.value is not None]
     known.sort(key=lambda pair: -abs(pair[1].value or 0.0))
     if not known:

@@ -1,4 +1,4 @@
-"""`falter ratings` and `falter judge`: what people rate, and how far a judge agrees with them."""
+"""`falter ratings` and `falter judge`: human ratings, and their agreement with a judge."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def export_command(
     from falter.engine.ratings import summary_sheet
 
     text = summary_sheet(store_path, run, articles=articles, seed=seed)
-    # Less the names of the columns and the instructions
+    # Without the header and the line of instructions
     rows = f"{sum(1 for _ in csv.reader(io.StringIO(text))) - 2:,} summaries to rate"
     if output is None:
         click.echo(text, nl=False)
@@ -101,7 +101,7 @@ def import_command(
 
 
 def _lines(found: Mapping[tuple[str, str], HumanEvaluation]) -> Iterator[str]:
-    """For every model and data set: how each kind of summary was rated, and which is best."""
+    """Yield, for every model and data set, the ratings of each type of summary and the best."""
     for (model, task), evaluation in found.items():
         yield f"{model} on {task}"
         for arm, means in evaluation.means.items():
@@ -127,7 +127,7 @@ def _mean(estimate: Estimate) -> str:
     return f"{n.decimal(estimate.value, 2)} [{low}, {high}]"
 
 
-# A judge
+# `falter judge`
 
 
 @click.group()

@@ -1,4 +1,4 @@
-"""`falter report`: the results of a stored run or study, in the terminal or as a file."""
+"""`falter report`, `answers` and `rescore`: results and responses of a stored run."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def report(
     show(result.study, **forms)
 
 
-# `falter answers`: what was asked, what was answered and how it was read.
+# `falter answers`: prompts, responses and extracted answers.
 
 
 @click.command()
@@ -115,7 +115,7 @@ def _say_rest(result: Answers) -> None:
 
 
 def _plain(answer: Answer) -> dict[str, Any]:
-    """An answer as an object that a script can use."""
+    """Return a response as an object for scripts."""
     sides = answer.example
     return {
         **{name: value for name, value in asdict(answer).items() if name != "example"},
@@ -130,7 +130,7 @@ def _plain(answer: Answer) -> dict[str, Any]:
     }
 
 
-# `falter rescore`: the same stored answers, read by another scorer.
+# `falter rescore`: the stored responses, scored by another scorer.
 
 
 @click.command()

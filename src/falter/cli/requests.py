@@ -1,4 +1,4 @@
-"""`falter requests`: requests to files, and answers that were made elsewhere from files."""
+"""`falter requests` and `falter batch`: requests and responses as files, and submitted batches."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _said(report: ImportedResults) -> list[str]:
     ]
 
 
-# `falter batch`: what was handed in to providers as batches.
+# `falter batch`: batches that were submitted to providers.
 
 
 WORDS = {

@@ -1,4 +1,4 @@
-"""`falter rewrites`: paraphrases, tones and translations, made beforehand and reviewed."""
+"""`falter rewrites`: preparation and review of paraphrases, tones and translations."""
 
 from __future__ import annotations
 
@@ -227,11 +227,11 @@ def rate_command(
     return 1 if judged.failed else 0
 
 
-# What is printed
+# Printed tables
 
 
 def _status_text(rows: Sequence[StatusRow]) -> str:
-    """One line for each perturbation and author."""
+    """Return a table with a line for each perturbation and author."""
     if not rows:
         return "no rewrites yet"
     head = ["perturbation", "author", "wanted", *STATUSES, "missing"]
@@ -254,7 +254,7 @@ def _status_text(rows: Sequence[StatusRow]) -> str:
 
 
 def _opinions_text(ratings: Opinions) -> str:
-    """Agreement and calibration, each number with its interval or the reason why it has none."""
+    """Return agreement and calibration with intervals, or the reason that one is missing."""
     a = ratings.agreement
     lines = [
         f"{a.samples:,} rewrites rated by {len(a.raters)}: {', '.join(a.raters) or 'nobody'}; "
@@ -309,7 +309,7 @@ def _with_interval(number: Coefficient) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]], left: int) -> str:
-    """Columns as wide as their widest cell; the first `left` of them left-aligned, others right."""
+    """Return rows as aligned columns; the first `left` columns are left-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(

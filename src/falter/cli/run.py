@@ -1,4 +1,4 @@
-"""`falter run`: run an experiment, or all parts of a protocol."""
+"""`falter run`, `plan` and `demo`: experiments, and all parts of protocols."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def run(
     return run_and_show(spec, store_path, html_path, share, published=published)
 
 
-# `falter plan`: what an experiment, or all parts of a protocol, would send.
+# `falter plan`: the requests of an experiment, or of all parts of a protocol.
 
 
 @click.command()
@@ -85,7 +85,7 @@ def plan(
         click.echo(line, err=True)
 
 
-# What `falter run` does: the study run to its end, shown and written.
+# The work of `falter run`: run the study to its end, print and write the report.
 
 
 def run_and_show(
@@ -96,10 +96,11 @@ def run_and_show(
     *,
     published: bool = False,
 ) -> int:
-    """Run to the end, print the summary, write the report. Exit code 1 if some requests failed.
+    """Run a study to its end, print the summary and write the report; return the exit code.
 
-    A shard is not reported: its numbers would be those of a share. With `published`, the tables of
-    the protocol's paper are shown too, if it has any: checked before anything is sent.
+    The exit code is 1 if some requests failed or no response has a usable answer. A shard gets no
+    report, because its numbers would be those of a share. `published` adds the tables of the
+    protocol's paper. It is checked before anything is sent.
     """
     if published:
         check_published(spec.protocol.name)
@@ -162,9 +163,9 @@ def run_and_show(
 
 
 def _say_shard(store: Store, study: StoredStudy, shard: Shard, store_path: Path) -> int:
-    """Print how much of the plan this store holds. Return exit code 1 if this shard is incomplete.
+    """Print the progress of the plan in this store; return 1 if this shard is incomplete.
 
-    Answers that are missing but belong to other shards are no fault.
+    Missing responses of other shards do not count.
     """
     planned = answered = lacking = 0
     for part in study.parts:
@@ -192,7 +193,7 @@ def _say_shard(store: Store, study: StoredStudy, shard: Shard, store_path: Path)
 ITEMS = 80
 RECIPES = ("typos", "space_sequences", "persona", "pad_newlines", "identity")
 SEED = 1
-"""Draws questions that can be shown to anybody; a test reads them all for words that cannot."""
+"""Draws questions that are fit for everybody. A test checks them for unsuitable words."""
 
 
 @click.command()

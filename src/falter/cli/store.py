@@ -1,4 +1,4 @@
-"""`falter store`: list, verify, repair, merge, copy and prune the contents of the database."""
+"""`falter store`: list, verify, repair, merge, copy and prune stores."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def repair_command(store_path: Path, new_path: Path | None) -> None:
 
 
 def _counted(rows: Mapping[str, int]) -> str:
-    """`40 items, 1 recipe`."""
+    """Return counts of records in words: `40 items, 1 recipe`."""
     one = {"studies": "study"}
     words = (
         f"{count:,} {table if count > 1 else one.get(table, table.removesuffix('s'))}"

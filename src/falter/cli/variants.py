@@ -1,4 +1,4 @@
-"""`falter variants`: publish the perturbed prompts of an experiment, or check a published set."""
+"""`falter variants` and `recommend`: published perturbed prompts, and proposed perturbations."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def verify(manifest: Path, store_path: Path, **options: Any) -> int:
     return 0
 
 
-# `falter recommend`: which recipes fit a task, and why.
+# `falter recommend`: recipes that fit a task, with reasons.
 
 
 @click.command()

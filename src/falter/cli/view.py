@@ -1,4 +1,4 @@
-"""`falter view`: every answer of a run in the browser, or as a folder for others."""
+"""`falter view`: all responses of a run in the browser, or as a folder of files."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _write(path: Path, chosen: Sequence[StoredStudy], folder: Path) -> None:
 async def _serve(
     read: Callable[[], StoredSource], kept: Mapping[str, Lines], port: int, opens: bool
 ) -> None:
-    """Serve the page at once, and read the answers behind it."""
+    """Serve the page at once, and read the responses in a thread meanwhile."""
     from falter.viewer.server import served
 
     source = asyncio.create_task(asyncio.to_thread(read))

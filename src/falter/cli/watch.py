@@ -1,4 +1,4 @@
-"""`falter watch`: a run that goes on elsewhere, with the drops so far."""
+"""`falter watch`: interim drops of a run in another process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from falter.store.changes import changes
 from falter.store.store import Store, StoredRun
 from falter.store.studies import find_study, require_store
 
-LEAST_REST = 10  # a look takes at most a tenth of the time
+LEAST_REST = 10  # pause in multiples of an update's duration: updates take at most a tenth
 
 
 @click.command()

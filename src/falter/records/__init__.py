@@ -1,1 +1,1 @@
-"""Records, protocols, ids and seeds, rendering, the registry, the exception tree."""
+"""Shared records and protocols, ids and seeds, rendering of requests, the registry, exceptions."""

@@ -1,4 +1,4 @@
-"""Answers with several parts: what they are called, and in which form they are asked for."""
+"""Answers with several parts: the schema of the parts, and their form in the prompt."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerKey:
-    """One part of an answer that has several.
+    """One part of an answer that has several parts.
 
-    `many` says that it is a list; `choices` are the values it may take, if not any; an `optional`
-    one may be left out. `heading` is that of older stores, which named parts of plain text.
+    `many`: the part is a list. `choices`: the values that it may take, empty for any. `optional`:
+    it may be left out. `heading` is for stores of earlier versions, which named parts of plain
+    text.
     """
 
     name: str
@@ -29,9 +30,9 @@ class AnswerKey:
 class AnswerSchema:
     """The parts of an answer, and the form in which the prompt asks for them.
 
-    `plain` is the rule for plain text in the prompt's language. With `lines` each part is then one
-    line, `name: value`, and `empty` is the word for a part without a value; else the text is free,
-    a single part.
+    `plain` is the rule for plain text, in the prompt's language. With `lines` each part is one
+    line, `name: value`, and `empty` is the word for a part without a value. Without `lines`, plain
+    text is a single free part.
     """
 
     keys: tuple[AnswerKey, ...]
@@ -41,7 +42,7 @@ class AnswerSchema:
     empty: str = ""
 
     def identity(self) -> list[Any]:
-        """Everything that distinguishes two schemas, as plain JSON."""
+        """Return everything that distinguishes two schemas, as plain JSON."""
         keys = [[k.name, k.about, k.heading, k.many, k.choices, k.optional] for k in self.keys]
         return [keys, self.form, self.plain, self.lines, self.empty]
 
@@ -66,12 +67,12 @@ def written(parts: Mapping[str, str], form: str, schema: AnswerSchema) -> str:
     return "\n".join(parts.values())
 
 
-# What a function under test may return, beside a plain text.
+# Results that a function under test may return instead of a plain text.
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A text, and a score from 0 to 1 that the function gives it by itself.
+    """A text, and a score from 0 to 1 that the tested function computes itself.
 
     >>> Scored("Paris", 1.0)
     Scored(text='Paris', score=1.0)
@@ -83,7 +84,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A text with calls of tools: each a mapping with a `name` and its `arguments`.
+    """A text with tool calls. Each call is a mapping with a `name` and its `arguments`.
 
     >>> Reply("", [{"name": "cancel_order", "arguments": {"order_id": "A-1042"}}]).calls[0]["name"]
     'cancel_order'

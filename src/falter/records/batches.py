@@ -1,7 +1,7 @@
-"""Requests that a provider answers together, within a day: records, and who does what with them.
+"""Records and protocols of batch APIs: requests that a provider answers together, within a day.
 
-A client hands batches in and reads them (`BatchDesk`), the store remembers them (`BatchBook`), and
-the runner brings the two together.
+A client submits batches and reads their results (`BatchDesk`), the store records them
+(`BatchBook`), and the engine uses both.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from falter.records.types import Model, Request, Response
 
 BatchState = Literal["sending", "waiting", "read", "refused", "lost", "given up"]
 OPEN_STATES: tuple[BatchState, ...] = ("sending", "waiting")
-"""Those of a batch whose answers may still come: it is being handed in, or the provider has it."""
+"""States of a batch that may still be answered: being submitted, or with the provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBatch:
-    """A batch as the store knows it.
+    """A batch as recorded in the store.
 
-    `mark` is its address here, and goes along to the provider where one takes it. `name` is the
-    provider's name for it, None until that is known. `asked` says in what way the server was asked
-    that differs from the usual one; `said` is the provider's last word.
+    `mark` is its local identifier. It is sent along if the provider accepts one. `name` is the
+    provider's name for it, None until it is known. `asked` describes how the API dialect differs
+    from the usual one. `said` is the provider's last message.
     """
 
     mark: str
@@ -41,9 +41,9 @@ class StoredBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLine:
-    """One request's result in a batch; without a response, it is to be sent again, and why.
+    """Result of one request in a batch. Without a response, the request is sent again for `reason`.
 
-    `key` is empty where the line names no request of falter's.
+    `key` is empty if the line belongs to no request of falter.
     """
 
     key: str
@@ -53,10 +53,10 @@ class BatchLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchStatus:
-    """The state of a batch: whether it has ended, and the provider's words for that.
+    """State of a batch: `ended`, and the provider's words in `said`.
 
-    `failure` is why the whole of it was refused after it had been taken. `too_much` says that the
-    reason is how much the provider was asked at once, `gone` that it knows no such batch.
+    `failure` is the reason that an accepted batch was refused as a whole. `too_much`: too many
+    requests were submitted at once. `gone`: the provider knows no such batch.
     """
 
     ended: bool
@@ -69,7 +69,7 @@ class BatchStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedBatch:
-    """One of the batches that an account has; what a provider does not say is None."""
+    """One of an account's batches. Values that the provider does not report are None."""
 
     name: str
     mark: str | None = None
@@ -78,7 +78,7 @@ class ListedBatch:
 
 
 class BatchDesk(Protocol):
-    """One model's batches at one provider, whose form of a file is called `form`."""
+    """Protocol of the batch API of one model at one provider; `form` names its file format."""
 
     form: str
     most_requests: int
@@ -86,32 +86,32 @@ class BatchDesk(Protocol):
 
     @property
     def asked(self) -> str:
-        """In what way the server is asked by now that differs from the usual one."""
+        """Description of how the API dialect differs from the usual one at present."""
 
     def line(self, request: Request) -> bytes:
-        """One request, as a line of JSON. `ValueError` where it cannot be written."""
+        """Return one request as a line of JSON; raise ValueError if it cannot be encoded."""
 
     def file_line(self, request: Request) -> bytes:
-        """The same for a file that somebody hands in by hand."""
+        """Return one request as a line of a file that is submitted by hand."""
 
     async def check(self) -> None:
-        """Raise `PreflightError` where the server has no batches; nothing is sent yet."""
+        """Raise `PreflightError` if the server has no batch API. Nothing was sent yet."""
 
     async def submit(self, mark: str, lines: Sequence[bytes]) -> str | None:
-        """Hand a batch in; its name, or None where nobody knows whether it arrived.
+        """Submit a batch and return its name; None if its arrival is unknown.
 
-        The name is empty where it arrived and got none that can be used. Raises where it was
-        refused for certain. It is never handed in a second time.
+        The name is empty if the batch arrived without a usable name. Raise an error if the batch
+        was certainly refused. `submit` does not retry.
         """
 
     def listed(self, since: float) -> AsyncIterator[ListedBatch]:
-        """The account's batches made since a time, the newest first."""
+        """Yield the account's batches created since a time, the newest first."""
 
     async def status(self, name: str) -> BatchStatus:
         """Return the state of a batch."""
 
     def results(self, name: str, asked: str) -> AsyncGenerator[BatchLine]:
-        """Every line of a batch that has ended, in the provider's order."""
+        """Yield every line of a batch that has ended, in the provider's order."""
 
 
 @runtime_checkable
@@ -123,37 +123,37 @@ class BatchClient(Client, Protocol):
 
 
 class BatchBook(Protocol):
-    """The part of the store that remembers batches."""
+    """The part of the store that records batches."""
 
     def record(self, model: Model, keys: Sequence[str], asked: str) -> StoredBatch | None:
-        """Write down what is about to be handed in, and lease it to this process.
+        """Record and lease a batch that is about to be submitted; None if no request is left.
 
-        Requests that are answered, or in the hands of another process, are left out.
+        Requests are left out that are answered, in an open batch, or leased by another process.
         """
 
     def open(self, model: Model) -> list[StoredBatch]:
-        """A model's batches whose answers may still come, the oldest first."""
+        """Return a model's batches that may still be answered, the oldest first."""
 
     def names(self, model: Model) -> set[str]:
-        """Return the provider's names of a model's batches, whatever became of them."""
+        """Return the provider's names of a model's batches in any state."""
 
     def keys(self, batch: StoredBatch) -> list[str]: ...
 
     def held(self, keys: Collection[str]) -> set[str]:
-        """Those of the requests that are in an open batch."""
+        """Return the keys that are in an open batch."""
 
     def is_free(self, key: str) -> bool:
         """Return True if a request leased by this process has no answer and no open batch."""
 
     def lease(self, batch: StoredBatch) -> bool:
-        """Take charge of a batch until it ends or is given back; False if another process has."""
+        """Lease a batch until it ends or is released; return False if another process has it."""
 
     def mark(
         self, batch: StoredBatch, state: BatchState, *, name: str | None, said: str = ""
     ) -> StoredBatch: ...
 
     def land(self, batch: StoredBatch, responses: Sequence[Response]) -> None:
-        """Store what came: answers as answers, failures as failures, in one commit."""
+        """Store the results, responses and failures, in one commit."""
 
 
 def custom_id(key: str) -> str:
@@ -162,6 +162,6 @@ def custom_id(key: str) -> str:
 
 
 def key_of(name: object) -> str:
-    """The key of what a provider calls a request by; empty where it is none."""
+    """Return the key for a request's name at a provider; empty if it is no such name."""
     digits = isinstance(name, str) and len(name) == 64 and set(name) <= set("0123456789abcdef")
     return f"sha256:{name}" if digits else ""

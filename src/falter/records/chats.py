@@ -1,4 +1,4 @@
-"""Conversations with tools: one form of turns, tools and calls, and the forms of OpenAI's API."""
+"""Conversations with tools, as sections, as messages, and in the format of OpenAI's chat API."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from falter.records.types import Response, Section, SectionKind
 SCHEMAS = ("parameters", "input_schema", "inputSchema")
 """The keys of a tool's schema: OpenAI's, Anthropic's and MCP's."""
 MOST_DEPTH = 40
-"""Lists within lists of a call or a tool; Python's recursion ends at 1,000."""
+"""Largest nesting depth of a call or a tool. Python's recursion ends at 1,000."""
 
 
 def json_line(value: Any) -> str:
-    """One line of JSON with its keys in their own order, since models see it."""
+    """Return one line of JSON. Keys keep their order, because models see the text."""
     return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
 
 
 def plain_json(text: str) -> Any:
-    """The value of a JSON text; `ValueError` if it is none, is nested too deeply, or holds NaN."""
+    """Return the value of a JSON text.
+
+    Raise ValueError if the text is no JSON, is nested too deeply, or contains NaN.
+    """
     try:
         value = json.loads(text, parse_constant=_no_number)
     except RecursionError as error:
@@ -46,7 +49,10 @@ def _no_number(name: str) -> None:
 
 
 def depth(value: Any) -> int:
-    """Levels of lists and mappings, counted without recursion, up to one beyond the bound."""
+    """Return the nesting depth of lists and mappings, counted without recursion.
+
+    Counting ends at `MOST_DEPTH` + 1.
+    """
     level, count = [value], 0
     while level and count <= MOST_DEPTH:
         inner = (v.values() if isinstance(v, dict) else v for v in level if isinstance(v, DEEP))
@@ -58,21 +64,21 @@ def depth(value: Any) -> int:
 DEEP = (dict, list)
 
 
-# A call as a section or message holds it, and the result of one
+# Texts of calls and results in sections and messages
 
 
 def call_text(call_id: str, name: str, arguments: Mapping[str, Any]) -> str:
-    """A call of a conversation, as the text of its section."""
+    """Return a call as the text of its section."""
     return json_line({"id": call_id, "name": name, "arguments": dict(arguments)})
 
 
 def result_text(call_id: str, content: str) -> str:
-    """The result of a call, as the text of its message."""
+    """Return the result of a call as the text of its message."""
     return json_line({"id": call_id, "content": content})
 
 
 def target_calls(target: Any) -> list[dict[str, Any]] | None:
-    """The calls that a target lists; None where the target is a text or an option."""
+    """Return the calls that a target lists; None if the target is a text or an option."""
     if not isinstance(target, str) or not target.startswith("["):
         return None
     try:
@@ -84,7 +90,7 @@ def target_calls(target: Any) -> list[dict[str, Any]] | None:
 
 
 def texts_in(value: Any) -> Iterable[str]:
-    """The texts and numbers in a JSON value, those of keys aside."""
+    """Yield the texts and numbers in a JSON value, without keys."""
     if isinstance(value, dict):
         for inner in value.values():
             yield from texts_in(inner)
@@ -96,21 +102,21 @@ def texts_in(value: Any) -> Iterable[str]:
 
 
 def target_texts(target: Any) -> list[str] | None:
-    """The values of the arguments that a target lists; None where it lists no calls."""
+    """Return the values of the arguments that a target lists; None if it lists no calls."""
     calls = target_calls(target)
     if calls is None:
         return None
     return [t for c in calls for part in (c.get("arguments"), c.get("or")) for t in texts_in(part)]
 
 
-# What every API is sent is made of these parts
+# Parts of turns, from which every API's format is built
 
 Part = tuple[str, Any]
-"""The kind of a part of a turn, `text`, `call` or `result`, and its text or mapping."""
+"""Kind of a part of a turn (`text`, `call` or `result`), and its text or mapping."""
 
 
 def sides(messages: Sequence[tuple[str, str]]) -> list[tuple[str, list[Part]]]:
-    """Messages as turns of parts; calls belong to the assistant's turn, results stand together.
+    """Return messages as (side, parts). Calls belong to the assistant's turn, results are grouped.
 
     The sides are `system`, `user`, `assistant` and `result`.
     """
@@ -126,7 +132,7 @@ def sides(messages: Sequence[tuple[str, str]]) -> list[tuple[str, list[Part]]]:
 
 
 def system_text(messages: Sequence[tuple[str, str]]) -> str:
-    """The system turns as one text, for an API that takes them apart from the others."""
+    """Return the system turns as one text, for an API that takes them separately."""
     return "\n\n".join(text for role, text in messages if role == "system")
 
 
@@ -135,10 +141,9 @@ def turns(
     arguments: Callable[[Any], Any] = json_line,
     silent: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Messages as OpenAI's chat API takes them.
+    """Return messages in the format of OpenAI's chat API.
 
-    `arguments` makes what stands for a call's arguments, and `silent` is the content of a turn that
-    only calls.
+    `arguments` encodes the arguments of a call. `silent` is the content of a turn without text.
     """
     out: list[dict[str, Any]] = []
     for side, parts in sides(messages):
@@ -163,36 +168,36 @@ def turns(
 
 
 def openai_tools(tools: Iterable[str]) -> list[dict[str, Any]]:
-    """Tools as OpenAI's chat API takes them."""
+    """Return tools in the format of OpenAI's chat API."""
     return [{"type": "function", "function": json.loads(tool)} for tool in tools]
 
 
 def turn_lines(turn: Mapping[str, Any]) -> list[str]:
-    """Return the text and calls of a turn of OpenAI's API, for people."""
+    """Return the text and calls of an OpenAI turn as lines, for display."""
     made = [call["function"] for call in turn.get("tool_calls", ())]
     said = [] if turn["content"] is None else [str(turn["content"])]
     return [*said, *(f"calls {call['name']} {call['arguments']}" for call in made)]
 
 
 def reply_text(response: Response) -> str:
-    """Return the text and calls of a reply, for people."""
+    """Return the text and calls of a response, for display."""
     calls = (f"calls {call.name} {call.arguments}" for call in response.calls)
     return "\n".join(filter(None, (response.text, *calls)))
 
 
 def tool_name(tool: str) -> str:
-    """The name in the text of a tool's section."""
+    """Return the name of the tool in a section's text."""
     return str(json.loads(tool)["name"])
 
 
-# Sections: a turn of a conversation each, and a tool each
+# Sections: one for each turn of a conversation, and one for each tool
 
 CHAT_TAG = "chat:"
-"""The beginning of the tag that turns of one conversation have in common."""
+"""Prefix of the tag that turns of one conversation share."""
 DOCUMENTS = "{documents}"
-"""The placeholder for the documents of a row; no other brace in a turn is one."""
+"""Placeholder for the documents of a row. Other braces in a turn are plain text."""
 Turn = Mapping[str, Any]
-"""A turn as items hold it: `role` and `content`, with `calls` or the `id` of the call answered."""
+"""A turn of an item: `role` and `content`, with `calls` or the `id` of the answered call."""
 
 
 def chat_sections(
@@ -200,10 +205,10 @@ def chat_sections(
     tools: Sequence[Mapping[str, Any]] = (),
     documents: Sequence[Section] = (),
 ) -> tuple[Section, ...]:
-    """A conversation as sections: the system turn, the tools, the turns.
+    """Return a conversation as sections: the system turn, the tools, the other turns.
 
-    The last turn of the user is the `input`, earlier ones are `earlier`. `documents` take the place
-    of `{documents}`.
+    The last turn of the user has the kind `input`, earlier ones have the kind `earlier`.
+    `documents` replace `{documents}`.
     """
     lead = next((n for n, turn in enumerate(turns) if turn["role"] != "system"), len(turns))
     last = max((n for n, turn in enumerate(turns) if turn["role"] == "user"), default=-1)
@@ -244,7 +249,7 @@ def _turn_sections(
 def _filled(
     name: str, kind: SectionKind, text: str, documents: Sequence[Section], opens: bool = True
 ) -> Iterable[Section]:
-    """The text of a turn, with the documents in their place."""
+    """Yield the sections of a turn's text, with the documents in their place."""
     before, mark, after = text.partition(DOCUMENTS) if documents else (text, "", "")
     if not mark:
         yield Section(name=name, kind=kind, text=text, opens=opens)
@@ -262,7 +267,7 @@ def is_chat(sections: Iterable[Section]) -> bool:
 
 
 def last_turn(sections: Sequence[Section]) -> tuple[int, int]:
-    """The sections of the last turn of the user: from the first to behind the last."""
+    """Return the start and end of the user's last turn in `sections`; (0, 0) without one."""
     said = [n for n, s in enumerate(sections) if s.kind == "input"]
     start = end = said[-1] if said else 0
     while start and not sections[start].opens:

@@ -1,4 +1,4 @@
-"""The exception tree. A message names the argument, shows the value and says what is expected."""
+"""The exception tree. A message names the argument, shows the value and states what is expected."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from typing import TypeVar
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name closest to `name`, or None when nothing is close."""
+    """Return the known name closest to `name`, or None if no name is close."""
     folded = {candidate.casefold(): candidate for candidate in known}
     matches = difflib.get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.6)
     return folded[matches[0]] if matches else None
 
 
+# `::error::x` of GitHub, `##[group]y` of Azure.
 _COMMAND = re.compile(r"^(?=\s*(?:::|##\[))", re.M)
+# `https://me:secret@host` becomes `https://…@host`.
 _PASSWORD = re.compile(r"(?<=:/)(/?)[^/\s]+@")
 
 
 def printable(text: str) -> str:
-    """A text as a terminal may show it: control characters and lone surrogates as `\\x1b`.
+    """Return a text that is safe to show: control characters and lone surrogates as `\\x1b`.
 
-    No line of it is a command of a build server, and no address shows who asks.
+    Lines that a build server would execute get an apostrophe. Credentials in addresses are hidden.
     """
     shown = "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
     return inert(_PASSWORD.sub(r"\1…@", shown))
 
 
 def inert(text: str) -> str:
-    """Lines that GitHub would obey, such as `::error::…`, behind an apostrophe."""
+    """Return the text with an apostrophe before lines that GitHub would execute: `::error::…`."""
     return _COMMAND.sub("'", text)
 
 
@@ -52,10 +54,10 @@ E = TypeVar("E", bound=FalterError)
 
 
 def refusal(kind: type[E], name: str, /, **values: object) -> E:
-    """Return an error whose sentences a package's `data/refusals.toml` has.
+    """Return an error whose message and hint are in a package's `data/refusals.toml`.
 
-    The name is that of the package and of the table: `gate.protocol`. The values fill the places
-    in braces.
+    `name` is the package and the table, such as `gate.protocol`. The values fill the places in
+    braces.
     """
     package, _, table = name.partition(".")
     texts = {part: text.format(**values) for part, text in _refusals(package)[table].items()}

@@ -1,4 +1,4 @@
-"""The kinds of figures: what is shown, with its words, and nothing about how it looks."""
+"""Kinds of figures: their numbers and words, without their appearance."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from falter.records.types import Estimate
 Unit = Literal[
     "text", "percent", "points", "gain", "variance", "coefficient", "score", "p", "count"
 ]
-"""The way a number is shown: 0.125 is 12.5 % as `percent` and +12.5 as `points` or `gain`.
+"""Formats of a number: 0.125 is 12.5 % as `percent` and +12.5 as `points` or `gain`.
 
-`points` are a loss, of a `gain` + is better; a `score` is 0–100."""
+`points` are a loss; a positive `gain` is an improvement; a `score` is 0–100.
+"""
 Value = Estimate | str | int | float | None
 Verdict = Literal["degraded", "improved", "equivalent", "undecided"]
-"""The result of a change as the data show it; it decides colours and marks in a forest plot."""
+"""The verdict on a change. It decides colours and marks in a forest plot."""
 VERDICT_WORDS: Mapping[Verdict, str] = {
     "degraded": "worse",
     "improved": "better",
     "equivalent": "the same",
     "undecided": "undecided",
 }
-"""The words for the verdicts in every form of a report."""
+"""Words for the verdicts, equal in all forms of a report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Named:
-    """The fields of every figure.
+    """Fields of every figure.
 
-    `text` is read before the figure, sentence by sentence. Figures with the same `section` stand
-    together under it. One that is `folded` holds details that few readers want.
+    `text` holds the sentences before the figure. Figures with the same `section` follow each other
+    under its heading. A `folded` figure holds details that few readers need.
     """
 
     name: str
@@ -43,9 +44,10 @@ class _Named:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement(_Named):
-    """Words alone: a finding, or what has to be known before the numbers are believed.
+    """Sentences in place of a table: an answer, a finding, a note or a warning.
 
-    The `answer` is what a report says in short; its first sentence is the one to remember.
+    A statement of the kind `answer` is the short result of a report. Its first sentence is the most
+    important one.
     """
 
     kind: Literal["answer", "finding", "note", "warning"] = "finding"
@@ -53,7 +55,7 @@ class Statement(_Named):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadNumber:
-    """One of the numbers to remember. Without an estimate, `about` says why there is none."""
+    """A key number. Without an estimate, `about` gives the reason."""
 
     label: str
     estimate: Estimate | None
@@ -63,7 +65,10 @@ class HeadNumber:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline(_Named):
-    """The few numbers to remember. `signature` says what made them and all that follow."""
+    """The key numbers.
+
+    `signature` names the versions and settings behind them and all later numbers.
+    """
 
     numbers: tuple[HeadNumber, ...]
     signature: str = ""
@@ -71,7 +76,7 @@ class Headline(_Named):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of a grid; columns with the same `over` stand under one heading."""
+    """A column of a grid. Columns with the same `over` share one heading."""
 
     name: str
     unit: Unit = "text"
@@ -81,7 +86,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid(_Named):
-    """A table. The first `labels` columns name the row; None is a cell that does not apply."""
+    """A table. The first `labels` columns name the row. None is a cell that does not apply."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value, ...], ...]
@@ -90,14 +95,15 @@ class Grid(_Named):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForestRow:
-    """A line of a forest plot: one member, the average of a group, or a total over all.
+    """A row of a forest plot: one member, the average of a group, or a total over all.
 
-    A group's line may be a mere heading, without an estimate. `cells` belong to the columns of the
-    plot. Of a member of a family the interval is the one that holds for all members at once, and
-    the verdict follows from it; `own` are the ends of its interval were it the only one
-    asked about, which only data files have. `everyday` is what people call the row, and `change`
-    one place where it
-    changed a prompt, with a little of what stands around it.
+    - `estimate`: None in a group's row that is only a heading. A member's interval is simultaneous
+      over its family.
+    - `verdict`: follows from this interval.
+    - `own`: limits of the interval for this row alone, shown only in data files.
+    - `cells`: values of the plot's columns.
+    - `everyday`: plain name of the row.
+    - `change`: one place where the row's recipe changed a prompt, with a few words around it.
     """
 
     label: str
@@ -112,10 +118,10 @@ class ForestRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forest(_Named):
-    """Estimates with their intervals below each other on one scale that holds zero.
+    """Estimates with their intervals in rows, on one scale that contains zero.
 
-    `measured` is what the estimates are called, `of` what the rows are. Plots with the same
-    `scale` are drawn on one. The first total is marked all the way down.
+    `measured` names the estimates, `of` the rows. Plots with the same `scale` share one scale. The
+    first total is marked in all rows.
     """
 
     measured: str
@@ -127,13 +133,13 @@ class Forest(_Named):
 
     @property
     def average(self) -> Estimate | None:
-        """The first total, where there is one."""
+        """Estimate of the first total, or None."""
         return next((row.estimate for row in self.rows if row.kind == "total"), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatMap(_Named):
-    """Rows × columns of estimates, to be coloured; None where there is nothing to measure."""
+    """Coloured estimates in rows × columns; None where nothing was measured."""
 
     down: str
     across: str
@@ -145,7 +151,7 @@ class HeatMap(_Named):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """One line of a chart: estimates at doses. Curves of one `facet` share a small chart."""
+    """One line of a chart: estimates at doses. Curves with the same `facet` share a small chart."""
 
     label: str
     points: tuple[tuple[float, Estimate], ...]
@@ -154,9 +160,9 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curves(_Named):
-    """Lines with intervals; all facets have one vertical scale.
+    """Lines with intervals. All facets share one vertical scale.
 
-    Doses are evenly spaced, unless the horizontal scale is `true_scale`, as of a scatter plot.
+    Doses are evenly spaced, unless `true_scale` is set, as for a scatter plot.
     """
 
     down: str
@@ -168,7 +174,7 @@ class Curves(_Named):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One stacked bar: the size of every part, None where unknown, and the share it is about."""
+    """One stacked bar. `parts` are None where unknown. `share` is the number next to the bar."""
 
     label: str
     parts: tuple[Estimate | None, ...]
@@ -177,7 +183,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars(_Named):
-    """Stacked bars of absolute size; `share` of each bar is the number beside it."""
+    """Stacked bars of absolute size. `share` names the number next to each bar."""
 
     across: str
     parts: tuple[str, ...]
@@ -188,9 +194,9 @@ class Bars(_Named):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakdownRow:
-    """A whole and its signed parts; `lines` are read below them, `cells` belong to the columns.
+    """A whole and its signed parts. `lines` are sentences below them, `cells` the columns' values.
 
-    `everyday` is what people call the row.
+    `everyday` is the plain name of the row.
     """
 
     label: str
@@ -203,9 +209,9 @@ class BreakdownRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown(_Named):
-    """Parts that add up to a whole, row by row; a part may lie below zero.
+    """Parts that add up to a whole, row by row. A part may be negative.
 
-    `whole` is what the whole is called, `of` what the rows are.
+    `whole` names the whole, `of` the rows.
     """
 
     whole: str
@@ -218,7 +224,7 @@ class Breakdown(_Named):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strip:
-    """Single values on one line, each with what it is of; of one `kind`, as original."""
+    """Single values on one line, as (name, value) pairs. `kind` is the group of the line."""
 
     label: str
     kind: str
@@ -227,7 +233,7 @@ class Strip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strips(_Named):
-    """Distributions above each other on one scale."""
+    """Distributions in rows on one scale."""
 
     across: str
     strips: tuple[Strip, ...]
@@ -236,7 +242,7 @@ class Strips(_Named):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """A stretch of a prompt: the same on both sides, or edited."""
+    """A segment of a prompt: unchanged, or edited."""
 
     kind: Literal["same", "edit"]
     before: str
@@ -245,11 +251,14 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """The model's answer on one side of an example.
+    """The model's response on one side of an example.
 
-    `detail` holds (option, log-likelihood) pairs where the model gave them. `read` is what the
-    scorer took for the answer, and `outcome` why there is none, or the score between wrong and
-    right. `tier` says how the answer was found, and `second` what the second reader makes of it.
+    - `detail`: (option, log-likelihood) pairs, if they are known.
+    - `read`: the extracted answer.
+    - `outcome`: the reason that there is none, or a score between wrong and right. Empty for a
+      right or wrong answer.
+    - `tier`: `stated` or `inferred`.
+    - `second`: the second extractor and its judgement.
     """
 
     answer: str
@@ -262,7 +271,7 @@ class Side:
 
     @property
     def reading(self) -> str:
-        """The extracted answer if it is not the whole reply, its tier, and the second reading."""
+        """Extracted answer if it is not the whole response, its tier, and the second judgement."""
         read = self.read if self.read != self.answer else ""
         return (
             " · ".join(filter(None, (read, self.tier, self.second))) if read or self.second else ""
@@ -270,15 +279,15 @@ class Side:
 
     @property
     def word(self) -> str:
-        """`right`, `wrong`, or what it is instead: `unparsed`, `refused`, `score 0.4`."""
+        """The judgement: `right`, `wrong`, `unparsed`, `refused`, `score 0.4`, …"""
         return self.outcome or ("right" if self.right else "wrong")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """An item whose answer turned when its prompt was changed.
+    """An item before and after a change of its prompt, with both responses.
 
-    `everyday` is what people call the recipe.
+    `everyday` is the recipe's plain name.
     """
 
     item: str
@@ -291,14 +300,14 @@ class Example:
 
     @property
     def sides(self) -> tuple[tuple[str, Side, str], ...]:
-        """`asked` and `changed`, each with its answer and its prompt."""
+        """(`asked` or `changed`, side, prompt) for both sides; `asked` is the clean prompt."""
         before = "".join(segment.before for segment in self.segments)
         after = "".join(segment.after for segment in self.segments)
         return ("asked", self.baseline, before), ("changed", self.perturbed, after)
 
     @property
     def turned(self) -> Literal["lost", "gained", "same"]:
-        """The direction of the flip; "same" if both sides are right, or neither is."""
+        """Direction of the flip; "same" if both sides are right, or neither is."""
         if self.baseline.right == self.perturbed.right:
             return "same"
         return "gained" if self.perturbed.right else "lost"
@@ -306,7 +315,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examples(_Named):
-    """Prompts as asked and as changed, side by side, with what was answered."""
+    """Clean and changed prompts side by side, with their responses."""
 
     examples: tuple[Example, ...]
 
@@ -316,7 +325,7 @@ Figure = (
 )
 
 
-# Going through all that a figure shows, whatever its kind.
+# Functions that visit the contents of a figure of any kind.
 
 
 T = TypeVar("T")
@@ -324,7 +333,7 @@ _NOT_WORDS = frozenset({"kind", "unit", "scale", "verdict", "signature", "change
 
 
 def figures_named(figures: Sequence[Figure], name: str) -> tuple[Figure, ...]:
-    """The figure of this name; else one for each model and task: `drops-1`, `drops-2`."""
+    """Return the figure of this name, or else those of each panel: `drops-1`, `drops-2`."""
     exact = tuple(figure for figure in figures if figure.name == name)
     return exact or tuple(
         f for f in figures if f.name.startswith(f"{name}-") and f.name[len(name) + 1 :].isdecimal()
@@ -332,7 +341,7 @@ def figures_named(figures: Sequence[Figure], name: str) -> tuple[Figure, ...]:
 
 
 def estimates(value: Any) -> Iterator[Estimate]:
-    """Every estimate that a figure shows, in reading order."""
+    """Yield every estimate in a figure, in reading order."""
     if isinstance(value, Estimate):
         yield value
     elif isinstance(value, tuple):
@@ -344,7 +353,7 @@ def estimates(value: Any) -> Iterator[Estimate]:
 
 
 def renamed(figure: T, rename: Callable[[str], str]) -> T:
-    """The figure with `rename` applied to all of its words; what was asked and answered stays."""
+    """Return the figure with `rename` applied to all words except prompts and responses."""
     words: T = _renamed(figure, rename)
     return words
 
@@ -365,11 +374,11 @@ def _renamed(value: Any, rename: Callable[[str], str]) -> Any:
     return value
 
 
-# Rows of a table by names that tell them apart.
+# Label columns that distinguish the rows of a table.
 
 
 def without_shared_labels(figure: Figure) -> Figure:
-    """A table without the label columns that say the same in every row: its text says it once."""
+    """Return a table without label columns that are constant; its text states their values."""
     if not isinstance(figure, Grid) or len(figure.rows) < 2 or figure.labels < 2:
         return figure
     shared = [at for at in range(figure.labels) if _says_one_thing(figure, at)]
@@ -394,18 +403,18 @@ def _says_one_thing(grid: Grid, at: int) -> bool:
 
 
 def _inside(name: str) -> str:
-    """A heading as a word inside a sentence; abbreviations stay."""
+    """Return a heading in lower case for use in a sentence; abbreviations stay."""
     return name if name[1:2].isupper() else name[:1].lower() + name[1:]
 
 
-# What a report is made of: the runs that were looked at, and the figures that came of them.
+# Contents of a report: the analysed runs, and their figures.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyPart:
-    """One experiment of a study: the run that holds it, and how many of its cells were answered.
+    """One experiment of a study: its run, with numbers of planned and answered cells.
 
-    `failures` says why cells failed, with how many did for that reason.
+    `failures` counts failed cells by reason.
     """
 
     name: str
@@ -420,13 +429,13 @@ class StudyPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """One experiment, or all those of a protocol: the figures, and what they were made of.
+    """Figures of one experiment or of a protocol, with their provenance.
 
-    `title` is what a reader calls it. `protocol` and `preset` are empty for a single run and for
-    results of others, which have no `parts` either. `simulated` names those of `models` that no
-    language model stands behind; `headline` names the figures that a summary shows.
-    `origin` says where the first run came from: the name of its `data`, the `command`. `panels` are
-    the numbers of a single run, nested for a reader of JSON: a mapping for each model on each task.
+    `title` is for display. `protocol` and `preset` are empty for a single run and for results of
+    other tools, which have no `parts` either. `simulated` names the `models` without a language
+    model. `headline` names the figures of a summary. `origin` is the first run's: the name of its
+    `data`, the `command`. `panels` holds a single run's numbers for JSON: a mapping for each model
+    and task.
     """
 
     id: str

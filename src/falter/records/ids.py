@@ -10,10 +10,10 @@ import orjson
 
 
 def canonical(value: Any) -> bytes:
-    """Canonical JSON: sorted keys, no white space, UTF-8. The same bytes on every machine.
+    """Return a value as canonical JSON: sorted keys, no white space, UTF-8.
 
-    The standard library writes what orjson refuses (half a surrogate pair, whole numbers beyond 64
-    bits), in the same form.
+    The bytes are equal on every machine. The standard library encodes values that orjson refuses
+    (lone surrogates, integers beyond 64 bits), in the same form.
     """
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
@@ -23,27 +23,27 @@ def canonical(value: Any) -> bytes:
 
 
 def digest(tag: str, *parts: Any) -> str:
-    """`sha256:…` over a tag and its parts; the tag keeps two kinds of record apart."""
+    """Return `sha256:…` over a tag and its parts; the tag separates kinds of records."""
     return "sha256:" + raw_digest(tag, *parts).hex()
 
 
 def raw_digest(tag: str, *parts: Any) -> bytes:
-    """The 32 bytes of a digest."""
+    """Return the 32 bytes of a digest."""
     return hashlib.sha256(canonical([tag, *parts])).digest()
 
 
 def short(identity: str, length: int = 10) -> str:
-    """An id shortened for people: the first hexadecimal digits, without the tag."""
+    """Return the first hexadecimal digits of an id, without its tag, for display."""
     return identity.removeprefix("sha256:")[:length]
 
 
 def step_seed(
     run_seed: int, name: str, version: int, occurrence: int, item_key: str, draw: int
 ) -> int:
-    """The seed of one step of a recipe on one item.
+    """Return the seed of one step of a recipe on one item.
 
-    Neither the step's parameters nor its position enter, so that four typos contain the two
-    typos of the weaker dose. The model does not enter, so that two models see the same variants.
+    The step's parameters and position do not enter. So the edits of a weaker dose are part of every
+    stronger dose. The model does not enter either, so that all models see the same variants.
     """
     data = canonical(["seed", run_seed, name, version, occurrence, item_key, draw])
     return int.from_bytes(hashlib.sha256(data).digest()[:8], "big")

@@ -1,4 +1,4 @@
-"""The few protocols that rooms meet through."""
+"""Protocols of the parts that other packages and plug-ins implement: clients, scorers, stores, …"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Style = Literal["cloze", "letter", "open"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One parameter of a perturbation or client: its type, default and what it accepts."""
+    """One parameter of a perturbation or client: its type, default and accepted values."""
 
     name: str
     type: type
@@ -39,19 +39,19 @@ class Parameter:
 
 
 def declared_parameter(**stated: Any) -> Parameter:
-    """Return the parameter that a data file states; without a `type` it is a text."""
+    """Return the parameter that a data file declares. Without a `type` it is a text."""
     kind = {"int": int, "float": float, "bool": bool}.get(stated.pop("type", ""), str)
     options = tuple(stated.pop("options", ()))
     return Parameter(**{"default": None, **stated}, type=kind, options=options)
 
 
 class Perturbation(Protocol):
-    """One meaning-preserving change: a pure function of prompt and rng.
+    """One change of a prompt: a pure function of the prompt and a random generator.
 
-    `title` is its everyday name, as it stands after "under": `split words`.
-    `reply_tokens` above 0 says that it needs a written answer, and how many tokens that answer
-    takes; `output_format` is the form that it asks for; `reasons` says that it asks for reasoning
-    before the answer, so that the answer is read from the end of the reply.
+    `title` is its everyday name, such as `split words`. `reply_tokens` above 0 means that the
+    perturbation needs a written answer of so many tokens. `output_format` is the form that it asks
+    for. `reasons` is True if it asks for reasoning before the answer. The answer is then extracted
+    from the end of the response.
     """
 
     name: str
@@ -72,16 +72,16 @@ class Perturbation(Protocol):
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt: ...
 
     def applies(self, prompt: Prompt, **params: Any) -> bool:
-        """Return True if there is anything in the prompt that this could change."""
+        """Return True if the perturbation could change anything in the prompt."""
 
 
 class RewriteBank(Protocol):
     """Rewrites prepared before a run."""
 
     def find(self, key: str, text: str) -> Rewrite | None:
-        """The rewrite of a text, usable or not; None if nobody was asked for one.
+        """Return the rewrite of a text, usable or not; None if no rewrite was requested.
 
-        The key is sufficient; the text is for banks that make up rewrites on the spot.
+        `key` is sufficient. `text` is for banks that produce rewrites on demand.
         """
 
 
@@ -89,16 +89,18 @@ class RewriteBank(Protocol):
 class Capabilities:
     """The abilities of a client, known before the first paid call.
 
-    `chats` says whether it takes messages rather than one plain text; `lanes` is how many
-    requests it serves at once when the client itself is the bottleneck (None: as many as the
-    user allows); `batch` is how many scoring requests it takes together. `constrains` says whether
-    it can hold a model to a few replies, `reasons` whether the model was asked to think first.
-    With `keeps_prefixes` each lane remembers what it read last: prompts that begin alike are then
-    sent one after the other. `batches` says whether its provider answers many written requests
-    together, later and for less. `tools` says whether it takes tools, calls and their results, and
-    `replays` whether calls that it did not make itself may stand in earlier turns; `instead` is
-    advice for who has tools where there are none. With `system_in_front` system turns stand before
-    all others, wherever a conversation has them.
+    - `chats`: it takes messages instead of one plain text.
+    - `lanes`: number of requests that it serves at once, if the client is the bottleneck. None: as
+      many as the user allows.
+    - `batch`: number of scoring requests that it takes together.
+    - `constrains`: it can restrict a model to a few responses.
+    - `reasons`: the model was asked to reason first.
+    - `keeps_prefixes`: each lane caches the prompt that it read last. Prompts with a common
+      beginning are then sent one after the other.
+    - `batches`: its provider answers many requests together, later and at a lower price.
+    - `tools`: it takes tools, calls and their results. `instead` is advice if it does not.
+    - `replays`: earlier turns may contain calls that the client did not make.
+    - `system_in_front`: system turns are moved before all others.
     """
 
     generates: bool
@@ -120,27 +122,28 @@ class Capabilities:
 
 
 class Client(Protocol):
-    """Something that answers requests."""
+    """Protocol of a client: it sends requests to one model and returns the responses."""
 
     model: Model
     capabilities: Capabilities
 
     async def check(self) -> None:
-        """Raise `PreflightError` when the first request could only fail."""
+        """Raise `PreflightError` if the first request could only fail."""
 
     async def generate(self, request: Request) -> Response: ...
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """Log-likelihoods of each request's continuations: all of a request, or a failure."""
+        """Return log-likelihoods of all continuations of each request, or its failure."""
 
     async def close(self) -> None: ...
 
 
 @runtime_checkable
 class ChunkClient(Protocol):
-    """A client that takes many requests at once, those to be scored and the others together.
+    """A client that takes many requests at once; scoring requests are computed together.
 
-    `chunk` is how many it should be given next; `capabilities.lanes` is how many chunks at once.
+    `chunk` is the number of requests in the next chunk, `capabilities.lanes` the number of parallel
+    chunks.
     """
 
     @property
@@ -153,9 +156,9 @@ class ChunkClient(Protocol):
 class Case:
     """A variant with its response: the input of a scorer.
 
-    `baseline` is the same model's response to the item's clean prompt, in the same repeat or, if
-    that has none, in the first that has. Only scorers that need it get it, and only if there is
-    one; it is never a failure.
+    `baseline` is the same model's response to the item's clean prompt, in the same repeat. If that
+    repeat has none, it is the first available response, and never a failure. Only scorers with
+    `needs_baseline` receive one.
     """
 
     variant: Variant
@@ -164,15 +167,19 @@ class Case:
 
 
 class Scorer(Protocol):
-    """Judges one response.
+    """Protocol of a scorer, which judges one response.
 
-    `style` is how items are asked: to continue with an option's text (`cloze`), to choose among
-    listed options (`letter`), or openly. `answer_kind` is what it reads from a reply. `max_tokens`
-    limits a reply unless the user sets another limit. It may need log-likelihoods of options
-    (`needs_scores`), items with options (`needs_choices`), the sections and demonstrations of
-    `case.variant.prompt`, which others do not get (`needs_prompt`), or `case.baseline`
-    (`needs_baseline`). `second_reader` names the scorer that reads the same replies more
-    leniently, to tell answers that were only read badly from wrong ones; None if there is none.
+    - `style`: the task's form: continue with an option's text (`cloze`), choose among listed
+      options (`letter`), or answer freely (`open`).
+    - `answer_kind`: kind of the extracted answer.
+    - `max_tokens`: limit of a response, unless the user sets another limit.
+    - `needs_scores`: it needs log-likelihoods of options.
+    - `needs_choices`: it needs items with options.
+    - `needs_prompt`: it needs the sections and demonstrations of `case.variant.prompt`. Other
+      scorers do not get them.
+    - `needs_baseline`: it needs `case.baseline`.
+    - `second_reader`: name of a scorer that extracts answers more leniently, or None. It
+      distinguishes wrong answers from answers that extraction missed.
     """
 
     name: str
@@ -187,33 +194,33 @@ class Scorer(Protocol):
     second_reader: str | None
 
     def check(self) -> None:
-        """Raise when something that it needs, such as a sandbox, is missing. Nothing was sent."""
+        """Raise an error if a requirement, such as a sandbox, is missing. Nothing was sent yet."""
 
     def fault(self, target: str) -> str | None:
-        """Return the reason that no reply can be compared with this target; None if one can."""
+        """Return the reason that no response can be compared with this target; None if one can."""
 
     def score(self, case: Case) -> Score: ...
 
 
 @runtime_checkable
 class PreparedScorer(Protocol):
-    """A scorer whose work is worth doing for many cases at once; `score` then finds it done."""
+    """A scorer that prepares many cases at once; `score` then uses the prepared results."""
 
     def prepare(self, cases: Sequence[Case]) -> None: ...
 
 
 @runtime_checkable
 class ConstrainedScorer(Protocol):
-    """A scorer whose model may reply with certain answers and nothing else."""
+    """A scorer whose model may only reply with certain answers."""
 
     constrains: bool
 
     def allowed(self, task: str) -> tuple[str, ...] | None:
-        """The answers of a task; None for the labels of each prompt's options, () for a number."""
+        """Return a task's answers: None for the labels of each prompt, () for any number."""
 
 
 class ResponseStore(Protocol):
-    """The part of the store that the runner uses."""
+    """The part of the store that a run needs: look-up and storage of responses."""
 
     def missing(self, keys: Sequence[str]) -> set[str]: ...
 
@@ -224,9 +231,10 @@ class ResponseStore(Protocol):
 
 @runtime_checkable
 class SharedStore(Protocol):
-    """A store that several processes may fill at once: each claims what it is about to send.
+    """A store that several processes fill at once. A process leases requests before it sends them.
 
-    `claim` leaves out what another process is sending, or has had answered since `missing`.
+    `claim` returns the keys that it leased. It leaves out requests that another process is sending,
+    or that were answered since `missing`.
     """
 
     def claim(self, keys: Collection[str]) -> set[str]: ...
@@ -248,10 +256,10 @@ KINDS: dict[type, str] = {
 
 
 def parameter_value(argument: str, parameter: Parameter, value: Any) -> Any:
-    """The value in the parameter's type, so that 1 and 1.0 are one value; else `InvalidValue`.
+    """Return the value in the parameter's type, so that 1 and 1.0 are one value.
 
-    None is accepted if it is the default. A text with a `low` must not be empty; the
-    range of a mapping holds for each of its numbers.
+    Raise InvalidValue for any other value. None is accepted if it is the default. A text with a
+    `low` must not be empty. The range of a mapping holds for each of its numbers.
     """
     if value is None and parameter.default is None:
         return None

@@ -1,7 +1,7 @@
-"""Regular expressions that are compiled when they are first used.
+"""Regular expressions that are compiled at their first use.
 
-Hundreds of them read replies and protect texts; a command needs a few, and compiling all of them at
-import takes longer than everything else that a start does.
+Hundreds of expressions read responses and protect texts, and a command needs few. Compiling all of
+them at import takes longer than the rest of the start.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import cast
 
 
 class _LateRegex:
-    """Becomes the compiled expression, method by method, as it is asked for them."""
+    """Proxy of a compiled expression. It compiles at the first access and caches each method."""
 
     def __init__(self, pattern: str, flags: int) -> None:
         self._source = pattern, flags
@@ -21,7 +21,7 @@ class _LateRegex:
     def __getattr__(self, name: str) -> object:
         if name.startswith("_"):
             raise AttributeError(name)
-        # Kept on the instance, so that the next look-up comes no more through here.
+        # Stored on the instance, so that the next look-up does not reach `__getattr__`.
         value = self.__dict__[name] = getattr(re.compile(*self._source), name)
         return value
 
@@ -30,9 +30,9 @@ class _LateRegex:
 
 
 def late_regex(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """`re.compile`, later: has its methods, but cannot be handed to the functions of `re`.
+    """Return a proxy with the methods of a compiled expression; functions of `re` refuse it.
 
-    Nor is it the `re` of its matches: ask which search it was, not which expression.
+    `match.re` is the compiled expression, not this proxy, so do not test `match.re is pattern`.
 
     >>> late_regex("b+").sub("c", "abba")
     'aca'
@@ -41,16 +41,16 @@ def late_regex(pattern: str, flags: int = 0) -> re.Pattern[str]:
 
 
 def named_regex(room: str, name: str) -> re.Pattern[str]:
-    """An expression of a room's `data/patterns.txt`, compiled when it is first used."""
+    """Return an expression of a package's `data/patterns.txt`, compiled at its first use."""
     return late_regex(named_patterns(room)[name])
 
 
 @cache
 def named_patterns(room: str) -> dict[str, str]:
-    """The sources of the expressions in a room's `data/patterns.txt`, by name.
+    """Return the sources of the expressions in a package's `data/patterns.txt`, by name.
 
-    Each stands indented below its name, in as many lines as it takes, which are joined without the
-    blanks around them. `⟨name⟩` stands for an earlier one, a `#` in front of a name for a comment.
+    An expression is indented below its name. Its lines are joined without the blanks around them.
+    `⟨name⟩` inserts an earlier expression. A name that begins with `#` is a comment.
     """
     named: dict[str, str] = {}
     text = (files("falter") / room / "data" / "patterns.txt").read_text("utf-8")

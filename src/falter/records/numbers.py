@@ -1,6 +1,7 @@
-"""The one place where a number, and a number with its interval, becomes text.
+"""Formatting of numbers, and of estimates with their intervals, as text.
 
-Fractions inside, percentages and points outside: `+4.2` is a loss of 4.2 points.
+All output uses these functions. Values are fractions, the text shows percentages and points: `+4.2`
+is a loss of 4.2 points.
 """
 
 from __future__ import annotations
@@ -28,42 +29,42 @@ def _fixed(value: float | None, digits: int, *, sign: bool = False) -> str:
 
 
 def points(value: float | None) -> str:
-    """A difference of fractions in points, with its sign: `+4.2`, `−0.3`, `0.0`."""
+    """Return a difference of fractions in points, with its sign: `+4.2`, `−0.3`, `0.0`."""
     return _fixed(None if value is None else 100 * value, 1, sign=True)
 
 
 def percent(value: float | None) -> str:
-    """A fraction in percent, without the sign: `62.0`."""
+    """Return a fraction in percent, without the unit: `62.0`."""
     return _fixed(None if value is None else 100 * value, 1)
 
 
 def variance(value: float | None) -> str:
-    """A variance of scores between 0 and 1: `0.0712`."""
+    """Return a variance of scores between 0 and 1: `0.0712`."""
     return _fixed(value, 4)
 
 
 def coefficient(value: float | None) -> str:
-    """A rank correlation, a concordance, a test statistic: `0.86`, `−0.12`."""
+    """Return a rank correlation, a concordance or a test statistic: `0.86`, `−0.12`."""
     return _fixed(value, 2)
 
 
 def decimal(value: float | None, digits: int = 1) -> str:
-    """Any other number: `3.4`."""
+    """Return any other number: `3.4`."""
     return _fixed(value, digits)
 
 
 def whole(value: int) -> str:
-    """A count: `1,300`."""
+    """Return a count: `1,300`."""
     return f"{value:,}"
 
 
 def count(value: float | None) -> str:
-    """A count, or the mean of counts: `1,300`, `2.4`."""
+    """Return a count, or a mean of counts: `1,300`, `2.4`."""
     return _fixed(value, 0 if value is None or not math.isfinite(value) or value % 1 == 0 else 1)
 
 
 def p_value(value: float | None) -> str:
-    """`0.012`, `<0.001`, `>0.999`; a p-value is never 0."""
+    """Return a p-value: `0.012`, `<0.001`, `>0.999`. It is never shown as 0."""
     if value is None or math.isnan(value):
         return NONE
     if value < 0.001:
@@ -72,12 +73,12 @@ def p_value(value: float | None) -> str:
 
 
 def level(value: float) -> str:
-    """A confidence level: `95 %`."""
+    """Return a confidence level: `95 %`."""
     return f"{round(100 * value, 6):g} %"
 
 
 def date(seconds: float) -> str:
-    """A moment in UTC: `2026-03-01 14:05 UTC`."""
+    """Return a time in UTC: `2026-03-01 14:05 UTC`; a dash if it is out of range."""
     try:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
     except (OverflowError, ValueError, OSError):
@@ -100,27 +101,27 @@ _BARE: frozenset[Unit] = frozenset({"p", "count", "text"})
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A number and its interval as text; the interval is empty where there is no number."""
+    """A number and its interval as text. The interval is empty if there is none to show."""
 
     value: str
     interval: str
 
     @property
     def text(self) -> str:
-        """Both together: `+4.2 [+1.0, +7.4]`."""
+        """Number and interval: `+4.2 [+1.0, +7.4]`."""
         return f"{self.value} {self.interval}".rstrip()
 
     def with_unit(self, unit: str) -> str:
-        """Both, with the unit after the number: `62.0 % [52.2, 70.9]`."""
+        """Return both with the unit after the number: `62.0 % [52.2, 70.9]`."""
         if self.value == NONE:
             return NONE
         return f"{self.value}{unit} {self.interval}".rstrip()
 
 
 def shown(estimate: Estimate, kind: Unit) -> Shown:
-    """An estimate as text. A bound that is not known is a dash: `+4.2 [–, –]`.
+    """Return an estimate as text. An unknown limit is a dash: `+4.2 [–, –]`.
 
-    A p-value and a count have no interval unless one is given, nor has a number that is exact.
+    Exact numbers have no interval. P-values and counts have one only if it is given.
     """
     render = _RENDER[kind]
     if estimate.value is None:
@@ -132,7 +133,7 @@ def shown(estimate: Estimate, kind: Unit) -> Shown:
 
 
 def as_text(value: Value, kind: Unit) -> str:
-    """Any cell of a figure as text: an estimate with its interval, a bare number, or words."""
+    """Return any cell of a figure as text: an estimate with its interval, a number, or words."""
     if isinstance(value, Estimate):
         return shown(value, kind).text
     if value is None or isinstance(value, str):
@@ -141,6 +142,6 @@ def as_text(value: Value, kind: Unit) -> str:
 
 
 def headline(number: HeadNumber) -> str:
-    """One of the numbers to remember as text: `62.0 % [52.2, 70.9]`, or a dash."""
+    """Return a key number as text: `62.0 % [52.2, 70.9]`, or a dash."""
     unit = " %" if number.unit == "percent" else ""
     return NONE if number.estimate is None else shown(number.estimate, number.unit).with_unit(unit)

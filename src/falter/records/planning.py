@@ -1,4 +1,4 @@
-"""Pure planning. Items × recipes × draws × models × repeats, what is missing, the cost."""
+"""Planning without side effects: requests of a plan, missing requests, and cost."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from falter.records.errors import UsageError
 from falter.records.types import Item, Model, Recipe, Request, Variant, Way
 
 Asked = Mapping[str, frozenset[str]]
-"""The recipes in which an item is asked, by key and id, where not all of them are."""
+"""Ids of the recipes to send for each item, by the item's key, if a budget leaves some out."""
+# A rule of thumb: tokenisers and languages differ.
 CHARACTERS_A_TOKEN = 4
 FEWEST_KEPT = 1024
-"""Tokens of a beginning below which providers keep nothing."""
+"""Smallest common beginning, in tokens, that providers cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
     """A recipe with the function that turns an item and a draw into its variant.
 
-    `random` says whether another draw gives another variant; only then is there more than one draw.
+    `random` is True if draws differ. Other conditions have one draw.
     """
 
     recipe: Recipe
@@ -35,7 +36,7 @@ class Condition:
 class Shard:
     """One of `count` shares of a plan, by the hash of a request: `3/64` is the third of 64.
 
-    Every request is in exactly one share, whichever machine asks, and in whatever order.
+    Every request is in exactly one share, on every machine and in any order.
     """
 
     number: int
@@ -43,7 +44,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """From `3/64`."""
+        """Return the shard for a text such as `3/64`; raise UsageError for another text."""
         match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text.strip())
         if match is None or not 1 <= int(match[1]) <= int(match[2]):
             raise UsageError(
@@ -61,9 +62,9 @@ class Shard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """The price of a million tokens; `cached`, of those of a beginning that the provider kept.
+    """Price of a million tokens. `cached` is the price of prompt tokens from the provider's cache.
 
-    `batch` is the share of these prices that the same request costs in a batch.
+    `batch` is the fraction of these prices that batch requests cost.
     """
 
     input: float
@@ -74,31 +75,31 @@ class Price:
 
     @property
     def in_batches(self) -> Price:
-        """The price of the same in batches, which keep no beginnings that could be counted on."""
+        """Price of batch requests, without cached beginnings: batches do not guarantee them."""
         half = replace(self, input=self.input * self.batch, output=self.output * self.batch)
         return replace(half, batch=1.0, cached=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target(Way):
-    """A model and how it is asked."""
+    """A model with the form of its requests and its price."""
 
     model: Model
     price: Price | None = None
 
     @property
     def way(self) -> Way:
-        """The way in which the model is asked, whatever the model."""
+        """The form of the requests, without the model."""
         return Way(**{field.name: getattr(self, field.name) for field in fields(Way)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The cost of a plan. Tokens are estimated from characters, and output at its maximum.
+    """Cost of a plan. Prompt tokens are estimated from characters, output tokens are the maximum.
 
-    `cached_tokens` are those of beginnings that a request shares with the one before it, where they
-    are long enough to be kept; `amount_cached` is the cost if all of them are, None without a price
-    for them.
+    `cached_tokens` belong to beginnings that a request shares with the previous one, if they are
+    long enough for a cache. `amount_cached` is the cost if all of them are cached, None without a
+    price for cached tokens.
     """
 
     cells: int
@@ -112,7 +113,7 @@ class Cost:
     amount_cached: float | None = None
 
     def plus(self, other: Cost) -> Cost:
-        """The cost of both, which are of one target."""
+        """Return the sum of two costs of one target."""
 
         def added(name: str) -> Any:
             one, two = getattr(self, name), getattr(other, name)
@@ -122,7 +123,7 @@ class Cost:
         return replace(self, **sums)
 
     def times(self, factor: float) -> Cost:
-        """The cost of so many times the items."""
+        """Return the cost for `factor` times the items."""
         if factor == 1.0:
             return self
 
@@ -136,7 +137,7 @@ class Cost:
 
 
 def request(variant: Variant, target: Target, repeat: int) -> Request:
-    """The request for one variant to a target."""
+    """Return the request for one variant to a target."""
     return render.request(variant, target.model, target, repeat)
 
 
@@ -149,10 +150,10 @@ def plan(
     repeats: int = 1,
     asked: Asked | None = None,
 ) -> Iterator[Request]:
-    """Every request of one target, item by item, lazily; of `asked`, where given, only those.
+    """Yield every request of one target lazily, item by item; `asked` restricts the recipes.
 
-    The `identity` condition asks the baseline again under the repeats after its own, so that its
-    requests count as new and are sent.
+    The `identity` condition repeats the baseline at the repeats after the baseline's own. So its
+    requests are new and are sent.
     """
     for item in items:
         for condition in conditions:
@@ -185,9 +186,10 @@ def estimate_cost(
     missing: Callable[[Sequence[str]], set[str]],
     counted: set[bytes] | None = None,
 ) -> Cost:
-    """Count a plan's cells, calls after deduplication, those already stored, tokens and price.
+    """Return the cells, calls, stored responses, tokens and price of a plan, without duplicates.
 
-    `counted` are requests that another plan counted already; those of this plan are added to it.
+    `missing` returns the keys without a stored response. `counted` holds requests that other plans
+    counted already. This plan's requests are added to it.
     """
     cells = stored = calls = prompt_tokens = completion_tokens = cached_tokens = 0
     before = ""
@@ -229,7 +231,7 @@ def estimate_cost(
 
 
 def batched(requests: Iterable[Request], size: int) -> Iterator[list[Request]]:
-    """Consecutive requests in lists of at most `size`."""
+    """Yield consecutive requests in lists of at most `size`."""
     batch: list[Request] = []
     for r in requests:
         batch.append(r)
@@ -241,7 +243,7 @@ def batched(requests: Iterable[Request], size: int) -> Iterator[list[Request]]:
 
 
 def _shared_tokens(before: str, text: str) -> int:
-    """The tokens at the beginning of two prompts that are the same, if a provider keeps so few."""
+    """Return the common tokens at the start of two prompts; 0 if they are too few for a cache."""
     fewest = FEWEST_KEPT * CHARACTERS_A_TOKEN
     if len(text) < fewest or before[:fewest] != text[:fewest]:
         return 0

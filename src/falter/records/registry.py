@@ -1,4 +1,4 @@
-"""One generic registry for everything that has a name, built-ins included."""
+"""Generic registry of named objects, filled by decorators and by entry points."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Names to objects, filled by a decorator or by entry points.
+    """Objects by name, built-in ones and those of plug-ins.
 
     An entry point `name = "module:attribute"` is loaded when its name is needed. An entry point
-    `name = "module"` is imported as a whole and registers its objects by decorator.
-    Unknown and duplicate names raise.
+    `name = "module"` is imported as a whole, and registers its objects by decorator. Unknown and
+    duplicate names raise an error.
     """
 
     def __init__(self, kind: str, entry_points: str) -> None:
@@ -27,9 +27,10 @@ class Registry(Generic[T]):
         self._scanned = False
 
     def register(self, name: str, thing: T) -> T:
-        """Add one object under its name; a second one under the same name is an error.
+        """Add one object under its name; raise DuplicateName if the name belongs to another object.
 
-        What knows its own name has that one here: results are stored and found by it.
+        Raise PluginError if the object has a `name` attribute with another name: stored results
+        refer to that name.
         """
         own = getattr(thing, "name", name)
         if isinstance(own, str) and own != name:
@@ -47,11 +48,11 @@ class Registry(Generic[T]):
         return thing
 
     def registers(self, name: str) -> Callable[[T], T]:
-        """`register` as a decorator."""
+        """Return a decorator that registers an object under this name."""
         return lambda thing: self.register(name, thing)
 
     def get(self, name: str) -> T:
-        """The object with this name, or `UnknownName` with the nearest one."""
+        """Return the object with this name; raise `UnknownName` with the nearest name."""
         self._scan()
         if name not in self._objects:
             if name not in self._lazy:
@@ -60,7 +61,7 @@ class Registry(Generic[T]):
         return self._objects[name]
 
     def names(self) -> list[str]:
-        """Every known name, sorted."""
+        """Return every known name, sorted."""
         self._scan()
         return sorted({*self._objects, *self._lazy})
 

@@ -1,4 +1,4 @@
-"""Rendering: a prompt to chat messages, or to a plain context with continuations; requests."""
+"""Rendering of prompts as chat messages, or as plain contexts with continuations; requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from falter.records.types import (
 
 
 def choice_block(labels: Sequence[str], choices: Sequence[str], line: str) -> str:
-    """The listed options, one `line` each, without the last line break."""
+    """Return the listed options, formatted by `line`, without the last line break."""
     rows = (line.format(label=a, text=b) for a, b in zip(labels, choices, strict=True))
     return "".join(rows).rstrip("\n")
 
@@ -31,7 +31,7 @@ def choice_block(labels: Sequence[str], choices: Sequence[str], line: str) -> st
 def with_choices(
     prompt: Prompt, choices: Sequence[str], labels: Sequence[str], target: int | str | None
 ) -> Prompt:
-    """The prompt with other options; sections that list them are rewritten as one edit."""
+    """Return the prompt with other options; sections that list them are rewritten as one edit."""
     text = choice_block(labels, choices, prompt.choice_format)
     sections = tuple(_rewritten(s, text) if s.kind == "choices" else s for s in prompt.sections)
     return replace(
@@ -52,7 +52,7 @@ def _body(sections: Sequence[Section]) -> str:
 
 
 def plain(prompt: Prompt) -> str:
-    """The whole prompt as one text: system message, demonstrations with their answers, the item."""
+    """Return the prompt as one text: system message, demonstrations with answers, the item."""
     parts = [s.text + "\n\n" for s in prompt.sections if s.kind == "system"]
     for demonstration in prompt.demonstrations:
         parts.append(f"{_body(demonstration.sections)}{prompt.delimiter}{demonstration.answer}\n\n")
@@ -61,10 +61,10 @@ def plain(prompt: Prompt) -> str:
 
 
 def messages(prompt: Prompt) -> tuple[Message, ...]:
-    """The prompt as chat messages: a system turn, a pair of turns a demonstration, the item.
+    """Return the prompt as chat messages: system turn, two turns for each demonstration, item.
 
-    A section of the kind `reply` ends a turn of the item: it is what the assistant said then.
-    Sections that open a turn begin one, also a system turn in the middle. Tools are no messages.
+    A section of the kind `reply` is an earlier turn of the assistant. Sections that open a turn
+    begin one, also a system turn in the middle. Tools are not among the messages.
     """
     system = "".join(s.text for s in prompt.sections if s.kind == "system" and not s.opens)
     out: list[Message] = [("system", system)] if system else []
@@ -98,7 +98,7 @@ _ROLES: dict[SectionKind, str] = {
 
 
 def tools(prompt: Prompt) -> tuple[str, ...]:
-    """The tools that are offered, each as one line of JSON."""
+    """Return the offered tools, each as one line of JSON."""
     return tuple(s.text for s in prompt.sections if s.kind == "tool" and s.text)
 
 
@@ -109,7 +109,7 @@ def continuations(prompt: Prompt) -> tuple[str, ...]:
 
 
 def request(variant: Variant, model: Model, way: Way, repeat: int) -> Request:
-    """The request for one variant; its key hashes what the model would see."""
+    """Return the request for one variant. Its key hashes everything that the model would see."""
     prompt, sampling = variant.prompt, _sampling(variant.recipe, way.sampling)
     turns: tuple[Message, ...] = ()
     context = ""
@@ -143,7 +143,10 @@ def request(variant: Variant, model: Model, way: Way, repeat: int) -> Request:
 
 
 def _sampling(recipe: Recipe, usual: Sampling) -> Sampling:
-    """The panel's settings with the recipe's; the longer limit on an answer counts."""
+    """Return the panel's sampling settings, overridden by the recipe's.
+
+    The longer token limit counts.
+    """
     if not recipe.sampling:
         return usual
     longest = max(usual.max_tokens, recipe.sampling.get("max_tokens", 0))

@@ -16,9 +16,9 @@ Decision = Literal["accept", "reject", "edit"]
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """A rewrite as it is shown for review, or one that was damaged on purpose.
+    """A rewrite as shown for review, possibly damaged on purpose to test the reviewer.
 
-    `key` and `author` identify the rewrite; `flaw` is the damage, None for the rewrite itself.
+    `key` and `author` identify the rewrite. `flaw` is the damage, None for an undamaged rewrite.
     """
 
     key: str
@@ -47,7 +47,7 @@ class Review:
 
 
 def only_one(rewrites: Sequence[Rewrite]) -> Rewrite | None:
-    """The rewrite of a text, if there is one; rewrites by several authors raise."""
+    """Return the only rewrite of a text, or None; raise UsageError if there are several authors."""
     if len(rewrites) < 2:
         return rewrites[0] if rewrites else None
     names = sorted({rewrite.author for rewrite in rewrites})

@@ -1,4 +1,4 @@
-"""A generator that gives the same draws on every machine and every Python."""
+"""Random generator with the same draws on every machine and in every Python version."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ T = TypeVar("T")
 class Rng:
     """Draws built on `random.Random.random()` alone.
 
-    Python promises that `random()` repeats for the same seed in all later versions; it does not
-    promise the same for `shuffle`, `choice` or `sample`. So they are derived here.
+    Python guarantees that `random()` repeats for the same seed in all later versions. It guarantees
+    nothing for `shuffle`, `choice` or `sample`, so these are derived here.
     """
 
     __slots__ = ("_seed", "random")
@@ -32,17 +32,17 @@ class Rng:
         return self.random
 
     def below(self, n: int) -> int:
-        """A whole number from 0 to n - 1."""
+        """Return a whole number from 0 to n - 1."""
         return int(self.random() * n)
 
     def choice(self, options: Sequence[T]) -> T:
-        """One of the options."""
+        """Return one of the options."""
         return options[int(self.random() * len(options))]
 
     def order(self, n: int) -> Iterator[int]:
-        """A random order of 0 … n - 1, drawn lazily.
+        """Yield a random order of 0 … n - 1, drawn lazily.
 
-        The first k drawn are the same however many are taken, so a dose of k edits is part of
+        The first k numbers do not depend on how many are taken. So a dose of k edits is part of
         every larger dose.
         """
         draw, left = self.random, list(range(n))

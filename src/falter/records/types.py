@@ -1,6 +1,6 @@
-"""The records that flow through the house: frozen, slotted, keyword-only.
+"""Records that all packages share: frozen, slotted, keyword-only dataclasses.
 
-Those with an `id` give up their slots, so that the hash is computed once.
+Records with an `id` have no slots, so that the hash is computed once and cached.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Effect = Literal["keep", "change"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """One change inside a section: its span in the original text, and in the present one."""
+    """One change inside a section: its span in the original text and its span in the new text."""
 
     start: int
     end: int
@@ -49,11 +49,11 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A piece of a prompt with one role.
+    """A part of a prompt with one role.
 
     `protected` are spans that no perturbation may touch. `edits` lead from the section's original
-    text to this one; a later step of a chain leaves them alone. `opens`: the section begins a turn
-    of a conversation, also where the turn before has the same role.
+    text to `text`, and later steps of a chain leave them unchanged. `opens` is True if the section
+    begins a turn of a conversation, even after a turn with the same role.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demonstration:
-    """A solved example shown before the item."""
+    """A solved example before the item."""
 
     sections: tuple[Section, ...]
     answer: str
@@ -79,8 +79,8 @@ class Demonstration:
 class Program:
     """The program that is executed to judge generated code.
 
-    `prefix` stands before the model's code: imports, helpers, the signature. `tests` define
-    `check(candidate)`; `entry_point` is the expression that is passed to it.
+    `prefix` is the code before the model's code: imports, helpers, the signature. `tests` define
+    `check(candidate)`. `entry_point` is the expression that is passed as the candidate.
     """
 
     prefix: str
@@ -92,11 +92,11 @@ class Program:
 class Prompt:
     """An item as structured sections. It includes the target, because a perturbation may move it.
 
-    `target` is the index of the right choice, or the expected text. `program` is for code: changes
-    of the wording leave it alone, changes of the code itself change it too. `schema` is for answers
-    with several parts. `renames` leads from the new names of tools and parameters to the old ones.
-    `contrast` is the user's own version of other meaning, as JSON. With `other` the right answer is
-    only known to differ from the one to the clean prompt.
+    `target` is the index of the right choice, or the expected text. `program` is for code. Changes
+    of the wording leave it unchanged, changes of the code change it too. `schema` is for answers
+    with several parts. `renames` maps the new names of tools and parameters to the old ones.
+    `contrast` is the user's own version with another meaning, as JSON. If `other` is True, the
+    right answer is only known to differ from the clean prompt's.
     """
 
     sections: tuple[Section, ...]
@@ -114,7 +114,7 @@ class Prompt:
     other: bool = False
 
     def with_sections(self, sections: tuple[Section, ...]) -> Prompt:
-        """The prompt with other sections; `dataclasses.replace`, but three times faster."""
+        """Return the prompt with other sections, three times faster than `dataclasses.replace`."""
         return Prompt(
             sections=sections,
             demonstrations=self.demonstrations,
@@ -132,7 +132,7 @@ class Prompt:
         )
 
     def identity(self) -> list[Any]:
-        """Everything that distinguishes two prompts, as plain JSON."""
+        """Return everything that distinguishes two prompts, as plain JSON."""
         parts: list[Any] = [
             [s.identity() for s in self.sections],
             [[[s.text for s in d.sections], d.answer] for d in self.demonstrations],
@@ -166,7 +166,7 @@ class Item:
         return f"sha256:{self.raw_id().hex()}"
 
     def raw_id(self) -> bytes:
-        """The bytes of the id."""
+        """Return the 32 bytes of the id."""
         return raw_digest(
             "item", self.task, self.key, dict(self.fields), self.choices, self.target, self.tags
         )
@@ -174,7 +174,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """The settings of a model's decoding."""
+    """Decoding settings of a model."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -188,10 +188,10 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One perturbation of a recipe, with every parameter spelled out.
+    """One perturbation of a recipe, with the values of all parameters.
 
-    `reasons` says that it asks for reasoning before the answer, `effect` whether it keeps the
-    meaning. They are not part of the identity, because name and version imply them.
+    `reasons`: it asks for reasoning before the answer. `effect`: it keeps or changes the meaning.
+    Both are no part of the identity, because name and version imply them.
     """
 
     name: str
@@ -206,12 +206,12 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """A chain of steps, plus what else defines the condition. `label` is for people only.
+    """A chain of steps, with the other settings of its condition. `label` is for display only.
 
-    `template` is the source of another template, `sampling` the settings that differ from the
-    run's, `demonstrations` another number of examples, `examples` another set of them,
-    `output_format` the required form of the answer. `repeat` shifts the repeat index: the
-    `identity` condition is the baseline asked again.
+    `template` is the source of another template. `sampling` holds the settings that differ from the
+    run's. `demonstrations` is another number of examples, `examples` the number of another set of
+    them. `output_format` is the required form of the answer. `repeat` shifts the repeat index: the
+    `identity` condition repeats the baseline.
     """
 
     label: str
@@ -241,14 +241,14 @@ class Recipe:
 
     @cached_property
     def sets(self) -> bool:
-        """True if it changes more than the text: template, demonstrations or sampling."""
+        """Return True if it changes more than the text: template, demonstrations or sampling."""
         others = (self.template, self.demonstrations, self.examples or None)
         sampling = any(name != "max_tokens" for name in self.sampling or ())
         return sampling or any(other is not None for other in others)
 
     @property
     def reasons(self) -> bool:
-        """True if it asks for reasoning before the answer."""
+        """Return True if it asks for reasoning before the answer."""
         return any(step.reasons for step in self.steps)
 
     @property
@@ -258,23 +258,23 @@ class Recipe:
 
     @property
     def asks_for_a_reply(self) -> bool:
-        """True if it affects the answer that a model writes."""
+        """Return True if it affects the answer that a model writes."""
         return bool(self.sampling) or self.output_format is not None or self.reasons
 
     @property
     def perturbs(self) -> bool:
-        """True if it differs from the baseline, however often that is asked."""
+        """Return True if the prompt or the settings may differ from the baseline's."""
         return bool(self.steps) or self.sets
 
 
 BASELINE = Recipe(label="baseline")
 CUT = frozenset({"length", "unclosed_reasoning"})
-"""The finish reasons of a reply that was not written to its end."""
+"""Finish reasons of a truncated response."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """Item × recipe × draw: the concrete prompt."""
+    """The concrete prompt of one item, recipe and draw."""
 
     item: Item
     recipe: Recipe
@@ -296,10 +296,10 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """A model behind a client. It never holds an API key.
+    """A model behind a client, without API keys.
 
-    `simulated` says that there is no language model behind it. It is not part of the identity,
-    because the client's name implies it.
+    `simulated` is True if there is no language model. It is no part of the identity, because the
+    client's name implies it.
     """
 
     client: str
@@ -324,9 +324,8 @@ class Model:
 class Request:
     """One call: messages to answer, or continuations to score.
 
-    With `answers` the model may reply with one of them and nothing else, or with any number where
-    there are none of them; None where it may write what it likes. `tools` are offered to it, each
-    as one line of JSON.
+    `answers` restricts the response to one of these texts, () to any number; None is no
+    restriction. `tools` are offered to the model, each as one line of JSON.
     """
 
     key: str
@@ -342,13 +341,16 @@ class Request:
 
     @property
     def scores(self) -> bool:
-        """True if this asks for log-likelihoods rather than for text."""
+        """Return True if this requests log-likelihoods instead of text."""
         return bool(self.continuations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContinuationScore:
-    """The log-likelihood of one continuation."""
+    """The log-likelihood of one continuation, over its `tokens`.
+
+    `greedy` is True if every token was the most likely one, None if this is unknown.
+    """
 
     logprob: float
     tokens: int
@@ -357,7 +359,7 @@ class ContinuationScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens used, which are paid for.
+    """Tokens that are paid for.
 
     `completion_tokens` include `reasoning_tokens`; `prompt_tokens` include `cached_tokens`.
     """
@@ -370,7 +372,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A call of a tool, with its arguments as the model wrote them: JSON, or what should be."""
+    """A call of a tool. `arguments` is the model's text, which may be invalid JSON."""
 
     name: str
     arguments: str = "{}"
@@ -378,11 +380,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The response to a request key; `failure` is set if nothing usable came back.
+    """The response to a request key; `failure` is set if nothing usable arrived.
 
-    `reasoning` is what a model wrote for itself before the text; it is never scored. `value` is a
-    score that came with the answer, from a function that judges itself. `calls` are the calls that
-    an API returned as such, beside the text.
+    `reasoning` is text that the model wrote before the answer. It is never scored. `value` is a
+    score that a function under test returned with its answer. `calls` are the tool calls that an
+    API returned separately from the text.
     """
 
     key: str
@@ -401,17 +403,17 @@ class Response:
 
     @property
     def ran_out(self) -> bool:
-        """True if the limit was reached before a word of the answer: by reasoning, as a rule."""
+        """Return True if the token limit was reached before the answer, usually by reasoning."""
         said = self.scores or self.calls or (self.text or "").strip()
         return self.failure is None and not said and self.finish_reason in CUT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """A text rewritten by a model or a person; `text` only if the status is `ok`.
+    """A text rewritten by a model or a person; `text` is set only if the status is `ok`.
 
     `key` hashes the request: perturbation, version, parameters, source text and draw. `author` is
-    the model's label, or the person's name.
+    the model's label or the person's name.
     """
 
     key: str
@@ -428,10 +430,10 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """A scorer's judgement of one response; `value` only when the outcome is `scored`.
+    """A scorer's judgement of one response; `value` is set only if the outcome is `scored`.
 
-    `tier` says how the answer was found: `stated` where the reply is the answer or marks it,
-    `inferred` where it was taken from prose. None where the scorer reads no answer out of a reply.
+    `tier` is `stated` if the response is the answer or marks it, and `inferred` if the answer was
+    extracted from prose. It is None if the scorer extracts no answer.
     """
 
     scorer: str
@@ -444,11 +446,12 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A number with its interval, its counts and its signature. Undefined is None with a status.
+    """A number with its interval, counts and provenance. If it is undefined, `value` is None.
 
-    `clusters` and `design_effect` are None where items were not clustered. Of `too_few_clusters`
-    the value is known, and how sure it is is not. `informative` counts the items that carry the
-    rarer side of a mean between 0 and 1; below 20 the interval is wide on purpose.
+    `status` gives the reason. If it is `too_few_clusters`, the value is known but has no interval.
+    `clusters` and `design_effect` are None for items without clusters. `informative` is the number
+    of items on the rarer side of a mean between 0 and 1. Below 20 the interval is deliberately
+    wide.
     """
 
     measure: str
@@ -473,10 +476,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """The way a panel is asked: by log-likelihoods, by chat messages or by plain text.
+    """The form of a panel's requests: log-likelihoods, chat messages or plain text.
 
-    `constrained`: the model may reply with one of `answers` and nothing else; with any number where
-    there are none of them; with one of the options' labels where they are None.
+    If `constrained` is True, the model may only reply with one of `answers`. An empty tuple allows
+    any number, None the labels of the options.
     """
 
     asking: Asking
@@ -487,7 +490,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One model on one task, asked and scored in one way: a table of items × recipes."""
+    """One model on one task, with one scorer: a table of items × recipes."""
 
     task: str
     revision: str
@@ -500,7 +503,10 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A frozen experiment: with what it planned, a run can be re-analysed without a model."""
+    """A frozen experiment with its plan.
+
+    Its stored responses can be analysed again without a model.
+    """
 
     experiment: Mapping[str, Any]
     version: str
@@ -510,9 +516,12 @@ class Run:
     draws: int = 1
     repeats: int = 1
     origin: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """For people, and no part of the identity: the name of its `data`, the `command`, `cells`."""
+    """For display, no part of the identity: the name of its `data`, the `command`, `cells`."""
     ways: tuple[Way, ...] = field(default=(), compare=False)
-    """Of each panel. The keys of its requests hold them: they are no part of the identity."""
+    """One for each panel.
+
+    They are no part of the identity: the keys of the requests contain them.
+    """
 
     @cached_property
     def id(self) -> str:

@@ -1,4 +1,4 @@
-"""The page as files for any static host, and as one file: bytes and texts in gzip pieces."""
+"""The viewer's page as a folder for any static host, and as one file, with data in gzip pieces."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ ONE_FILE = "view.html"
 
 
 def write_bundle(source: Source, folder: Path) -> tuple[Path, ...]:
-    """Write the page to a new or an empty folder; the pages that can be opened.
+    """Write the page to a new or empty folder, and return the paths of the pages.
 
-    Besides `index.html`, which a web server has to give out, up to 20,000 cells are also written as
-    one file that a browser opens from the disk.
+    `index.html` needs a web server. Up to 20,000 cells are also written as one file that a browser
+    opens from disk. Raise UsageError if the folder is not empty.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"The folder {folder} is not empty", hint="name an empty or a new folder")
@@ -46,7 +46,7 @@ def write_bundle(source: Source, folder: Path) -> tuple[Path, ...]:
 
 
 def _reports(source: Source, folder: Path) -> list[dict[str, Any]]:
-    """Write the report of each study beside the page; its drops, and the name of its file."""
+    """Write the report of each study, and return its drops and file name for the page."""
     reports: list[dict[str, Any]] = []
     for study in sorted({panel.study for panel in source.panels()}):
         found, name = source.findings(study), f"report-{study}.html"
@@ -57,7 +57,10 @@ def _reports(source: Source, folder: Path) -> list[dict[str, Any]]:
 
 
 def _pieces(source: Source, reports: list[dict[str, Any]]) -> Iterator[tuple[str, bytes]]:
-    """Panels, their bytes, and their texts, 256 items a piece; the same bytes every time."""
+    """Yield names and contents of the data files: panels, cell bytes, texts of 256 items each.
+
+    The same data give the same bytes.
+    """
     record = {**panels_record(source), "findings": reports}
     yield "panels", _packed(orjson.dumps(record, default=str))
     for panel, view in enumerate(source.panels()):

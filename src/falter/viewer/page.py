@@ -1,4 +1,4 @@
-"""The files of the page, and its policy: as a server gives them, as a folder, and as one file."""
+"""Assets and Content-Security-Policy of the page: for the server, a folder, or a single file."""
 
 from __future__ import annotations
 
@@ -33,10 +33,13 @@ MODULES = (
     "item.js",
     "app.js",
 )
-"""In the order in which they import one another."""
+"""In import order: a module imports only earlier ones."""
 _OTHER_FILES = ("viewer.css", "LICENSE-preact.txt")
+# `import { CODES } from "./table.js";`
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([a-z]+)\.js";$', re.MULTILINE)
+# `export ` of `export function openMark`
 _EXPORT = re.compile(r"^export (?=(?:function|class|const) (\w+))", re.MULTILINE)
+# `export{G as useState,z as useReducer};` at the end of the vendored module
 _EXPORTED = re.compile(r"export\{([^}]*)\};?\s*$")
 
 
@@ -46,19 +49,22 @@ def _file(name: str) -> str:
 
 
 def page_files() -> dict[str, str]:
-    """The scripts, the style and the licence, by their names."""
+    """Return the scripts, the style and the licence by file name."""
     return {name: _file(name) for name in (*MODULES, *_OTHER_FILES)}
 
 
 def index_page(kind: str) -> str:
-    """The page itself; `kind` says where its data come from: `live` or `files`."""
+    """Return the HTML page. `kind` is the source of its data: `live` or `files`."""
     meta = POLICY.replace("frame-ancestors 'none'; ", "")  # a header's alone
     head = '<link rel="stylesheet" href="viewer.css">\n<script type="module" src="app.js"></script>'
     return _page(kind, meta, head, "")
 
 
 def single_page(data: Mapping[str, str]) -> str:
-    """The page with everything in it; `data` are texts of letters, digits, + / and = by name."""
+    """Return the page with all assets and data inline.
+
+    `data` maps names to base64 texts.
+    """
     script, style = _joined(), _file("viewer.css")
     policy = (
         f"default-src 'none'; script-src 'sha256-{_hash(script)}'; "
@@ -86,7 +92,10 @@ def _page(kind: str, policy: str, head: str, end: str) -> str:
 
 @cache
 def _joined() -> str:
-    """All modules as one script: each a function that gives what it exports to those after it."""
+    """Bundle the modules into one script.
+
+    Each becomes an immediately invoked function whose returned exports later modules use.
+    """
     parts = [_vendored(_file(MODULES[0]))]
     for name in MODULES[1:]:
         text = _IMPORT.sub(r"const \1 = $\2;", _file(name))
@@ -99,7 +108,7 @@ def _joined() -> str:
 
 
 def _vendored(text: str) -> str:
-    """The vendored module in the same form; its exports stand together at its end."""
+    """Return the vendored module as a function; its exports are a list at its end."""
     match = _EXPORTED.search(text)
     assert match is not None, "preact.js exports its names at its end"
     pairs = (part.split(" as ") for part in match[1].split(","))

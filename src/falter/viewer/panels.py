@@ -1,4 +1,4 @@
-"""Panels as the page reads them: a little JSON, and one byte a cell."""
+"""Panels in the form of the page: JSON for each panel, and one byte for each cell."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CODES = (
     "not applicable",
     "unchanged",
 )
-"""The meanings of a cell's byte. Right is a score of at least one half."""
+"""Meanings of a cell's byte. A score of at least 0.5 is right."""
 MISSING, RIGHT, WRONG, _UNPARSED, _TRUNCATED, _REFUSED, FAILED, NOT_APPLICABLE, UNCHANGED = range(9)
 HALF = 0.5
 FIELD_SHOWN, TEXT_SHOWN = 80, 120  # characters
@@ -37,9 +37,9 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewColumn:
-    """One column of the map: a condition in one draw and repeat.
+    """One column of the page's table: a recipe in one draw and repeat.
 
-    `again` says that it asks the clean prompt once more.
+    `again` is True if the column repeats the clean prompt.
     """
 
     recipe: str
@@ -53,9 +53,9 @@ class ViewColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewPanel:
-    """A panel without its replies: its items, each with the beginning of its text, and its columns.
+    """A panel without its responses: its columns, and its items with the beginning of each text.
 
-    `study` is the place of its study among those of the page.
+    `study` is the index of its study on the page.
     """
 
     run: str
@@ -71,7 +71,7 @@ class ViewPanel:
     columns: tuple[ViewColumn, ...]
 
     def plain(self) -> dict[str, object]:
-        """The panel as JSON."""
+        """Return the panel as a JSON value."""
         return asdict(self)
 
 
@@ -108,7 +108,7 @@ def view_panel(
 
 
 def _beginning(item: Item) -> str:
-    """The fields of an item on one line, or its last turn, as far as a list has room for them."""
+    """Return the beginnings of an item's fields, or of its last turn, on one line."""
     texts = list(item.fields.values())
     if "messages" in item.fields:
         texts = list(texts_in(plain_json(item.fields["messages"])))[-1:]
@@ -117,13 +117,13 @@ def _beginning(item: Item) -> str:
 
 
 def table_columns(table: Table) -> list[tuple[int, int]]:
-    """The recipes and realisations of a table that the plan has, in its order."""
+    """Return the planned (recipe, realisation) pairs of a table, in its order."""
     planned = table.in_plan.any(axis=0)
     return [(int(column), int(place)) for column, place in np.argwhere(planned)]
 
 
 def cell_codes(table: Table, rows: Sequence[int] | None = None) -> Bytes:
-    """Items × columns as bytes, each a place in `CODES`; of all rows, or of some."""
+    """Return the cells' codes (items, columns) as places in `CODES`; `rows` selects items."""
     chosen = slice(None) if rows is None else list(rows)
     outcome, status = table.outcome[chosen], table.status[chosen]
     value, planned = table.value[chosen], table.in_plan[chosen]
@@ -140,28 +140,28 @@ def cell_codes(table: Table, rows: Sequence[int] | None = None) -> Bytes:
 
 
 def in_columns(table: Table, values: NDArray[Any]) -> NDArray[Any]:
-    """Items × recipes × realisations as items × columns."""
+    """Return an (items, recipes, realisations) array as (items, columns)."""
     columns = table_columns(table)
     return np.ascontiguousarray(values[:, [c for c, _ in columns], [p for _, p in columns]])
 
 
-# What a reader says of items and replies: a file of lines, of which the last on each counts.
+# Notes and corrections of users in JSON-lines files; the last line about a subject counts.
 
 
 LONGEST = 20_000  # characters
 
 
 class Lines:
-    """A file beside a store, one JSON object a line; nothing is ever taken out of the file.
+    """JSON-lines file next to a store. Lines are appended and never removed.
 
-    `names` are the fields that tell what a line is about, `value` the one with what is said.
+    `names` are the fields that identify a line's subject, `value` is the field with its content.
     """
 
     def __init__(self, path: Path, names: Sequence[str], value: str) -> None:
         self.path, self.names, self.value = path, tuple(names), value
 
     def put(self, row: Mapping[str, object]) -> None:
-        """Add a line; one with an empty text takes back what was said."""
+        """Append a line. A line with an empty text retracts the earlier content."""
         said = row[self.value]
         said = said[:LONGEST] if isinstance(said, str) else said
         with open(self.path, "ab") as file:
@@ -169,7 +169,7 @@ class Lines:
             file.write(orjson.dumps(line) + b"\n")
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the notes on each item; lines that make no sense are passed over."""
+        """Return the last valid line about each subject, without retracted ones."""
         if not self.path.exists():
             return []
         last: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -183,11 +183,11 @@ class Lines:
 
 
 def notes_beside(store: Path) -> Lines:
-    """The notes on items."""
+    """Return the file of the users' notes on items."""
     names = ("run", "model", "task", "item")
     return Lines(store.with_name(f"{store.name}-notes.jsonl"), names, "note")
 
 
 def marks_beside(store: Path) -> Lines:
-    """The replies that were misread, each with what a person read."""
+    """Return the file of misread responses, with the answer that a person read."""
     return Lines(store.with_name(f"{store.name}-marks.jsonl"), ("key",), "reading")

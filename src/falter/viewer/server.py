@@ -1,8 +1,8 @@
-"""The page's server: on the loopback alone, for one reader who holds its token.
+"""HTTP server of the page, on the loopback interface, for one user who has its token.
 
-Whoever can reach the port still needs the token, which stands in the fragment of the address and
-comes back in a header: so it is in no log and in no `Referer`, and another site's page cannot send
-it. Requests that name another host, or that another site's page made, are refused before that.
+The token is in the fragment of the address, and the page sends it in a header. So it is in no log
+and no `Referer`, and pages of other sites cannot send it. Requests for another host, or from
+another site's page, are refused before the token is checked.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 NUMBER = "[0-9]{1,9}"
-_LOG = logging.getLogger(__name__)  # of bad requests, which anybody may send: into no terminal
+_LOG = logging.getLogger(__name__)  # bad requests, which anybody may send, stay off the terminal
 _LOG.addHandler(logging.NullHandler())
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Viewer:
-    """The server that answers the page's requests."""
+    """Server that answers the page's requests."""
 
     _source: Source
 
@@ -58,7 +58,7 @@ class Viewer:
         self._reports: dict[str, str] = {}
 
     def app(self) -> web.Application:
-        """The application with its routes."""
+        """Return the application with its routes."""
         app = web.Application(middlewares=[self._guard], client_max_size=LARGEST_NOTE)
         app.router.add_get("/", self._index)
         app.router.add_get("/{name}", self._file)
@@ -76,11 +76,11 @@ class Viewer:
 
     @property
     def address(self) -> str:
-        """The page's address, with the token in its fragment."""
+        """Address of the page, with the token in its fragment."""
         return f"http://{LOOPBACK}:{self.port}/#token={self.token}"
 
     async def follow(self) -> None:
-        """Look for new answers as long as somebody is watching."""
+        """Poll the source for changes while pages are connected, and send them as events."""
         while True:
             await asyncio.sleep(EVENTS_EVERY)
             if not self._followers:
@@ -91,7 +91,7 @@ class Viewer:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse what does not come from this page, in this browser, by its reader."""
+        """Refuse requests of other hosts or sites or without the token; add security headers."""
         fault = self._fault(request)
         try:
             if not fault and request.path.startswith("/api/"):
@@ -148,7 +148,7 @@ class Viewer:
         return _bytes(await _aside(self._source.found, self._panel(request), text))
 
     async def _findings(self, request: web.Request) -> web.Response:
-        """The drops of a study's panels, and the address of its report, which nobody can guess."""
+        """Return the drops of a study's panels, and the secret address of its report."""
         study = int(request.match_info["study"])
         if study >= 1 + max(panel.study for panel in self._source.panels()):
             raise web.HTTPNotFound
@@ -181,7 +181,7 @@ class Viewer:
         return self._put("notes", about)
 
     async def _put_mark(self, request: web.Request) -> web.Response:
-        """Keep what a person read in a reply: a text, null for no answer, or empty to take back."""
+        """Store the answer that a person read: a text, null for no answer, or empty to retract."""
         with _bad_request():
             sent = orjson.loads(await request.read())
             about, column = self._about(sent), int(sent["column"])
@@ -194,7 +194,7 @@ class Viewer:
         return self._put("marks", about)
 
     def _about(self, sent: Mapping[str, Any]) -> dict[str, Any]:
-        """The item that something is said of."""
+        """Return the item that a note is about."""
         panel, row = int(sent["panel"]), int(sent["row"])
         if panel < 0 or row < 0:
             raise IndexError
@@ -226,7 +226,7 @@ class Viewer:
 
 @contextlib.contextmanager
 def _bad_request() -> Iterator[None]:
-    """Refuse a body that makes no sense."""
+    """Turn errors about an invalid body into HTTP 400."""
     try:
         yield
     except (ValueError, TypeError, LookupError, OverflowError) as error:
@@ -234,7 +234,7 @@ def _bad_request() -> Iterator[None]:
 
 
 def panels_record(source: Source) -> dict[str, Any]:
-    """All panels as JSON, with what the page says of itself."""
+    """Return all panels as a JSON value, with the page's title and falter's version."""
     panels = source.panels()
     return {
         "title": source.title,
@@ -256,7 +256,7 @@ async def _opened(source: Source | Awaitable[Source]) -> Source:
 
 
 async def _aside(work: Callable[..., Any], *given: object) -> Any:
-    """Call a function in a thread that the program does not wait for when it ends."""
+    """Call a function in a daemon thread, for which the program does not wait when it ends."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
 
@@ -296,9 +296,9 @@ async def served(
     *,
     port: int = 0,
 ) -> AsyncIterator[Viewer]:
-    """The viewer while it is served; port 0 is a free one that the system chooses.
+    """Serve the viewer for the duration of the context; port 0 selects a free port.
 
-    A source may still be read when the page is opened: what the page asks waits for it.
+    `source` may be an awaitable. The page's requests wait for it.
     """
     viewer = Viewer(source, kept)
     runner = web.AppRunner(viewer.app(), access_log=None, logger=_LOG, shutdown_timeout=0.5)

@@ -1,4 +1,4 @@
-"""Contents of a page: panels and their bytes at once, texts item by item, and later arrivals."""
+"""Sources of the page's content: panels and cell codes at once, texts by item, later changes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from falter.viewer.panels import (
     view_panel,
 )
 
-# One item with all that was asked about it, as JSON: prompts with edits, replies, readings.
+# One item with all its cells, as JSON: prompts with edits, responses, extracted answers.
 
 
 ScoredCells = Iterable[tuple[StoredCell, Score | None]]
@@ -58,9 +58,10 @@ ScoredCells = Iterable[tuple[StoredCell, Score | None]]
 def item_record(
     cells: ScoredCells, run: Run, columns: Mapping[tuple[str, int], int], scorer: Scorer
 ) -> dict[str, Any]:
-    """The cells of one item; `columns` numbers recipes and realisations, `scorer` scored them.
+    """Return one item with its cells as a JSON value.
 
-    Every text is as the data set, the model or the server gave it: the page shows it as text.
+    `columns` numbers the (recipe id, realisation) pairs, and `scorer` is the scorer of the cells.
+    Texts are unescaped: the page shows them as plain text.
     """
     first: StoredCell | None = None
     second = second_reader(scorer)
@@ -88,9 +89,9 @@ def item_record(
 def _readings(
     cell: StoredCell, score: Score | None, scorer: Scorer, second: Scorer | None
 ) -> dict[str, Any]:
-    """The tier of a reading, a second reader's, and the readings that a person may choose from.
+    """Return an answer's tier, the second extractor's result, and the answers to choose from.
 
-    `readings` is None where no reply is read, and empty where any text may be the answer.
+    `readings` is None if no answer is extracted from text, and empty if any text may be the answer.
     """
     if score is None or cell.response is None or not reads_prose(scorer):
         return {"tier": None, "second": None, "readings": None}
@@ -152,7 +153,7 @@ def _cell(first: StoredCell, cell: StoredCell, score: Score | None, column: int)
 
 
 def asked_of(panel: Panel, run: Run) -> dict[str, Any]:
-    """Return a panel's way of asking, as far as a run knows it: for a command that asks again."""
+    """Return a panel's model and sampling settings, for a command that repeats a request."""
     sampling = run.experiment.get("sampling") or {}
     return {
         "client": panel.model.client,
@@ -165,11 +166,11 @@ def asked_of(panel: Panel, run: Run) -> dict[str, Any]:
 
 
 RELOAD_EVERY = 3.0  # seconds, while a run is still being planned
-LONGEST_READING = 200  # characters; a longer one stands in its reply
+LONGEST_READING = 200  # characters; longer answers are found in their response's text
 
 
 class Arrivals(NamedTuple):
-    """Cells of a panel that have changed: their places in its bytes, and the bytes now."""
+    """Changed cells of a panel: their flat places among its codes, and their new codes."""
 
     panel: int
     places: list[int]
@@ -178,14 +179,14 @@ class Arrivals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The report of a study as a page, and the drops by recipe of its panels, by their numbers."""
+    """The report of a study as a page, and the drops of its panels by panel number and recipe."""
 
     page: str = ""
     drops: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 class Source(Protocol):
-    """A source of a page's content."""
+    """Protocol of a source of the page's content."""
 
     title: str
 
@@ -198,11 +199,14 @@ class Source(Protocol):
     def item(self, panel: int, row: int) -> dict[str, Any]: ...
 
     def found(self, panel: int, text: str) -> Bytes:
-        """The cells of a panel that hold a text, as ones among zeros; asked from any thread."""
+        """Return a mask of the cells that contain a text, as 0 and 1.
+
+        It may be called in any thread.
+        """
         ...
 
     def findings(self, study: int) -> Findings:
-        """The findings of a study, nothing while it goes on; asked from any thread."""
+        """Return the findings of a study, empty while it runs. It may be called in any thread."""
         ...
 
     def arrivals(self) -> list[Arrivals] | None:
@@ -212,7 +216,7 @@ class Source(Protocol):
 
 @dataclass
 class _Place:
-    """One panel of one run."""
+    """One panel of one run, with its codes and the indices of its items and columns."""
 
     run: Run
     number: int
@@ -229,7 +233,7 @@ class _Place:
 
 
 class StoredSource:
-    """The panels of studies in a store. It calls no model and writes nothing to the store."""
+    """The panels of studies in a store. It calls no model and does not write to the store."""
 
     def __init__(self, path: Path, chosen: Sequence[StoredStudy]) -> None:
         self._path, self._store = path, Store(path, writes=False)
@@ -261,20 +265,20 @@ class StoredSource:
         self.close()
 
     def panels(self) -> Sequence[ViewPanel]:
-        """The panels, in the order of studies, parts and models."""
+        """Return the panels, in the order of studies, parts and models."""
         return [place.view for place in self._places]
 
     def asked(self, panel: int) -> dict[str, Any]:
-        """Return the way in which the prompts of a panel were sent."""
+        """Return the model and sampling settings of a panel."""
         place = self._places[panel]
         return asked_of(place.run.panels[place.number], place.run)
 
     def codes(self, panel: int) -> Bytes:
-        """The bytes of a panel, items × columns."""
+        """Return the codes of a panel's cells (items, columns)."""
         return self._places[panel].codes
 
     def item(self, panel: int, row: int) -> dict[str, Any]:
-        """One item of a panel with all its cells."""
+        """Return one item of a panel with all its cells."""
         place = self._places[panel]
         cells = scored_cells(
             self._store,
@@ -288,7 +292,10 @@ class StoredSource:
         return item_record(cells, place.run, place.columns, scorer)
 
     def found(self, panel: int, text: str) -> Bytes:
-        """The cells with a text in the prompt, the reply or its reading, in letters of any case."""
+        """Return a mask of the cells with a text in the prompt, response or extracted answer.
+
+        Case is ignored.
+        """
         place, text = self._places[panel], text.lower()
         hits = np.zeros_like(place.codes)
         if place.answers is not None:
@@ -304,8 +311,8 @@ class StoredSource:
         return hits
 
     def findings(self, study: int) -> Findings:
-        """The report of a study and its drops; nothing where it is not finished."""
-        # Reports need many modules, and the address is printed before one is made.
+        """Return the report of a study and its drops; empty if unfinished or not analysable."""
+        # Reports need many modules, which must not delay the start of the server.
         from falter.engine.results import report_text, stored_result
 
         try:
@@ -329,7 +336,10 @@ class StoredSource:
         return Findings(page, drops)
 
     def arrivals(self) -> list[Arrivals] | None:
-        """Return the additions of other processes; None if a plan has grown."""
+        """Return the changes of other processes.
+
+        None if the plan was incomplete: everything was read again, and the page has to do so too.
+        """
         version = changes(self._store)
         if version == self._version:
             return []
@@ -363,7 +373,7 @@ class StoredSource:
         place.codes[row] = fresh
 
     def _reload(self) -> None:
-        """Everything anew, as the store is now."""
+        """Read everything again from the store."""
         self._read_at = time.monotonic()
         self._version = changes(self._store)
         self._newest = newest_replies(self._store)
@@ -419,7 +429,7 @@ class StoredSource:
 
 
 def _aligned(table: Table, place: _Place) -> Bytes:
-    """The one row of a table, in the columns of the panel that is shown."""
+    """Return the codes of the table's only row, in the columns of the shown panel."""
     codes = np.array(place.codes[place.rows[table.item_ids[0]]])
     fresh = cell_codes(table)[0]
     for n, (column, realisation) in enumerate(table_columns(table)):

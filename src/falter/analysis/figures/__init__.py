@@ -33,7 +33,7 @@ _MAIN = (
 
 
 def analysis_figures(analysis: Analysis) -> tuple[Figure, ...]:
-    """Everything that an analysis says, in reading order."""
+    """Return all figures of an analysis, in reading order."""
     if not analysis.panels:
         text = "The run has no panel: no model was asked on any task."
         return (Statement(name="nothing", title="Nothing to show", text=(text,), kind="warning"),)
@@ -59,7 +59,7 @@ def analysis_figures(analysis: Analysis) -> tuple[Figure, ...]:
 
 
 def main_figures(analysis: Analysis) -> tuple[str, ...]:
-    """The names of those that a summary shows."""
+    """Return the names of the figures that a summary shows."""
     alone = len(analysis.panels) == 1
     figures = [f for f in analysis_figures(analysis) if not (alone and f.folded)]
     names = [figure.name for figure in figures]
@@ -67,7 +67,7 @@ def main_figures(analysis: Analysis) -> tuple[str, ...]:
 
 
 def analysis_title(analysis: Analysis) -> str:
-    """`smollm2 on basics`, or how many models on how many tasks."""
+    """Return `smollm2 on basics` for one panel, otherwise the numbers of models and tasks."""
     if len(analysis.panels) == 1:
         return analysis.panels[0].title
     models = len({panel.panel.model.id for panel in analysis.panels})

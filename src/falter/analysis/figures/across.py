@@ -1,4 +1,4 @@
-"""Figures of more than one panel or recipe: verdicts, tests, consistency, pools, rankings."""
+"""Figures across panels and recipes: verdicts, tests, consistency, pools, rankings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ declared = Declared("falter.analysis")
 
 
 def brittleness_bars(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, ...]:
-    """Stacked bars, for models and for tasks. Each analysis comes with how it was asked."""
+    """Return stacked bars for models and for tasks.
+
+    Each analysis comes with a name for its prompts, such as `5-shot`. With several analyses the
+    labels contain it.
+    """
     figures: list[Figure] = []
     for of, over in (("model", "tasks"), ("task", "models")):
         bars: list[Bar] = []
@@ -54,30 +58,30 @@ def _pools(analysis: Analysis, of: str) -> Mapping[str, PooledBrittleness]:
 
 
 def _left_out(pooled: str, pool: PooledBrittleness) -> list[str]:
-    """The panels that a pooled number leaves out, or that add nothing to it."""
+    """Return a sentence on the panels that a pooled number leaves out, or that add 0 to it."""
     reasons = [f"{name} adds nothing, because every outcome is the same" for name in pool.null]
     reasons += [f"{name} is left out ({why.replace('_', ' ')})"
                 for name, why in pool.left_out.items()]  # fmt: skip
     return [f"{pooled}: {'; '.join(reasons)}."] if reasons else []
 
 
-# Whether the order of the models survives, beside what chance alone gives.
+# Changes of the models' ranking, compared with the changes by chance alone.
 
 
 Analyses = Sequence[tuple[str, Across]]
 
 
 class _Titled(NamedTuple):
-    """A record of an analysis, with how this was asked."""
+    """A record of an analysis. `how` names the analysis's prompts, such as `5-shot`."""
 
     how: str
     item: Any
 
 
 def ranking_figures(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, ...]:
-    """Rank correlations by recipe, changed rankings, ranks, pairs; none for a single model.
+    """Return rank correlations by recipe, changed rankings, ranks and pairs; none for one model.
 
-    Each analysis comes with how it was asked, which is left out where there is one way only.
+    Each analysis comes with a name for its prompts, such as `5-shot`, shown if there are several.
     """
     known = [(how, analysis.across) for how, analysis in analyses if analysis.across is not None]
     few = not any(across.rankings for _, across in known)
@@ -121,7 +125,10 @@ def _grids(
     cells: Mapping[str, Cell] | None = None,
     **values: Any,
 ) -> Iterator[Grid]:
-    """A row for each record that an analysis has; how it was asked follows the labels."""
+    """Yield a table with a row for each record that `pick` finds in an analysis.
+
+    With several analyses, a column after the labels names their prompts, such as `5-shot`.
+    """
     records = [_Titled(how, item) for how, a in analyses for item in pick(a) if item is not None]
     several = len(analyses) > 1
     for grid in declared.grids(figure, records, cells=cells, several=several, **values):
@@ -134,7 +141,7 @@ _AGREEMENT: tuple[tuple[str, Unit], ...] = (
 
 
 def _agreement(analyses: Analyses) -> Iterator[Figure]:
-    """Spearman's correlation of each recipe's ranking with the baseline's."""
+    """Yield the table of Spearman's correlations of each recipe's ranking with the baseline's."""
     tables = {
         how: {ranking.recipe: ranking for ranking in across.rankings}
         for how, across in analyses
@@ -161,7 +168,7 @@ def _agreement(analyses: Analyses) -> Iterator[Figure]:
 
 
 def _for_sorting(cell: Value) -> float:
-    """A number that is not defined comes last."""
+    """Return an estimate's value for sorting; 2.0, above every correlation, if it is undefined."""
     return cell.value if isinstance(cell, Estimate) and cell.value is not None else 2.0
 
 
@@ -170,7 +177,7 @@ MOST_NAMED = 5
 
 
 def across_figures(analysis: Analysis) -> tuple[Figure, ...]:
-    """The figures of this section; none where nothing goes across."""
+    """Return the figures across panels, in their own section; none without such results."""
     across = analysis.across
     if across is None:
         return ()
@@ -193,7 +200,7 @@ def across_figures(analysis: Analysis) -> tuple[Figure, ...]:
 
 
 def _panels(analysis: Analysis, across: Across) -> Iterator[Figure]:
-    """A row for each panel: how many recipes of which verdict, the largest drop, a test of all."""
+    """Yield a row for each panel: recipes by verdict, and Cochran's Q with its p-value."""
     tested = {(q.group["model"], q.group["task"]): q for q in across.omnibus}
     panels = [p for p in analysis.panels if p.recipes]
     if not panels:
@@ -216,7 +223,7 @@ def _panel_row(panel: PanelResult, tested: Mapping[tuple[str, str], Estimate]) -
 
 
 def _unreadable(across: Across, level: float) -> Iterator[Figure]:
-    """Yield the recipes' tests for unreadable answers, the clearest named first."""
+    """Yield a sentence and a table on the recipes' unreadable responses, the clearest first."""
     if not across.failures:
         return
     alpha = round(1.0 - level, 10)

@@ -1,6 +1,6 @@
-"""The first thing that a report says: the finding, the limit of the claim, and what to do next.
+"""The answer at the top of a report: the finding, the limit of the claim, and the next step.
 
-Every sentence repeats what verdicts, intervals and counts say, with their number; none claims more.
+Every sentence repeats verdicts, intervals and counts with their numbers. No sentence claims more.
 """
 
 from __future__ import annotations
@@ -43,13 +43,16 @@ from falter.stats.multiplicity import panels_rejected
 ANSWER = "answer"
 EXCLUDED = "excluded"
 MOST_PANELS = 3
-"""Panels that the first sentence names; the overview has all of them."""
+"""Number of panels that the first sentence names. The overview has all panels."""
 
 Named = Sequence[tuple[str, PanelResult]]
 
 
 def answer_figure(analyses: Sequence[tuple[str, Analysis]]) -> Statement:
-    """Return the result of analyses in words. Each has its way of asking, or an empty text."""
+    """Return the result of analyses in words.
+
+    Each analysis comes with a name for its prompts, such as `5-shot`, or an empty text.
+    """
     panels = [
         (f"{panel.title}, {how}" if how else panel.title, panel)
         for how, analysis in analyses
@@ -59,16 +62,16 @@ def answer_figure(analyses: Sequence[tuple[str, Analysis]]) -> Statement:
 
 
 def answer_of_panel(panel: PanelResult, analysis: Analysis) -> Statement:
-    """One panel of several, in words."""
+    """Return the result of one of several panels in words."""
     return _in_short(_lines([(panel.title, panel)], analysis))
 
 
 def answer_of(
     sentences: Iterable[str], every: Sequence[Counts], judged: Sequence[Counts], *, unread_are: str
 ) -> Statement:
-    """Findings that are not verdicts, with the doubts before them and what was asked after them.
+    """Return findings that are not verdicts, with warnings before and evidence after them.
 
-    `judged` counts what judges were asked, whose verdicts are no answers of a model.
+    `judged` counts the requests to judges, whose verdicts are no answers of a model.
     """
     counts, read = _sum(every), _sum(judged)
     return _in_short(
@@ -87,7 +90,7 @@ def _in_short(text: Iterable[str]) -> Statement:
 
 
 def _lines(named: Named, analysis: Analysis) -> Iterator[str]:
-    """The finding, and two lines beside it: its limits, and the evidence with the next step."""
+    """Yield the finding, its limits, and the evidence with the next step."""
     panels = [panel for _, panel in named]
     counts = _sum(panel.counts for panel in panels)
     evidence = f"{_noise(panels)} {_evidence(counts, analysis.unparsed)}"
@@ -126,7 +129,7 @@ def _unfinished(counts: Counts) -> Iterator[str]:
 
 
 def _unread(counts: Counts, unread_are: str) -> Iterator[str]:
-    """Say that many replies hold no answer where no verdict could tell if that matters."""
+    """Yield a warning if many responses hold no usable answer, for reports without verdicts."""
     if counts.unread > MUCH_UNREAD * counts.answers:
         yield sentence(
             "answer.unread", evidence=_unusable_of(counts), rule=_rule(counts, unread_are)
@@ -134,7 +137,7 @@ def _unread(counts: Counts, unread_are: str) -> Iterator[str]:
 
 
 def _doubts(panels: Sequence[PanelResult], analysis: Analysis) -> Iterator[str]:
-    """Another reading of the answers, where it would change a verdict or very many scores."""
+    """Yield warnings if another answer extraction would change a verdict or many scores."""
     again = [panel.second_reading for panel in panels if panel.second_reading is not None]
     doubted = [second for second in again if second.matters]
     if doubted:
@@ -160,7 +163,7 @@ def _doubts(panels: Sequence[PanelResult], analysis: Analysis) -> Iterator[str]:
     }
     for name, reading in readings.items():
         recipes = dict.fromkeys(label for panel in panels for label in getattr(panel, name))
-        if recipes and not (doubted and name == "read"):  # the second reader speaks of the same
+        if recipes and not (doubted and name == "read"):  # the second extractor covers them already
             yield sentence("answer.doubt", reading=reading, names=listed_bounded(list(recipes)))
 
 
@@ -217,7 +220,7 @@ def _bound(panel: PanelResult, level: float) -> str:
 
 
 def _limits(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
-    """Yield the finding's confidence, the undecided recipes, and the parts of the loss."""
+    """Yield the confidence in the finding, the undecided recipes, and the causes of the loss."""
     (panel,) = panels
     if panel.has_no_baseline or not panel.recipes:
         return
@@ -233,7 +236,7 @@ def _limits(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
 
 
 def _how_sure(panel: PanelResult, level: float) -> str:
-    """Return the bounds of each shown change."""
+    """Return the sentence with the bounds of the shown changes."""
     words: dict[Verdict, str] = {"degraded": "loss", "improved": "gain"}
     reach = []
     for verdict, name in words.items():
@@ -255,7 +258,7 @@ def _how_sure(panel: PanelResult, level: float) -> str:
 
 
 def _open(panel: PanelResult) -> Iterator[str]:
-    """The recipes of which the data show nothing."""
+    """Yield the sentence on the undecided recipes."""
     undecided = of_verdict(panel, "undecided")
     if not undecided:
         return
@@ -265,7 +268,7 @@ def _open(panel: PanelResult) -> Iterator[str]:
     if not known:
         bounds = sentence("answer.no_interval")
     elif alone and not blank:
-        bounds = ""  # the finding has it
+        bounds = ""  # the finding contains the bound
     elif blank:
         bounds = sentence("answer.without_interval", count=n.whole(blank))
     else:
@@ -289,7 +292,7 @@ _BECAUSE = {"refused": "refuses", "truncated": "is cut off", "unparsed": "cannot
 
 
 def _where_points_went(panel: PanelResult) -> Iterator[str]:
-    """Of the largest loss, and of the largest that something else than the wording explains."""
+    """Yield the causes of the largest loss, and of the largest loss that the test itself causes."""
     split = {parts.label: parts for parts in panel.parts}
     lost = sorted(of_verdict(panel, "degraded"), key=lambda recipe: -drop_of(recipe))
     known = [(recipe, split[recipe.label]) for recipe in lost if recipe.label in split]
@@ -300,7 +303,10 @@ def _where_points_went(panel: PanelResult) -> Iterator[str]:
 
 
 def points_went(recipe: RecipeResult, parts: RecipeParts, panel: PanelResult) -> str:
-    """Name the parts of one loss; the wording is acquitted only by a part that is shown."""
+    """Return the sentence on the causes of one loss.
+
+    The wording is cleared only by another part whose interval excludes zero.
+    """
     split, second = parts.split, panel.second_reading
     about = {"points": size(drop_of(recipe)), "name": names_of([recipe], panel)}
     if _above_zero(split.wording):
@@ -325,7 +331,7 @@ def points_went(recipe: RecipeResult, parts: RecipeParts, panel: PanelResult) ->
 
 
 def _share(part: Estimate, whole: Estimate) -> str:
-    """The points of a part, or `all` where they are no less than the whole."""
+    """Return the points of a part, or `all` if they are no less than the whole."""
     points = size(part.value or 0.0)
     return "all" if (part.value or 0.0) >= (whole.value or 0.0) - 5e-4 else points
 
@@ -346,7 +352,7 @@ def _noise(panels: Sequence[PanelResult]) -> str:
 
 
 def _evidence(counts: Counts, unread_are: str) -> str:
-    """Return the sentence on failed requests, answers that were read, and how the others count."""
+    """Return the sentence on failed requests, parsed responses, and the rule for the others."""
     answers = counts.answers
     failed = "No request failed"
     if counts.failed:
@@ -365,7 +371,7 @@ def _evidence(counts: Counts, unread_are: str) -> str:
 
 
 def _unusable_of(counts: Counts) -> str:
-    """`20 of 900 replies hold no usable answer (4 refused, 16 cut off)`."""
+    """Return `20 of 900 responses hold no usable answer (4 refused, 16 cut off)`."""
     replies = noun(counts.answers, "response")
     hold = "holds" if counts.unread == 1 else "hold"
     kinds = unusable(counts)
@@ -379,7 +385,7 @@ def _rule(counts: Counts, unread_are: str) -> str:
 
 
 def _verdicts_read(counts: Counts) -> Iterator[str]:
-    """Yield the sentence on how often a judge was asked and how many of its replies are empty."""
+    """Yield the sentence on the number of requests to a judge and of its empty responses."""
     asked, lost = counts.cells - counts.missing, counts.unread + counts.failed
     if asked:
         read = "every reply held a verdict"
@@ -402,7 +408,7 @@ def _kind(panel: PanelResult) -> str:
 
 
 def _several(named: Named) -> Iterator[str]:
-    """Count the panels that move, of all tested at once, and name the largest changes."""
+    """Yield the panels that lose or gain, tested simultaneously, with the largest changes."""
     panels = [panel for _, panel in named]
     models = noun(len({panel.panel.model.id for panel in panels}), "model")
     tasks = noun(len({panel.panel.task for panel in panels}), "task")
@@ -436,7 +442,7 @@ def _several(named: Named) -> Iterator[str]:
 
 
 def _rejected(panels: Sequence[PanelResult]) -> list[bool]:
-    """Return for each panel True if it moves in a test of all panels at once."""
+    """Return for each panel True if it changes in a test of all panels at once."""
     return panels_rejected([panel.p_any for panel in panels], level=_level(panels))
 
 
@@ -445,7 +451,7 @@ def _level(panels: Sequence[PanelResult]) -> float:
 
 
 def _extreme(panel: PanelResult) -> tuple[float, str]:
-    """The largest shown change of a panel, and where."""
+    """Return the largest shown change of a panel and its recipe, or the average change."""
     shown = [*of_verdict(panel, "degraded"), *of_verdict(panel, "improved")]
     if not shown:
         return panel.micro.value or 0.0, "on average"
@@ -454,7 +460,7 @@ def _extreme(panel: PanelResult) -> tuple[float, str]:
 
 
 def _limits_of_several(panels: Sequence[PanelResult], level: float) -> Iterator[str]:
-    """Yield the changes that only a panel's own test shows, and the undecided rest."""
+    """Yield the number of panels that change only in their own test, and the undecided drops."""
     found = _rejected(panels)
     own = sum(not is_found and _kind(panel) in ("lose", "gain")
               for panel, is_found in zip(panels, found, strict=True))  # fmt: skip
@@ -497,7 +503,7 @@ def _sum(every: Iterable[Counts]) -> Counts:
 
 
 def keeping_sentence(title: str, panel: PanelResult) -> str:
-    """The word for a panel, with both numbers and what is weakest."""
+    """Return the sentence on answers kept and meanings noticed; empty if they were not measured."""
     keeping = panel.keeping
     if keeping is None:
         return ""

@@ -1,4 +1,4 @@
-"""The parts of each recipe's drop, and its churn."""
+"""Figures of a panel's details: parts of drops, budgets, meaning checks, verdicts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STATES = ("another", "unparsed", "truncated", "refused")
 
 
 def parts_figures(panel: PanelResult) -> Iterator[Figure]:
-    """Of every drop, what may be blamed on the test, and in which state its points ended."""
+    """Yield the decomposition of every drop: effects of the test, and states of the responses."""
     recipes = {recipe.label: recipe for recipe in panel.recipes}
     split = [parts for parts in panel.parts if parts.split.drop.value is not None]
     split = sorted(
@@ -57,7 +57,8 @@ def parts_figures(panel: PanelResult) -> Iterator[Figure]:
 def _row(parts: RecipeParts, recipe: RecipeResult) -> BreakdownRow:
     split, churn = parts.split, parts.churn
     states = (split.states[name] for name in _STATES)
-    # The same number has the same interval everywhere; without unread answers it is another.
+    # An equal number gets the interval of the other figures. The numbers differ if unparsed answers
+    # are excluded there.
     same = recipe.together.value == split.drop.value
     return BreakdownRow(
         label=parts.label,
@@ -70,7 +71,7 @@ def _row(parts: RecipeParts, recipe: RecipeResult) -> BreakdownRow:
 
 
 def _corrected(parts: RecipeParts) -> str:
-    """Return the items that each correction touched; name those without any and those not made."""
+    """Return the items that each correction touched, and the idle and unmeasured corrections."""
     split = parts.split
     named = list(zip(_NAMES, split.parts, split.corrected, strict=False))
     unknown = [name for name, part, _ in named if part.status == "not_identified"]
@@ -85,7 +86,7 @@ def _corrected(parts: RecipeParts) -> str:
 
 
 def _turned(parts: RecipeParts) -> str:
-    """The churn line."""
+    """Return the sentence on churn: items lost and gained, and flips on repetition."""
     churn = parts.churn
     turned = (
         f"Of {n.whole(churn.items)} items {n.count(churn.lost)} were lost and "
@@ -105,11 +106,11 @@ def _value(estimate: Estimate) -> float:
     return estimate.value if estimate.value is not None else 0.0
 
 
-# What a budget left out, said on the page: which cells, and what the others say about all.
+# Cells that a budget left out, and estimates for all cells.
 
 
 def not_asked_figures(panel: PanelResult) -> Iterator[Figure]:
-    """The table of what was asked, with the promise beside what came; nothing without a budget."""
+    """Yield the table of sent cells with promised and achieved half-widths, if a budget is set."""
     asked = panel.not_asked
     if asked is None:
         return
@@ -149,13 +150,13 @@ def _asked_row(
     return (label, asked, left, estimate, promised, half)
 
 
-# Whether the recipes kept what the prompts say.
+# Meaning checks of the recipes.
 
 
 def meaning_grid(meanings: Sequence[Meaning]) -> tuple[Figure, ...]:
-    """The checks of every recipe, the cosine that describes it, and the items that lost something.
+    """Return the table of every recipe's checks and cosine, and the table of items with losses.
 
-    Several parts may hold the same row: it is shown once.
+    Several parts of a study may hold the same row, which is shown once.
     """
     rows: dict[tuple[Value, ...], None] = {}
     failing: dict[tuple[Value, ...], None] = {}
@@ -185,7 +186,7 @@ def meaning_grid(meanings: Sequence[Meaning]) -> tuple[Figure, ...]:
 
 
 def meaning_losses(meanings: Sequence[Meaning]) -> tuple[Figure, ...]:
-    """One sentence for each recipe that lost something."""
+    """Return a warning with a sentence for each recipe with losses or shared prompts."""
     text = []
     for m in meanings:
         lost = ", ".join(f"a {check} in {count:,}" for check, count in m.lost.items() if count)
@@ -214,5 +215,5 @@ def verdict_figures(panel: PanelResult) -> Iterator[Figure]:
 
 
 def _equivalence(p: float | None) -> str:
-    """A p-value of two one-sided tests, which is not followed beyond one half."""
+    """Return the p-value of two one-sided tests as text; it is not followed above 0.5."""
     return "≥0.5" if p is not None and p >= 0.5 else n.p_value(p)

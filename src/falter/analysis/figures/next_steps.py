@@ -1,4 +1,4 @@
-"""The next step that a report names, and the items that would narrow undecided drops."""
+"""Sentence on the next step after a report, and the items needed to narrow undecided drops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from falter.stats.sample_size import sample_size
 
 
 def next_steps(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis) -> Iterator[str]:
-    """Yield one next step, and the number of items that would narrow the drops."""
+    """Yield one sentence, or none: the next step, and the items that would narrow the drops."""
     more = ""
     if (
         counts.scored
@@ -34,7 +34,7 @@ def next_steps(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis
 
 
 def _step(panels: Sequence[PanelResult], counts: Counts, analysis: Analysis) -> str:
-    """The most urgent step; commands only for runs that falter stored."""
+    """Return the most urgent step, or an empty text; commands appear only for stored runs."""
     stored = analysis.store is not None
 
     def command_line(name: str, *options: str) -> str:
@@ -70,13 +70,15 @@ def _holds(panel: PanelResult) -> bool:
 
 
 def _items_for(panels: Sequence[PanelResult], level: float) -> tuple[float, int] | None:
-    """A half-width for the undecided drops, and about how many items of a task it takes.
+    """Return a half-width for the undecided drops, and the items of a task that it needs.
 
-    The items are those of `falter power --drop`, for the share of answers that turned in these
-    results; where none turned, items × (widest half-width / wanted half-width)². Rounded up to two
-    digits. The wanted half-width is the margin, halved until it is clearly below what there is.
-    Where all is shown to hold it is about every drop. None where something is decided and nothing
-    undecided, or no interval is known.
+    If every recipe of every panel is equivalent, all drops count instead of the undecided ones.
+    None if no such drop has a finite interval.
+
+    The half-width is the margin, halved until it is below 0.9 of the widest half-width. The items
+    are those of `falter power --drop`, for the share of answers that flipped in these results. If
+    none flipped, or this number is not larger than the present one, it is items × (widest / wanted
+    half-width)². It is rounded up to two digits.
     """
     all_hold = bool(panels) and all(_holds(panel) for panel in panels)
     widths = [
@@ -99,7 +101,7 @@ def _items_for(panels: Sequence[PanelResult], level: float) -> tuple[float, int]
 
 
 def _planned(panels: Sequence[PanelResult], half_width: float, level: float) -> float | None:
-    """Return the items that `falter power --drop --from` plans; None where no answer turned."""
+    """Return the items that `falter power --drop --from` plans; None if no answer flipped."""
     shares = [panel.discordance for panel in panels if panel.discordance is not None]
     if not sum(shares):
         return None

@@ -1,4 +1,4 @@
-"""One model on one task: the numbers to remember, the drops, the variance, examples, counts."""
+"""Figures of one model on one task: key numbers, drops, variance, examples, counts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from falter.records.types import Estimate
 declared = Declared("falter.analysis")
 MOST_REASONS = 20
 ALL = "all recipes"
-FEW_INFORMATIVE = 20  # items; with fewer the interval counts each once (measures, rate)
+FEW_INFORMATIVE = 20  # items; with fewer, `stats.rates.rate` counts each item once
 WIDE = "few items differ, so the interval is wide on purpose"
 NUMBERS, DETAILS = "Key numbers", "More numbers"
 
@@ -52,13 +52,13 @@ CROSSED_SHARES = {"condition": "brittleness_main", "interaction": "brittleness_i
 
 
 def overview(analysis: Analysis) -> tuple[Figure, ...]:
-    """A row for each panel, where there are several."""
+    """Return a table with a row for each panel; nothing for a single panel."""
     panels = analysis.panels
     return (declared.grid("overview", panels),) if len(panels) > 1 else ()
 
 
 def panel_figures(panel: PanelResult, analysis: Analysis, place: int) -> Iterator[Figure]:
-    """Everything about one panel. Where there are several, its number ends every name."""
+    """Yield all figures of one panel. With several panels, its number ends every name."""
     alone = len(analysis.panels) == 1
     counted = (*_cell_counts(panel), *_failed(panel), *_notes(panel))
     if panel.counts.mostly_failed:  # counts alone: no estimate has a value
@@ -98,7 +98,7 @@ def _in_section(figure: Figure, title: str, place: int) -> Figure:
 
 
 def _keeping(panel: PanelResult) -> tuple[Grid, ...]:
-    """Shares of answers kept under each harmless change, and changed under each control."""
+    """Return shares of answers kept under harmless changes, and changed under controls."""
     cells: dict[str, Cell] = {
         "meaning": lambda c: "changed" if c.control else "kept",
         "kept": lambda c: None if c.control else c.share,
@@ -109,7 +109,7 @@ def _keeping(panel: PanelResult) -> tuple[Grid, ...]:
 
 
 def _headline(panel: PanelResult) -> Headline:
-    """The numbers to remember, and how they were made."""
+    """Return the key numbers with their provenance."""
     like_these, graded = panel.like_these, panel.threshold > SCORE_TOLERANCE
     says_nothing = (like_these.low, like_these.high) in ((None, None), (-1.0, 1.0))
     table = declared.grid(
@@ -153,15 +153,15 @@ def _head_number(column: Column, value: Any) -> HeadNumber:
 
 
 def _size(drop: Estimate) -> float:
-    """For sorting; what is not known comes last."""
+    """Return the drop for sorting: unknown drops come last."""
     return -math.inf if drop.value is None else drop.value
 
 
 def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
-    """The forest plot: recipes by their drops, then the averages of groups and over all.
+    """Yield the forest plot: recipes by their drops, then averages of groups and of all recipes.
 
-    A group of one recipe shows no average, which would repeat the recipe's own number; nor does
-    the only group, which would repeat that of all recipes.
+    A group of one recipe shows no average, which would repeat the recipe's drop. A single group
+    shows none either, which would repeat the average of all recipes.
     """
     if not panel.recipes:
         yield Statement(name="drops", title="Drops", text=("No recipe was run.",), kind="note")
@@ -185,14 +185,17 @@ def _drops(panel: PanelResult, analysis: Analysis) -> Iterator[Figure]:
     averages.sort(key=lambda group: -_size(group.drop))
     rows += [_forest_row(f"mean of {group.group}", "group", group.drop) for group in averages]
     rows.append(_forest_row(ALL, "total", panel.micro))
-    if len({len(group.recipes) for group in panel.groups}) > 1:  # else it is that of all recipes
+    if len({len(group.recipes) for group in panel.groups}) > 1:  # else it equals the mean of all
         rows.append(_forest_row("mean of groups", "total", panel.macro))
     about = declared("drops", verdicts=verdict_text(panel, analysis.level))
     yield Forest(rows=tuple(rows), **about)
 
 
 def _forest_row(label: str, kind: Literal["group", "total"], drop: Estimate | None) -> ForestRow:
-    """An average. That over all recipes is a member of their family, and its interval decides."""
+    """Return the row of an average. Only the average of all recipes has a verdict.
+
+    It is a member of the recipes' family, and its simultaneous interval decides.
+    """
     verdict: Verdict | None = None
     if label == ALL and drop is not None:
         lost, gained = (drop.low or 0.0) > 0.0, (drop.high or 0.0) < 0.0
@@ -236,11 +239,11 @@ def _notes(panel: PanelResult) -> Iterator[Figure]:
 
 
 def _variance(panel: PanelResult) -> Iterator[Figure]:
-    """The variance of the outcomes as one bar, and a table of all three ways to split it."""
+    """Yield the variance of the outcomes as one bar, and a table of its three decompositions."""
     if not panel.components:
         return
     plugin, share = panel.components["plugin"], panel.prompt_share
-    # A part that this design cannot tell apart is left out; a note says so already.
+    # Parts that this design cannot estimate separately are left out; a note says so already.
     parts = {label: plugin[name] for name, label in PLUGIN_PARTS.items()
              if plugin[name].status != "not_identified"}  # fmt: skip
     bar = Bar(
@@ -283,7 +286,7 @@ def _examples(panel: PanelResult) -> Iterator[Figure]:
 
 
 def _recipes(panel: PanelResult) -> Iterator[Figure]:
-    """Every recipe with its accuracy, its drop by three rules, and its counts."""
+    """Yield the table of every recipe with its accuracy, its drop by three rules, its counts."""
     if not panel.recipes:
         return
     baseline = {
@@ -297,14 +300,14 @@ def _recipes(panel: PanelResult) -> Iterator[Figure]:
     yield declared.grid("recipes", (baseline, *panel.recipes), cells, rewritten=rewritten)
 
 
-# Every drop of several models and tasks in one picture.
+# Every drop of several models and tasks in one figure.
 
 
 def drops_at_once(analyses: Sequence[tuple[str, Analysis]]) -> tuple[Figure, ...]:
-    """Panels × recipes, the recipe that costs most first; nothing for a single panel.
+    """Return a heat map of panels × recipes, the costliest recipe first; nothing for one panel.
 
-    The intervals are those that hold for all recipes of a panel, so bold means a verdict. Each
-    analysis comes with how it was asked, or an empty text.
+    The intervals are simultaneous over the recipes of a panel, so bold means a verdict. Each
+    analysis comes with a name for its prompts, such as `5-shot`, or an empty text.
     """
     panels = [
         (f"{panel.title}, {how}" if how else panel.title, panel)
