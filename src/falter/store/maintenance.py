@@ -324,7 +324,7 @@ def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneRepor
 
     A response is removed if a removed run requested it and no other run did. Responses to judges'
     prompts, rewrites and reviews stay. A run that was interrupted before its whole plan was stored
-    may need more responses than its plan names, so all responses of its models stay too. All
+    may need responses that its plan does not name. So all responses of its models stay, too. All
     deletions are one transaction. Raise `UsageError` if another process holds a lease.
     """
     with Store(path) as store:
