@@ -36,7 +36,7 @@ Reply = tuple[int, Mapping[str, str], bytes]
 
 
 class TooLargeError(Exception):
-    """A reply is larger than its limit."""
+    """Raised if a reply is larger than its limit."""
 
 
 CONNECTION_ERRORS = (TimeoutError, aiohttp.ClientError, OSError, TooLargeError)
@@ -141,8 +141,8 @@ class Connection:
             self._deadlines.close()
         if session is not None:
             await session.close()
-            # aiohttp's sockets close in the next pass of the loop; a loop that ends before it
-            # warns of them.
+            # aiohttp closes its sockets in the next pass of the event loop. A loop that ends before
+            # that pass warns of open sockets.
             await asyncio.sleep(0)
 
     def clean(self, text: str) -> str:

@@ -37,10 +37,11 @@ UNSUPPORTED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Habit:
-    """A change of the request body: the refusal that asks for it, the change in words, a note.
+    """A change of the request body: the refusal that asks for it, its description, and a note.
 
-    A `late` habit is learnt after the first answer too. The requests that it changes were all
-    refused before, so no condition has an answer to the unchanged form.
+    The note is added to responses. A `late` habit may be learnt after the first answer, too. The
+    requests that it changes were all refused before, so no condition has an answer to the
+    unchanged form.
     """
 
     refused: re.Pattern[str]
@@ -131,7 +132,10 @@ class Dialect:
         return renamed | dict.fromkeys(sorted(self.dropped), "not sent") | learnt
 
     def require(self, sampling: Mapping[str, Any]) -> None:
-        """Raise if a condition sets a field that is not sent: it would equal the baseline."""
+        """Raise `EndpointError` if a condition sets a field that is not sent.
+
+        Without this field the condition would equal the baseline.
+        """
         for name in sorted(self.dropped & sampling.keys()):
             raise EndpointError(f"the condition sets {name}, which the server does not support")
 
@@ -167,9 +171,9 @@ class Dialect:
         return field
 
     def _field(self, refusal: RequestRefused) -> str:
-        """Return the field that a refusal names, or else the first that it quotes.
+        """Return the field that a refusal names, or else the first field in its message.
 
-        Those that follow are often the server's list of what it does take.
+        Further fields in the message are often the server's list of fields that it takes.
         """
         quoted = [refusal.field] if refusal.field else QUOTED.findall(refusal.said)
         if quoted:

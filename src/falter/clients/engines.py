@@ -46,7 +46,7 @@ class Engine(Protocol):
 
 
 class Host(Protocol):
-    """The place where engines run: it starts and ends their processes."""
+    """A runner of engines: it starts and ends their processes."""
 
     async def open(self) -> int:
         """Prepare the host and return the number of engines to start."""
@@ -203,7 +203,7 @@ class EngineClient(BaseClient):
                 reason = error.message if isinstance(error, FalterError) else repr(error)
             if pause is not None:  # the memory of the lost engine may not be free yet
                 await asyncio.sleep(pause)
-        # `_starting` still holds this task: with 1 in it, nobody else is about to add an engine,
+        # `_starting` still holds this task: with 1 in it, no other task is about to add an engine,
         # and workers would wait for ever.
         if not self._engines and len(self._starting) == 1:
             stopped = RunStopped(

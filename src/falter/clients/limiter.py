@@ -11,7 +11,7 @@ from typing import Protocol
 # A token that is not taken when the bucket is full is lost for good, so a timer that fires late
 # would cost throughput. A tenth of a second is more than a busy event loop is late.
 BURST_SECONDS = 0.1
-"""Seconds' worth of the rate that may leave at once."""
+"""Size of a burst: the requests of this many seconds may be sent at once."""
 UNLIMITED = float("inf")
 
 

@@ -407,7 +407,7 @@ def check_decoding(
 
 
 class Vocabulary:
-    """A model's tokeniser and chat template. Special tokens in a text are plain text."""
+    """A model's tokenizer and chat template. Special tokens in a text are plain text."""
 
     def __init__(self, llama: Any, model: Any) -> None:
         self._model = model

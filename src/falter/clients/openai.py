@@ -47,7 +47,10 @@ async def _unfit(request: Request) -> Response:
 
 
 class OpenAI(HttpClient):
-    """One model behind one base URL. Failures become responses; only a refused key raises."""
+    """One model behind one base URL. Failed requests become responses.
+
+    Errors that end the run are raised: a refused key, a used-up quota, a missing endpoint.
+    """
 
     def __init__(self, settings: ClientSettings) -> None:
         options = OPTIONS.read(settings)
@@ -133,9 +136,9 @@ class OpenAI(HttpClient):
         return self._head + name + orjson.dumps(content) + extra + self._tail(sampling)
 
     def _tail(self, sampling: Sampling) -> bytes:
-        """Return the sampling fields as JSON. All are sent, because servers' defaults differ.
+        """Return the sampling fields as JSON. They are always sent, since servers' defaults differ.
 
-        A `top_p` of 1 is not sent: some servers refuse it together with a temperature, or always.
+        Only a `top_p` of 1 is not: some servers refuse it together with a temperature, or always.
         """
         dialect = self.transport.dialect
         key = (dialect.version, sampling)

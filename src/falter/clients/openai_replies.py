@@ -21,7 +21,7 @@ SPECIAL = re.compile(r"<.*>|\[[A-Z_]+\]|", re.S)
 # If entries are shifted by one, it is nearly always the next token; otherwise only by chance.
 ENOUGH_EVIDENCE = 8
 SIGNS = str.maketrans({"\u2581": " ", "\u0120": " ", "\u010a": "\n"})
-"""Signs of tokenisers: the space of sentencepiece, the space and line break of byte-level BPE."""
+"""Signs of tokenizers: the space of sentencepiece, the space and line break of byte-level BPE."""
 MOST_PLACES = 64
 BYTES = re.compile(r"^bytes:(?:\\x[0-9a-f]{2})+$")
 
@@ -129,7 +129,7 @@ def _text(content: Any) -> str:
 
 
 class UnfitServer(EndpointError):
-    """The server cannot score at all: no request of this kind will ever succeed."""
+    """Raised if the server cannot score at all: no scoring request will ever succeed."""
 
 
 class Scoring:
@@ -235,7 +235,7 @@ class _Echo:
 def _spell(tokens: list[str], prompt: str) -> bool:
     """Return True if the tokens spell the prompt's text.
 
-    Bytes may be written as letters of Latin-1. Tokenisers' signs for a space and a line break are
+    Bytes may be written as letters of Latin-1. Tokenizers' signs for a space and a line break are
     translated. A token with part of a character, written as U+FFFD or `bytes:`, matches any text.
     """
     if "".join(tokens) in (prompt, prompt.encode().decode("latin-1")):

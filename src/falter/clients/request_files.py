@@ -46,7 +46,8 @@ def usual_form(client: Client) -> str:
 def request_line(request: Request, client: Client, form: str) -> bytes:
     """Return a request as a line in a format.
 
-    Raise `UsageError` for a format that the client does not use, or that has no scoring requests.
+    Raise `UsageError` if the client does not use the format, or if the format cannot hold scoring
+    requests.
     """
     if form == PLAIN:
         return _plain_line(request)

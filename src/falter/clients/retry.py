@@ -72,8 +72,8 @@ class RetryPolicy:
 
     Before attempt n + 1 the wait is uniform on 0 … min(cap, base · 2ⁿ⁻¹) seconds. If the server
     said how long to wait, the wait is that long instead, up to the cap. Refused credentials stop
-    the run. Other errors of the caller (4xx) are final at once. Everything else is tried
-    `max_attempts` times.
+    the run. Other client errors (4xx) are final at once, except `RETRYABLE_STATUSES`. All remaining
+    failures are tried `max_attempts` times.
     """
 
     __slots__ = ("_rng", "base", "cap", "max_attempts")

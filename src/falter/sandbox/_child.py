@@ -3,7 +3,7 @@
 `falter.sandbox.run` starts it as a script and does not import it. The candidate reads the program,
 and afterwards the judge reads the tests. This process reads neither, so its forks contain nothing
 of earlier jobs, and no memory that foreign code can reach has ever contained the tests. Candidate
-and judge close their locks before they run anything. They exchange plain data only.
+and judge lock themselves before they run anything. They exchange plain data only.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _answer(entry: Any, call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _candidate(source: int, calls: int, answers: int, limits: dict[str, Any]) -> None:
-    """Read the program, close the locks, report that, and only then run the program."""
+    """Read the program, apply the locks, report that, and only then run the program."""
     os.setsid()
     job = receive(source)
     locks.lock(keep=(calls, answers), **limits)
@@ -171,7 +171,7 @@ def _forked(work: Callable[[], None]) -> int:
 
 
 def _guarded(work: Callable[[], None]) -> NoReturn:
-    """Run the work of a forked process and leave without any clean-up."""
+    """Run the work of a forked process and exit without any clean-up."""
     code = 1
     try:
         work()
@@ -182,7 +182,10 @@ def _guarded(work: Callable[[], None]) -> NoReturn:
 
 
 def _how(candidate: int) -> str:
-    """Describe how the candidate's process ended; a process that only hung up counts as ended."""
+    """Describe how the candidate's process ended.
+
+    A process that closed its pipe but still runs after one second is reported as having hung up.
+    """
     gone, status = _reaped(candidate, 1.0)
     if not gone:
         return "the process hung up"

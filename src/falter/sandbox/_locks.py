@@ -1,7 +1,8 @@
-"""Locks that a process closes on itself before it runs foreign code. Standard library only.
+"""Restrictions (locks) that a process applies to itself before it runs foreign code.
 
 On Linux there are Landlock for files, seccomp for system calls, dropped capabilities, resource
-limits and namespaces. On other systems only the resource limits work.
+limits and namespaces. On other systems only the resource limits work. The module imports the
+standard library only.
 """
 
 from __future__ import annotations
@@ -240,10 +241,9 @@ def _most_files() -> int:
 
 
 def lock(keep: Sequence[int], seconds: int, megabytes: int, without: Sequence[str] = ()) -> None:
-    """Close all locks on this process, except those in `without`, and limit its resources.
+    """Apply all locks to this process, except those in `without`, and limit its resources.
 
-    Only the file descriptors in `keep` and 0 to 2 stay open. Raise `OSError` if a lock does not
-    close.
+    Only the file descriptors in `keep` and 0 to 2 stay open. Raise `OSError` if a lock fails.
     """
     _close_others(keep)
     # The process dies with its parent, hides its memory in /proc, and gains no rights by executing
@@ -258,7 +258,7 @@ def lock(keep: Sequence[int], seconds: int, megabytes: int, without: Sequence[st
             close()
 
 
-# The order counts: seccomp comes last, since it denies the calls that close the other locks.
+# The order counts: seccomp comes last, since it denies the calls that apply the other locks.
 _LOCKS: dict[str, Callable[[], None]] = {
     "files": _restrict_files,
     "privileges": _drop_capabilities,
@@ -335,7 +335,7 @@ def probe() -> dict[str, bool]:
 
 
 def _holds(close: Callable[[], None], attempts: Sequence[Callable[[], object]]) -> None:
-    """Raise unless every attempt fails once the lock is closed."""
+    """Raise unless every attempt fails once the lock is applied."""
     _prctl(_NO_NEW_PRIVS, 1)
     close()
     for attempt in attempts:

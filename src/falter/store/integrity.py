@@ -88,7 +88,7 @@ class Soundness:
                 check(row)
             except Unsound as problem:
                 yield row, str(problem)
-            except Exception:  # any bytes may stand where a record should
+            except Exception:  # a damaged row may hold any bytes
                 yield row, f"{table}: {_short(row, table)} cannot be read"
             else:
                 yield row, None
@@ -246,7 +246,7 @@ class Soundness:
         self._places.add(where)
 
     def _key(self, model: Model, way: Way, cell: Row) -> bytes:
-        """Return the key of a cell's request; `cell` is (item, …, status, prompt, repeat)."""
+        """Return a request's key; `cell` is (item, recipe, draw, status, prompt, repeat)."""
         item, recipe, draw, status, prompt, repeat = cell
         variant = Variant(
             item=self.items[item],
@@ -260,7 +260,7 @@ class Soundness:
     def _way(self, number: int, panel: int, *, infer: bool) -> Way | None:
         """Return a panel's `Way` as its run records it, or else inferred from some of its keys.
 
-        Return None if the run records none and the inference fails or was never asked for.
+        Return None if the run records none and the inference failed or was not attempted.
         """
         run = self.runs[number]
         if run.ways:

@@ -19,7 +19,7 @@ except ImportError:  # Windows has no such locks: every lease is granted
     fcntl = None  # type: ignore[assignment]
 
 
-# POSIX lets a system choose either of the two for a range that somebody else has locked.
+# POSIX lets a system choose either of the two for a range that another process has locked.
 _LOCKED = (errno.EAGAIN, errno.EACCES)
 
 
@@ -49,7 +49,7 @@ class Claims:
         return {key for key in keys if self._is_taken(key)}
 
     def has_other_leases(self) -> bool:
-        """Return True if another store has a lease on any request: a run is going on."""
+        """Return True if another store has a lease on any request, so that a run is in progress."""
         if fcntl is None or not hasattr(fcntl, "F_OFD_GETLK") or not self._opened():
             return False
         # A range of length 0 reaches to the end of the file, so it meets every lease.

@@ -87,7 +87,7 @@ def _of_the_file(db: sqlite3.Connection) -> list[str]:
 
 
 def _of_the_schema(db: sqlite3.Connection) -> list[str]:
-    """Return the differences between the schema and the one that falter writes."""
+    """Return the differences between the file's schema and the schema that falter writes."""
     query = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_stat%'"
     try:
         found = {(kind, name): sql for kind, name, sql in db.execute(query)}
@@ -312,7 +312,7 @@ class PruneReport:
 
 
 class _Undo(Exception):
-    """Roll back a transaction whose only purpose was to count what it would delete."""
+    """Raised to roll back a transaction that only counted the rows it would delete."""
 
 
 # `falter store prune 3` would remove any run whose id begins with 3; its responses were paid for.

@@ -167,7 +167,7 @@ class _Union:
         )
 
     def _put_cells(self, rows: list[Row]) -> None:
-        """Insert cells of plans; raise if two stores planned different requests for one place."""
+        """Insert cells of plans; raise if two stores planned different requests for one cell."""
         runs, items, recipes = (self._numbers[name] for name in ("runs", "items", "recipes"))
         fresh = []
         for run, panel, sequence, repeat, item, recipe, draw, variant, key, _ in rows:

@@ -22,7 +22,7 @@ T = TypeVar("T")
 _OPENING, _WAITING = 30.0, 5.0
 # SQLite's primary result codes: BUSY, LOCKED; FULL; ERROR, CORRUPT, NOTADB.
 _BUSY, _FULL = (5, 6), 13
-_DAMAGED = (1, 11, 26)  # 1: our SQL names a column or a table that is gone
+_DAMAGED = (1, 11, 26)  # 1: falter's SQL names a column or a table that is gone
 # Errors that SQLite raises; the second if its message quotes a damaged schema that is not UTF-8.
 FAULTS = (sqlite3.Error, UnicodeDecodeError)
 
@@ -56,7 +56,7 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
         return _connect_to_read(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Used by one thread at a time; in a notebook a run has a thread of its own.
+        # Used by one thread at a time; in a notebook a run has a separate thread.
         db = sqlite3.connect(path, isolation_level=None, timeout=_OPENING, check_same_thread=False)
     except (sqlite3.Error, OSError) as error:
         raise trouble(path, error, opening=True) from error
@@ -65,8 +65,8 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
         _refuse_foreign_code(db, path)
         if _patient(lambda: db.execute("PRAGMA journal_mode").fetchone()[0]) != "wal":
             _keep_a_journal(db)
-        # No wait for the disk at each commit: with a log beside the file a power cut may lose the
-        # last commits, but not the file, and a process that is killed loses none.
+        # No wait for the disk at each commit: with a write-ahead log a power cut may lose the last
+        # commits, but not the file, and a process that is killed loses none.
         db.execute("PRAGMA synchronous = NORMAL")
         # Pages of 4 KiB: checkpoints are rare while answers stream in, and the log stays near 64
         # MB.
@@ -130,7 +130,7 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
         (version,) = db.execute("PRAGMA user_version").fetchone()
         if version < len(MIGRATIONS):
             raise refusal(StoreError, "store.older_read_only", path=path)
-        migrate(db, str(path))  # refuses what is not falter's, or newer
+        migrate(db, str(path))  # raises if the file is not falter's, or is newer
         db.text_factory = str
     return db
 

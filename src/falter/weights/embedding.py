@@ -24,7 +24,7 @@ NAMED = "name minilm, or a folder with model.onnx (or onnx/model.onnx) and token
 
 
 class Encoder:
-    """An encoder of texts and of their tokens as vectors: an ONNX model with its tokeniser."""
+    """An encoder of texts and of their tokens as vectors: an ONNX model with its tokenizer."""
 
     name = "all-MiniLM-L6-v2 (int8)"
 
@@ -103,7 +103,7 @@ def minilm(threads: int = 1) -> Encoder:
 
 @cache
 def encoder_named(name: str) -> Encoder:
-    """Return the bundled encoder, or an encoder from a folder with an ONNX export and tokeniser.
+    """Return the bundled encoder, or an encoder from a folder with an ONNX export and tokenizer.
 
     The export's first output must be the hidden states. Texts are truncated to 256 tokens, as for
     MiniLM. Raise `WeightsError` if there is no encoder of this name, or if it cannot be loaded.
@@ -148,7 +148,7 @@ def _session(onnxruntime: Any, path: Path, threads: int) -> Any:
 
 
 def _tokenizer(tokenizers: Any) -> Any:
-    """Return BERT's uncased WordPiece tokeniser."""
+    """Return BERT's uncased WordPiece tokenizer."""
     packed = files("falter.weights").joinpath("data", "bert_uncased_vocab.txt.gz")
     words = gzip.decompress(packed.read_bytes()).decode("utf-8").splitlines()
     vocabulary = {word: n for n, word in enumerate(words)}
