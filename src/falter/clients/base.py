@@ -46,7 +46,7 @@ class BaseClient(ABC):
         """Return the response to `request.messages`, or to the plain text `request.context`."""
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """Return one response a request, with the log-likelihoods of its continuations."""
+        """Return one response per request, with the log-likelihoods of its continuations."""
         raise refusal(EndpointError, "clients.no_likelihoods", model=self.model.label)
 
     @property
@@ -261,7 +261,7 @@ class BatchClient(BaseClient):
             self._loaded = True
 
     def _responses(self, requests: Sequence[Request]) -> list[Response | Exception]:
-        """Return responses in order; each one's latency is an equal share of the batch's time."""
+        """Return responses in order; each latency is an equal share of the batch's time."""
         started = time.perf_counter()
         answers = self.answer(requests)
         share = (time.perf_counter() - started) / len(requests)

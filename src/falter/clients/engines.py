@@ -107,7 +107,7 @@ class EngineClient(BaseClient):
             for task in starting:
                 task.cancel()
         self._most_losses = MAX_ENGINE_LOSSES * count
-        # Two chunks an engine: one is computed while the next one is prepared.
+        # Two chunks per engine: one is computed while the next one is prepared.
         self.capabilities = replace(self.capabilities, lanes=2 * count)
 
     async def generate(self, request: Request) -> Response:

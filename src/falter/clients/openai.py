@@ -103,7 +103,7 @@ class OpenAI(HttpClient):
         return self.transport.answer(request, self._url, self._body, read)
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """Return log-likelihoods, with one call a request; raise if the server cannot score."""
+        """Return log-likelihoods, with one call per request; raise if the server cannot score."""
         if len(requests) == 1:
             return [await self._score(requests[0])]
         tasks = [asyncio.ensure_future(self._score(request)) for request in requests]

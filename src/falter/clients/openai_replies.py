@@ -264,7 +264,11 @@ def _bytes(text: str) -> int:
 
 
 def _in_order(data: Any, number: int) -> list[dict[str, Any]]:
-    """Return one choice a prompt, in the prompts' order."""
+    """Return one choice per prompt, in the prompts' order.
+
+    Raise `UnfitServer` if the server answers one of several prompts only, and `UnusableAnswer` if
+    the choices do not fit the prompts.
+    """
     choices = choices_of(data)
     if len(choices) == 1 < number:
         raise UnfitServer(

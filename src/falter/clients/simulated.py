@@ -143,7 +143,7 @@ class Simulated(BaseClient):
         return json.dumps(ratings)
 
     def _scores(self, request: Request) -> Response:
-        """Return scores of −1 nat a character for the chosen option, far lower for other options.
+        """Return −1 nat per character for the chosen option, and far lower scores for the others.
 
         So the chosen option has the maximum of the raw scores and of the scores per character.
         """
