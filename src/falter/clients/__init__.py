@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from falter.clients.base import BaseClient, BatchClient, Batcher, HttpClient
     from falter.clients.transport import Transport
 else:
-    # What loads asyncio and aiohttp, which most commands can do without, waits until it is used.
+    # These names load asyncio and aiohttp, which most commands do without, so they load on use.
     _MODULES = {
         **dict.fromkeys(("BaseClient", "BatchClient", "Batcher", "HttpClient"), "base"),
         "Transport": "transport",

@@ -19,20 +19,24 @@ from falter.records.types import Call, ContinuationScore, Request, Response, Usa
 LONGEST_TEXT = 1_000_000
 LONGEST_REASON = 2000
 MAX_DEPTH = 100
-"""Lists within lists of a reply; orjson writes 254, and Python's own recursion ends at 1,000."""
+"""Maximum nesting of a reply's JSON; orjson writes 254 levels, Python's recursion ends at 1,000."""
 MAX_CONTAINERS = 3_000_000
-"""Brackets of a reply, each of which may be a list of 56 bytes in memory."""
+"""Maximum number of brackets in a reply; each may become a list of 56 bytes in memory."""
 MOST_TOKENS = 10_000_000
-"""More than any request takes: a server that counts beyond has not counted."""
+"""Largest token count that is believed: no request takes more tokens."""
 THOUGHT = re.compile(r"\s*<think>(?P<inside>.*?)(?:(?P<end></think>)|\Z)", re.S)
 END = "</think>"
 MOST_CALLS = 128
-"""Calls of one reply that are kept."""
+"""Maximum number of calls of one response that are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A text or scores, and what came with them; `reasoning` stood before the text, or beside."""
+    """A model's answer: a text or scores, with what the server reports about them.
+
+    `reasoning` comes from a separate field of the reply; `stored` adds the reasoning in the text.
+    `value` is a score that the model itself gave, from 0 to 1.
+    """
 
     text: str | None = None
     scores: tuple[ContinuationScore, ...] = ()
@@ -61,9 +65,9 @@ class Answer:
         value: float | None = None,
         calls: Any = None,
     ) -> Self:
-        """From values of a server's JSON: those of a wrong type count as absent, but for the text.
+        """Return an answer from values of a server's JSON; values of a wrong type count as absent.
 
-        TypeError: the text is none.
+        Raise `TypeError` if the text is neither a string nor None.
         """
         if not isinstance(text, str | None):
             raise TypeError(f"the text is of type {type(text).__name__}")
@@ -85,15 +89,15 @@ class Answer:
         )
 
     def response(self, request: Request, latency: float) -> Response:
-        """This answer to a request, as it is stored: reasoning apart from the text."""
+        """Return the answer as the response to a request, as `stored` does for its key."""
         return self.stored(request.key, latency)
 
     def stored(self, key: str, latency: float = 0.0) -> Response:
-        """The same where no more than the request's key is known.
+        """Return the answer as the response to the request with this key.
 
-        Every reply becomes a record here. Halves of characters are replaced. A text beyond a
-        million characters is cut there, with finish reason `length`. A score that is not finite
-        is a failure.
+        Every answer becomes a record here. Lone surrogates are replaced. A text beyond a million
+        characters is truncated, with finish reason `length`. Reasoning moves from the text to
+        `reasoning`. A score that is not finite is a failure.
         """
         odd = next((s.logprob for s in self.scores if not math.isfinite(s.logprob)), self.value)
         if odd is not None and not math.isfinite(odd):
@@ -125,7 +129,7 @@ class Answer:
 
 
 def calls_of(values: Any) -> tuple[Call, ...]:
-    """The calls in OpenAI's form, or flat; what has no name counts as absent.
+    """Return the calls in a list, in OpenAI's form or flat; calls without a name are left out.
 
     Arguments stay as the model wrote them; a mapping is written as JSON.
     """
@@ -151,10 +155,10 @@ def _arguments(value: Any) -> str:
 
 
 def read_json(raw: bytes) -> Any:
-    """Return the JSON of a reply; `ValueError` if it is none, or beyond the bounds.
+    """Return the JSON of a reply; raise `ValueError` if it is invalid or exceeds the bounds.
 
-    The one place where what a server sent is parsed. NaN is no JSON. Half a character, which some
-    servers write where an answer was cut, does not cost the answer.
+    All JSON of servers is parsed here. NaN is invalid. A lone surrogate, which some servers write
+    where a response was truncated, is replaced and does not cost the response.
     """
     brackets = raw.count(b"[") + raw.count(b"{")
     if brackets > MAX_CONTAINERS:
@@ -164,6 +168,7 @@ def read_json(raw: bytes) -> Any:
     except orjson.JSONDecodeError as error:
         if b"\\u" not in raw:
             raise
+        # Unlike orjson, json takes a lone surrogate such as "\ud83d".
         try:
             halved = json.loads(raw, parse_constant=_no_number, parse_int=_bounded)
             data = orjson.loads(_without_surrogates(json.dumps(halved, ensure_ascii=False)) or "")
@@ -175,7 +180,7 @@ def read_json(raw: bytes) -> Any:
 
 
 class TooLargeJson(ValueError):
-    """JSON beyond the bounds, which asking again would not change."""
+    """JSON that exceeds the bounds; sending the request again would not help."""
 
 
 def _bounded(digits: str) -> int | float:
@@ -187,7 +192,7 @@ def _no_number(name: str) -> None:
 
 
 def _check_depth(data: Any) -> None:
-    """Raise for lists in lists without end; level by level, so that nothing recurses here."""
+    """Raise `TooLargeJson` for JSON nested deeper than `MAX_DEPTH`, without recursion."""
     level = [data]
     for _ in range(MAX_DEPTH):
         inner = (v.values() if isinstance(v, dict) else v for v in level)
@@ -198,17 +203,18 @@ def _check_depth(data: Any) -> None:
 
 
 def _without_surrogates(text: str | None) -> str | None:
-    """The text with U+FFFD for halves of characters, which no file can hold."""
+    """Return the text with U+FFFD for lone surrogates, which no file can hold."""
     if text is None or text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def split_reasoning(text: str) -> tuple[str, str, bool]:
-    """A reply without the `<think>` blocks that it begins with, these, and whether they are closed.
+    """Return a response's text, its reasoning, and True if the reasoning is closed.
 
-    Where the chat template has opened the block in the prompt, all before the first `</think>` is
-    reasoning. Blocks further on are part of the answer.
+    The reasoning are the `<think>` blocks at the start. If the chat template opened the block in
+    the prompt, all text before the first `</think>` is reasoning. Later blocks are part of the
+    text. If a block is not closed, the text is empty.
     """
     inside: list[str] = []
     if END in text and "<think>" not in text[: text.index(END)]:
@@ -223,12 +229,12 @@ def split_reasoning(text: str) -> tuple[str, str, bool]:
 
 
 def stop_at(text: str, stop: Sequence[str]) -> int | None:
-    """The place where the first of the stop strings begins, or None."""
+    """Return the offset of the first stop string in the text, or None."""
     return min((at for word in stop if (at := text.find(word)) >= 0), default=None)
 
 
 def _count(value: Any) -> int:
-    """A number of tokens; 0 where it is none that could be."""
+    """Return a number of tokens, or 0 if the value is no plausible count."""
     return value if type(value) is int and 0 < value <= MOST_TOKENS else 0
 
 
@@ -237,11 +243,11 @@ def _short(value: Any) -> str | None:
 
 
 class UnusableAnswer(Exception):
-    """An answer that arrived and says nothing usable; asking again may help."""
+    """A reply that arrived without a usable answer; sending the request again may help."""
 
 
 class RequestRefused(EndpointError):
-    """A request that failed for good, with what the server said of it.
+    """A request that failed for good, with the server's error.
 
     `status` is the HTTP status, if there was one; `said`, `code` and `field` are the server's
     message, its code for the error, and the field of the body that it names.
@@ -255,23 +261,23 @@ class RequestRefused(EndpointError):
 
 
 def failed(request: Request, reason: str) -> Response:
-    """A response that says why there is no answer; the next run asks again."""
+    """Return the response of a failed request; the next run sends the request again."""
     return failed_key(request.key, reason)
 
 
 def failed_key(key: str, reason: str) -> Response:
-    """The same where no more than the request's key is known."""
+    """Return the response of the failed request with this key."""
     return Response(
         key=key, failure=_without_surrogates(reason[:LONGEST_REASON]), received_at=time()
     )
 
 
 def refused_key(key: str, reason: str) -> Response:
-    """A refusal that came instead of an answer: it is stored, and not asked again."""
+    """Return the response of a request that the provider refused; it is not sent again."""
     return Response(key=key, text="", finish_reason=reason, received_at=time())
 
 
 def submapping(data: Any, name: str) -> dict[str, Any]:
-    """The mapping inside a mapping; an empty one where there is none."""
+    """Return the mapping under a name of a mapping; an empty mapping if there is none."""
     inner = data.get(name) if isinstance(data, dict) else None
     return inner if isinstance(inner, dict) else {}

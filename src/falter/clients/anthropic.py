@@ -1,4 +1,4 @@
-"""`anthropic:NAME`: Claude by the Messages API: thinking, cached prefixes, refusals, batches."""
+"""`anthropic:NAME`: Claude through the Messages API, with thinking, cached prefixes and batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FINISH = {
     "model_context_window_exceeded": "length",
 }
 FINAL = ("invalid_request_error", "not_found_error", "permission_error", "request_too_large")
-"""Types of errors of a line in a batch that would only repeat."""
+"""Error types of a batch's line that a retry would only repeat."""
 
 
 class Anthropic(HttpClient):
@@ -37,7 +37,7 @@ class Anthropic(HttpClient):
         self._options = OPTIONS.read(settings)
         url = (settings.base_url or "").rstrip("/")
         if url and not re.search(r"/(v\d+\w*|messages|models)$", url):
-            settings = replace(settings, base_url=f"{url}/v1")  # as Anthropic's own library has it
+            settings = replace(settings, base_url=f"{url}/v1")  # as Anthropic's own library does
         self.transport = Transport(
             settings,
             default_url="https://api.anthropic.com/v1",
@@ -45,7 +45,7 @@ class Anthropic(HttpClient):
             key_header="x-api-key: {key}",
             headers={"anthropic-version": "2023-06-01"},
             endpoints=("messages", "models"),
-            # The list leaves out the names without a date, which the model's own page knows.
+            # The list leaves out model names without a date, but the page of one model knows them.
             models_path=f"models/{settings.name}",
             models_of=lambda _: (),
             may_drop=("temperature", "top_p", "stop_sequences"),
@@ -57,7 +57,8 @@ class Anthropic(HttpClient):
             batches=True,
             tools=True,
             system_in_front=True,
-            # The server wants the thoughts before a call, signed by itself; a file has none.
+            # With thinking, the server requires its own signed thoughts before a call. A
+            # conversation in a file has none.
             replays=not (self._options["thinking_tokens"] or asks_for_reasoning(self._options)),
         )
         self.batches = AnthropicBatches(self.transport, self._body, read_message)
@@ -70,7 +71,7 @@ class Anthropic(HttpClient):
         )
 
     async def generate(self, request: Request) -> Response:
-        """One answer, or a response that says why there is none."""
+        """Return the response to a request, or a response with the reason of its failure."""
         return await self.transport.answer(request, self._url, self._body, read_message)
 
     def _body(self, request: Request) -> dict[str, Any]:
@@ -84,7 +85,7 @@ class Anthropic(HttpClient):
             "tools": [anthropic_tool(text) for text in request.tools] or None,
             "stream": False,
             "max_tokens": sampling.max_tokens + (thinking or 0),
-            # With thinking, no other temperature than the server's own is taken.
+            # With thinking, the server takes no temperature but its own.
             "temperature": None if thinking else sampling.temperature,
             "top_p": sampling.top_p if sampling.top_p < 1 else None,
             "stop_sequences": list(sampling.stop) or None,
@@ -95,7 +96,10 @@ class Anthropic(HttpClient):
 
 
 def read_message(data: Any) -> Answer:
-    """The text blocks; thinking apart. Tokens that were written to or read from a cache count."""
+    """Return the answer in a message: its text, thinking and calls.
+
+    Prompt tokens that were written to or read from a cache count.
+    """
     usage, reason = data["usage"], data["stop_reason"]
     cached = usage.get("cache_read_input_tokens") or 0
     sent = usage["input_tokens"] + cached + (usage.get("cache_creation_input_tokens") or 0)
@@ -125,11 +129,11 @@ def connect(settings: ClientSettings) -> Anthropic:
 
 
 class AnthropicBatches(batch.ProviderBatches):
-    """Batches of one model. They take no mark: one is known again by its requests."""
+    """Batches of one model. They take no mark, so a batch is recognised by its requests."""
 
     form = "anthropic"
     most_requests = 100_000
-    most_bytes = 100_000_000  # Anthropic takes 256 MB; so much is held in memory here
+    most_bytes = 100_000_000  # Anthropic takes 256 MB; less, since a batch is held in memory
     path = "messages/batches"
     cursor = "after_id"
 
@@ -142,7 +146,7 @@ class AnthropicBatches(batch.ProviderBatches):
         return await self.hand_in(self.path, body, "id")
 
     async def results(self, name: str, asked: str) -> AsyncGenerator[BatchLine]:
-        """From the batch's own address: the one that the server names could be anywhere."""
+        """Yield results from the batch's own URL: a URL named by the server could lead anywhere."""
         url = self._transport.url(f"{self.path}/{name}/results")
         async for line in self._transport.lines(url):
             yield read_line(line, self._read, asked, self._transport.clean)
@@ -166,7 +170,7 @@ class AnthropicBatches(batch.ProviderBatches):
 def read_line(
     line: Any, read: Callable[[Any], Answer], asked: str, clean: Callable[[str], str]
 ) -> BatchLine:
-    """A line of the results."""
+    """Return the result in a line of a batch's results."""
     line = line if isinstance(line, dict) else {}
     key, result = key_of(line.get("custom_id")), submapping(line, "result")
     kind = result.get("type")
@@ -181,7 +185,7 @@ def read_line(
 
 
 def _counts(data: Mapping[str, Any]) -> tuple[int | None, int]:
-    """Return the number of requests in a batch, and the number that have ended."""
+    """Return the number of requests in a batch (None if unknown) and the number that ended."""
     counts = data.get("request_counts")
     if not isinstance(counts, dict):
         return None, 0

@@ -1,4 +1,4 @@
-"""Base classes of clients: any, one behind HTTP, one that computes in batches."""
+"""Base classes of clients: for any client, for HTTP, and for models that compute in batches."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ T = TypeVar("T")
 
 LONGEST_REASON = 500
 LOST = ("CUDA error", "HIP error", "device-side assert", "EngineDeadError")
-"""Words in errors after which an engine answers nothing more in this process."""
+"""Parts of errors after which an engine in this process can no longer answer."""
 
 
 class BaseClient(ABC):
-    """The least that a client has: `model`, `capabilities` and `generate`.
+    """Base class of a client, which must have `model`, `capabilities` and `generate`.
 
-    `model` says who answers: it enters the key of every request, so it holds whatever changes
-    answers, and no key. What goes wrong with one request is a response with `failure` set; what is
-    raised ends the run.
+    `model` enters the key of every request, so it holds every setting that changes responses, and
+    no API key. A request that fails becomes a response with `failure` set. An exception ends the
+    run.
     """
 
     model: Model
     capabilities: Capabilities
 
     async def check(self) -> None:  # noqa: B027 (most have nothing to check)
-        """Raise `PreflightError` when the first request could only fail; nothing is paid yet."""
+        """Raise `PreflightError` if the first request could only fail; costs nothing."""
 
     @abstractmethod
     async def generate(self, request: Request) -> Response:
-        """The answer to `request.messages`, or to the plain text `request.context`."""
+        """Return the response to `request.messages`, or to the plain text `request.context`."""
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """The log-likelihood of every continuation after its context, a response a request."""
+        """Return one response per request, with the log-likelihoods of its continuations."""
         raise refusal(EndpointError, "clients.no_likelihoods", model=self.model.label)
 
     @property
     def address(self) -> str | None:
-        """The address that requests go to; None if they stay in this process."""
+        """The URL that requests are sent to; None if they stay in this process."""
         return self.model.base_url
 
     @property
     def key_variable(self) -> str | None:
-        """The name of the environment variable whose value goes there; None if none does."""
+        """The environment variable whose value is sent as the key; None if no key is sent."""
         return None
 
     @property
@@ -65,16 +65,16 @@ class BaseClient(ABC):
         return {}
 
     async def close(self) -> None:  # noqa: B027 (or to close)
-        """Let go of connections and memory."""
+        """Close connections and free memory."""
 
 
 class HttpClient(BaseClient):
-    """A model behind a `Transport`."""
+    """Base class of a client that sends requests to a server through a `Transport`."""
 
     transport: Transport
 
     async def check(self) -> None:
-        """Ask for the model list: free of charge, and it says if the first request can work."""
+        """Request the model list, which is free, to check that the first request can succeed."""
         await self.transport.check(self.model.name)
 
     @property
@@ -93,12 +93,12 @@ class HttpClient(BaseClient):
 
 
 class Batcher(Generic[Q, A]):
-    """Collects what is asked while the engine is busy, and hands it over together.
+    """A queue that collects questions while an engine is busy and passes them on together.
 
-    `answer` takes at most `most` questions, all of one `kind`, and returns their answers in order,
-    an exception for one without. When it raises, both halves of that batch are asked again, and
-    so on, so that one question which cannot be answered costs no other its answer; `recover` is
-    called in between. Everything runs on one thread of the given name.
+    `answer` takes at most `most` questions, all of one `kind`. It returns their answers in order,
+    with an exception in place of a missing answer. If it raises, `recover` is called and each half
+    of the batch is tried, and so on. So a question that cannot be answered costs no other question
+    its answer. All calls run on one thread called `name`.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Batcher(Generic[Q, A]):
         self._serving: asyncio.Task[None] | None = None
 
     async def ask(self, question: Q) -> A:
-        """The answer to one question, or the exception that it raised."""
+        """Return the answer to a question, or raise the question's exception."""
         future: asyncio.Future[A] = asyncio.get_running_loop().create_future()
         self._waiting.append((question, future))
         if self._serving is None or self._serving.done():
@@ -127,11 +127,11 @@ class Batcher(Generic[Q, A]):
         return await future
 
     async def call(self, work: Callable[[], T]) -> T:
-        """Something else on the engine's thread."""
+        """Run other work on the engine's thread and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     async def close(self) -> None:
-        """Let the batch that is under way end, and drop the rest."""
+        """Cancel all questions, and wait until the engine has finished its current batch."""
         if self._serving is not None:
             self._serving.cancel()
         for _, future in self._waiting:
@@ -140,7 +140,7 @@ class Batcher(Generic[Q, A]):
         await asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True)
 
     async def _serve(self) -> None:
-        await asyncio.sleep(0)  # whoever asks in the same moment comes along
+        await asyncio.sleep(0)  # let other tasks that are ready add their questions
         while batch := self._next():
             outcomes: Sequence[A | Exception]
             try:
@@ -160,7 +160,7 @@ class Batcher(Generic[Q, A]):
                     future.set_result(outcome)
 
     def _next(self) -> list[tuple[Q, asyncio.Future[A]]]:
-        """The next batch: what is of the first question's kind, in order; nobody's is dropped."""
+        """Take the next batch: questions of one kind in order, without cancelled questions."""
         batch: list[tuple[Q, asyncio.Future[A]]] = []
         later: list[tuple[Q, asyncio.Future[A]]] = []
         for question, future in self._waiting:
@@ -183,7 +183,7 @@ class Batcher(Generic[Q, A]):
             failure = error if isinstance(error, Exception) else RuntimeError(repr(error))
         alone = len(questions) == 1
         failures = [failure] if alone else []
-        del failure  # and with its traceback what the batch held in memory
+        del failure  # its traceback keeps the batch's data in memory
         self._recover()
         if alone:
             return failures
@@ -192,10 +192,10 @@ class Batcher(Generic[Q, A]):
 
 
 class BatchClient(BaseClient):
-    """A model in this process that is fast when asked many things at once.
+    """Base class of a model in this process that computes several requests together.
 
-    It computes on one thread of its own. Whatever is asked meanwhile goes to `answer` together,
-    scoring and writing apart, `most` requests at a time.
+    It computes on one thread. Requests that arrive meanwhile go to `answer` together, at most
+    `most` at a time, with scoring and generation in separate batches.
     """
 
     def __init__(self, *, most: int, name: str) -> None:
@@ -210,21 +210,21 @@ class BatchClient(BaseClient):
 
     @abstractmethod
     def load(self) -> None:
-        """Load the model, on its thread; `PreflightError` when that cannot be done."""
+        """Load the model, on its thread; raise `PreflightError` if that fails."""
 
     @abstractmethod
     def answer(self, requests: Sequence[Request]) -> Sequence[Answer | Exception]:
-        """The answers in order, on the model's thread; an exception where there is none.
+        """Return the answers in order, on the model's thread; an exception for a missing answer.
 
-        All requests are to be scored, or none is. What is raised costs no other request its
-        answer: the batch is halved until it is known whose failure it is.
+        All requests are to be scored, or none is. If this raises, the batch is bisected until the
+        failing request is known, so that no other request loses its answer.
         """
 
     def recover(self) -> None:
-        """Give back memory after a batch that failed, on the model's thread."""
+        """Free memory after a batch that failed, on the model's thread."""
 
     def reason(self, error: Exception) -> str:
-        """An exception as the failure of its request; raise it where it should end the run."""
+        """Return an exception as the failure of its request, or raise it to end the run."""
         return f"{type(error).__name__}: {error}"[:LONGEST_REASON]
 
     async def check(self) -> None:
@@ -233,7 +233,7 @@ class BatchClient(BaseClient):
             await self._batcher.call(self._load_once)
 
     async def generate(self, request: Request) -> Response:
-        """One answer, in a batch with whatever else is asked at the time."""
+        """Return the response to a request, computed together with concurrent requests."""
         await self.check()
         try:
             return await self._batcher.ask(request)
@@ -247,11 +247,11 @@ class BatchClient(BaseClient):
             return failed(request, self.reason(error))
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """Log-likelihoods, in a batch with whatever else is asked at the time."""
+        """Return log-likelihoods, computed together with concurrent requests."""
         return await asyncio.gather(*map(self.generate, requests))
 
     async def close(self) -> None:
-        """Let the batch under way end, and the model go."""
+        """Wait for the current batch to end; a subclass frees its model."""
         await self._batcher.close()
         self._loaded = False
 
@@ -261,7 +261,7 @@ class BatchClient(BaseClient):
             self._loaded = True
 
     def _responses(self, requests: Sequence[Request]) -> list[Response | Exception]:
-        """Each request of a batch took its share of the batch's time."""
+        """Return responses in order; each latency is an equal share of the batch's time."""
         started = time.perf_counter()
         answers = self.answer(requests)
         share = (time.perf_counter() - started) / len(requests)

@@ -1,4 +1,4 @@
-"""Batch APIs of all providers: list the batches, submit one, poll its state, read its results."""
+"""Base class of providers' batch APIs: list batches, submit one, poll its state, read results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from falter.records.types import Request
 # A name comes from a server and is put into a URL with the key in the header: "batch_68a1-x" is
 # taken, "../files", "batches/123" and "x?y" are not.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}")
-"""Names that a batch or a file may have; none of them leads to another path of the server."""
+"""Pattern of valid names of batches and files; no such name leads to another path of the server."""
 NO_BATCHES = (404, 405, 501)
 
 Body = Callable[[Request], Any]
@@ -29,10 +29,11 @@ Read = Callable[[Any], Answer]
 
 
 class ProviderBatches(ABC):
-    """A model's batches at one provider, as `falter.records.batches.BatchDesk` wants them.
+    """A model's batches at one provider: base class for `falter.records.batches.BatchDesk`.
 
-    A provider says where its list is (`path`), how long a page of it may be asked to be
-    (`page_size`, the name of that field), and where a page holds its batches (`rows`).
+    A provider sets the `path` of its list and three names of fields. `page_size` requests a length
+    of a page, `rows` holds a page's batches, and `cursor` names the batch that the next page
+    follows. `newest_first` is True if the list is sorted.
     """
 
     form: str
@@ -65,14 +66,14 @@ class ProviderBatches(ABC):
 
     @abstractmethod
     def entry(self, row: dict[str, Any]) -> ListedBatch:
-        """Return a batch of the list; a batch whose name is not valid is left out."""
+        """Return a row of the list as a batch; `listed` leaves out batches with invalid names."""
 
     @abstractmethod
     def state(self, data: Any) -> BatchStatus:
         """Return the status of a batch from its JSON."""
 
     async def check(self) -> None:
-        """Raise `PreflightError` where a server has no list of batches, which costs nothing."""
+        """Raise `PreflightError` if the server cannot list its batches; costs nothing."""
         base_url = self._transport.base_url
         try:
             await self.call(f"{self.path}?{self.page_size}=1")
@@ -105,7 +106,7 @@ class ProviderBatches(ABC):
                 return
 
     def following(self, page: Mapping[str, Any], found: Sequence[ListedBatch]) -> str:
-        """The end of the next page's address; empty after the last page."""
+        """Return the end of the next page's URL; empty after the last page."""
         return f"&{self.cursor}={found[-1].name}" if found and page.get("has_more") else ""
 
     async def status(self, name: str) -> BatchStatus:
@@ -124,15 +125,18 @@ class ProviderBatches(ABC):
             ) from None
 
     async def call(self, path: str) -> Any:
-        """The JSON of an address."""
+        """Return the JSON at a path of the server."""
         return await self._transport.call(self._transport.url(path))
 
     async def hand_in(self, path: str, body: bytes, field: str) -> str | None:
-        """Hand a batch in, once: its name, None where nobody knows whether it arrived."""
+        """Submit a batch once; return its name, or None if the provider may have received it.
+
+        Return an empty text if the batch arrived but its name is not valid.
+        """
         try:
             data = await self._transport.call(self._transport.url(path), body, once=True)
-        # Without a whole answer, or with one of a gateway (5xx), the provider may have taken the
-        # batch: the caller has to look into the list before it sends, and pays for, another one.
+        # Without a complete reply, or with one of a gateway (5xx), the provider may have taken the
+        # batch. The caller must check the list before it submits, and pays for, another batch.
         except RequestRefused as error:
             if error.status is None or error.status >= 500:
                 return None
@@ -143,19 +147,19 @@ class ProviderBatches(ABC):
 
 
 def word(value: Any, most: int = 60) -> str:
-    """A short word of a server's, fit to be shown and stored."""
+    """Return a server's text, shortened and printable; empty if the value is no text."""
     return "".join(c for c in value[:most] if c.isprintable()) if isinstance(value, str) else ""
 
 
 def whole_number(value: Any) -> int | None:
-    """A count, which some write as text."""
+    """Return a count, which some servers write as text; None if the value is no count."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
         return int(value)
     return value if type(value) is int and value >= 0 else None
 
 
 def timestamp(value: Any) -> float | None:
-    """Seconds since 1970 of a number, or of a date in the form of RFC 3339."""
+    """Return seconds since 1970 from a number or an RFC 3339 date; None if it is neither."""
     # 1e11 seconds are the year 5138: a larger number is in milliseconds, or nonsense.
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e11:
         return float(value)
@@ -166,14 +170,14 @@ def timestamp(value: Any) -> float | None:
 
 
 def is_name(value: Any) -> bool:
-    """Return True if that may be a provider's name for something."""
+    """Return True if the value is a valid name of a batch or file."""
     return isinstance(value, str) and NAME.fullmatch(value) is not None
 
 
 def answered(key: str, data: Any, read: Read, asked: str) -> BatchLine:
     """Return the line of a request that was answered; an unreadable answer is a failure.
 
-    `asked` says how the server was asked, where that was not the usual way.
+    `asked` notes how the request differed from its usual form; it is added to `served_by`.
     """
     try:
         response = read(data).stored(key)

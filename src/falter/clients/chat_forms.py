@@ -16,14 +16,14 @@ OPENAPI = frozenset({
     "properties", "required", "minProperties", "maxProperties", "minLength", "maxLength", "pattern",
     "example", "anyOf", "propertyOrdering", "default", "minimum", "maximum",
 })  # fmt: skip
-"""The keys of a schema of Gemini's API that is no JSON schema."""
+"""The keys of schemas that Gemini takes as `parameters`: a part of OpenAPI, not JSON schema."""
 
 
 # The Responses API
 
 
 def responses_items(side: str, parts: Sequence[Part]) -> Iterator[dict[str, Any]]:
-    """A turn as items of the input; the server finds a result's call by the call's id."""
+    """Yield a turn as items of the input; the server finds a result's call by the call's id."""
     for kind, value in parts:
         if kind == "text":
             yield {"role": side, "content": value}
@@ -42,9 +42,10 @@ def responses_items(side: str, parts: Sequence[Part]) -> Iterator[dict[str, Any]
 
 
 def anthropic_turns(messages: tuple[Message, ...], keeps: bool) -> tuple[Any, list[dict[str, Any]]]:
-    """The system's text and the turns; the last turn but one, or the system, is marked as kept.
+    """Return the system text and the turns.
 
-    Results open the user's turn in which they stand: Anthropic takes them nowhere else.
+    If `keeps`, the last turn but one is marked to be cached, or the system text if there is only
+    one turn. Results come first in a user turn, the only place where Anthropic takes them.
     """
     text = system_text(messages)
     turns: list[dict[str, Any]] = []
@@ -86,10 +87,10 @@ def anthropic_tool(text: str) -> dict[str, Any]:
 
 
 def gemini_contents(messages: Sequence[Message], signs: bool) -> Iterator[dict[str, Any]]:
-    """The turns; Gemini finds a result's call by name and order, and wants the first call signed.
+    """Yield the turns; with `signs`, the first call of each turn gets a placeholder signature.
 
-    A result is one text, whatever it holds: sent as an object where it parses, it would change its
-    form with a perturbation that breaks its JSON.
+    Gemini finds a result's call by name and order. A result is always sent as one text: if it were
+    sent as an object whenever it parses, a perturbation that breaks its JSON would change its form.
     """
     names = {"": ""}
     for side, parts in sides(messages):
@@ -120,7 +121,7 @@ def gemini_declaration(text: str, plain: bool) -> dict[str, Any]:
 
 
 def _require_plain(schema: Any, tool: str) -> None:
-    """Raise for a schema that `parameters`, a part of OpenAPI's, cannot hold."""
+    """Raise `EndpointError` for a schema with keys that Gemini's `parameters` does not take."""
     rest = set(schema) - OPENAPI if isinstance(schema, dict) else {"true or false"}
     if not rest and isinstance(schema.get("type"), list):
         rest = {"a list of types"}
@@ -142,10 +143,10 @@ def chat_text(
     offered: Sequence[str] = (),
     system: str | None = None,
 ) -> str:
-    """A chat in the tokenizer's template, with the tools that it offers.
+    """Return a chat in the tokenizer's template, with the offered tools.
 
-    Templates write arguments from a mapping, and compare a content with texts. PreflightError: the
-    template takes no tools.
+    Templates expect arguments as a mapping and every content as a text. Raise `PreflightError` if
+    the template ignores the tools.
     """
     made = turns(messages, arguments=dict, silent="")
     if system is not None and all(role != "system" for role, _ in messages):

@@ -1,4 +1,4 @@
-"""The connections to one server: the key in its header, time-outs, bounds, and nothing leaked."""
+"""HTTP connections to one server, with time-outs, size limits and masked secrets."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from falter.records.errors import InvalidValue
 
 JSON = "application/json"
 ENDPOINTS = ("chat/completions", "completions", "models")
-"""Endings that people most often paste along with a base URL."""
+"""Paths that users most often paste along with a base URL."""
 LONGEST_MESSAGE = 500  # characters
 MAX_BODY_BYTES = 32 * 2**20
-"""Bytes of a reply, more than one answer can reasonably have: a server may send for ever."""
+"""Maximum size of a reply, more than an answer can reasonably have: a server may send for ever."""
 SECRET_LENGTH = 8
-"""Keys from this length on are masked wherever they appear; a shorter one is a stand-in ("EMPTY"),
-and what would be cut out of texts with it is not the key."""
+"""Minimum length of a key that is masked in texts. A shorter key is a placeholder ("EMPTY"), which
+occurs in texts by chance."""
 
 Reply = tuple[int, Mapping[str, str], bytes]
-"""A server's answer: status, headers, and a body in which the key is masked."""
+"""A server's reply: status, headers, and a body in which the key is masked."""
 
 
 class TooLargeError(Exception):
-    """A reply is larger than its limit."""
+    """Raised if a reply is larger than its limit."""
 
 
 CONNECTION_ERRORS = (TimeoutError, aiohttp.ClientError, OSError, TooLargeError)
 
 
 class Connection:
-    """Connections to one server, opened by the first request in the loop it runs in.
+    """Connections to one server, opened by the first request in its event loop.
 
-    What goes wrong below HTTP is an `Outcome`. Redirects are not followed, cookies not kept, and
-    the environment's proxy is used for other machines only.
+    Failures below HTTP are returned as an `Outcome`. Redirects are not followed, cookies are not
+    kept, and the environment's proxy is not used for this machine.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class Connection:
         self._base_url = base_url
         self._connections = connections
         self._timeout = timeout
-        # Unpacking a body costs more than a local network saves by it.
+        # Decompressing a body costs more time than it saves on a local network.
         self._headers = {
             "Content-Type": JSON, "Accept-Encoding": "identity", "User-Agent": "falter", **headers,
         }  # fmt: skip
-        # What is short occurs in every text by chance.
+        # Short secrets occur in texts by chance.
         self._secrets = tuple(secret for secret in secrets if len(secret) >= SECRET_LENGTH)
         self._written = {
             form
@@ -77,7 +77,7 @@ class Connection:
         self._always: dict[str, Any] = {}
 
     async def post(self, url: URL, body: bytes) -> Reply | Outcome:
-        """Make one attempt, which the time-out ends."""
+        """Make one attempt to post a body; the time-out ends the attempt."""
         session, deadlines = self._open()
         task = deadlines.start()
         try:
@@ -119,7 +119,7 @@ class Connection:
     async def lines(self, url: URL, silence: float) -> AsyncIterator[bytes | Reply | Outcome]:
         """Yield the lines of a file as they arrive, and last the failure, if there is one.
 
-        `silence` is how many seconds may pass without a byte.
+        `silence` is the maximum time in seconds without a byte.
         """
         session, _ = self._open()
         limit = aiohttp.ClientTimeout(total=None, sock_connect=silence, sock_read=silence)
@@ -141,12 +141,12 @@ class Connection:
             self._deadlines.close()
         if session is not None:
             await session.close()
-            # aiohttp's sockets close in the next pass of the loop; a loop that ends before it
-            # warns of them.
+            # aiohttp closes its sockets in the next pass of the event loop. A loop that ends before
+            # that pass warns of open sockets.
             await asyncio.sleep(0)
 
     def clean(self, text: str) -> str:
-        """A message fit to be shown: on one line, bounded, without the key."""
+        """Return a message that can be shown: one line, bounded in length, secrets masked."""
         for secret in self._secrets:
             text = text.replace(secret, "…")
         text = " ".join(text[: 8 * LONGEST_MESSAGE].split())
@@ -154,7 +154,7 @@ class Connection:
         return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
 
     def masked(self, data: Any) -> Any:
-        """JSON without the key, also where it was written with escapes."""
+        """Return JSON with secrets masked, also secrets that were written with escapes."""
         if not self._secrets:
             return data
         if isinstance(data, str):
@@ -186,7 +186,7 @@ class Connection:
         return self._session, self._deadlines
 
     async def _reply(self, response: aiohttp.ClientResponse, most: int | None = None) -> Reply:
-        """The whole body, bounded; read in one go where its size is known."""
+        """Read a reply; raise `TooLargeError` if its body exceeds `most` bytes."""
         most = most or MAX_BODY_BYTES
         length, headers = response.content_length, response.headers
         if length is None or length > most or "Content-Encoding" in headers:
@@ -202,7 +202,7 @@ class Connection:
         return raw
 
     def _broken(self, error: Exception, seconds: float, most: int | None = None) -> Outcome:
-        """Return the outcome of an attempt that brought no whole answer."""
+        """Return the outcome of an attempt without a complete reply."""
         if isinstance(error, TooLargeError):
             size = f"more than {(most or MAX_BODY_BYTES) // 2**20} MiB"
             return Outcome(what="unusable answer", message=size, final=True)
@@ -232,7 +232,7 @@ class _Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> asyncio.Task[Any]:
-        """Begin the running task's time; end it with `stop`."""
+        """Start the running task's time-out and return the task, for `stop`."""
         task = asyncio.current_task(self._loop)
         assert task is not None
         due = self._due[task] = self._loop.time() + self._seconds
@@ -241,13 +241,13 @@ class _Deadlines:
         return task
 
     def stop(self, task: asyncio.Task[Any]) -> None:
-        """End a task's time."""
+        """End a task's time-out."""
         self._due.pop(task, None)
         self._over.discard(task)
 
     def is_over(self, task: asyncio.Task[Any]) -> bool:
         """Return True if a task was cancelled only because its time was over."""
-        # `uncancel` takes the sweep's own request back. What is left is somebody else's.
+        # `uncancel` takes back the sweep's cancellation. If one is left, it came from elsewhere.
         return task in self._over and task.uncancel() == 0
 
     def close(self) -> None:
@@ -269,7 +269,7 @@ class _Deadlines:
 
 
 def _tls() -> ssl.SSLContext:
-    """The certificates that the environment names now, not when aiohttp was imported."""
+    """Return a TLS context with the environment's certificates of now, not of aiohttp's import."""
     context = ssl.create_default_context()
     # As aiohttp's own context does, which this one replaces.
     context.set_alpn_protocols(["http/1.1"])
@@ -277,7 +277,7 @@ def _tls() -> ssl.SSLContext:
 
 
 async def _bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """The body of a reply of unknown size: chunked, compressed, or too large."""
+    """Return a body of unknown size, or raise `TooLargeError` beyond `most` bytes."""
     parts, size = [], response.content_length or 0
     try:
         if size > most:
@@ -312,7 +312,7 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
 
 
 def describe_error(error: Exception) -> str:
-    """A connection error in a few words."""
+    """Return a connection error in a few words."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"unknown host '{error.host}'"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
@@ -329,9 +329,9 @@ def describe_error(error: Exception) -> str:
 
 
 def normal_url(base_url: str, endpoints: Sequence[str] = ENDPOINTS) -> str:
-    """A validated base URL, its host in small letters, without a slash at the end.
+    """Return a base URL with its host in lower case and without a slash at the end.
 
-    `endpoints` are paths that do not belong to it and are refused at its end, longest first.
+    Raise `InvalidValue` if the URL is malformed or ends in one of `endpoints`, longest first.
     """
     shown = _without_secrets(base_url)
     if not re.match(r"https?://", base_url, re.I):
@@ -370,7 +370,10 @@ def is_loopback(host: str) -> bool:
 
 
 def read_key(variable: str, *, spaces: bool = False) -> str | None:
-    """The key in an environment variable, or None; never shown, not even when it is malformed."""
+    """Return the key in an environment variable, or None if the variable is empty or not set.
+
+    Raise `InvalidValue` for a malformed key, without showing the key.
+    """
     key = os.environ.get(variable) or None
     # Printable ASCII: "sk-1" passes, "sk-1\n" would inject a header. With `spaces`, "Bearer x" too.
     if key is not None and not re.fullmatch(r"[!-~]+( +[!-~]+)*" if spaces else r"[!-~]+", key):
@@ -384,13 +387,13 @@ def read_key(variable: str, *, spaces: bool = False) -> str | None:
 
 
 def _without_secrets(url: str) -> str:
-    """A URL to show in a message: without user, password and query."""
+    """Return a URL for messages, without user, password and query."""
     # "https://u:secret@host/v1?key=k" is shown as "https://…@host/v1".
     return re.sub(r"[^/@]*@", "…@", re.split(r"[?#]", url)[0])
 
 
 def proxy_for(url: str) -> str | None:
-    """The environment's proxy for this server; none for this machine."""
+    """Return the environment's proxy for a server; None without a proxy or for this machine."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     proxy = urllib.request.getproxies().get(parts.scheme)

@@ -1,7 +1,7 @@
-"""Request fields that let a model write one of a few answers, or a number, and nothing else.
+"""Request fields that constrain a response to one of several answers, or to a number.
 
-Whatever the form, the reply is the same JSON: `{"answer": "B"}`. So one reader judges all of them.
-An empty list of answers stands for any number.
+In every form the response is the same JSON, `{"answer": "B"}`, so that one reader suffices. An
+empty list of answers stands for any number.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 from falter.clients.answers import Answer, UnusableAnswer
 
 PLAIN_FORMS = ("structured_outputs", "guided_choice", "grammar")
-"""Those that a completions server takes as well."""
+"""The forms that completions servers take as well as chat servers."""
 NUMBER_REPLY = r'\{"answer": -?(0|[1-9][0-9]{0,14})(\.[0-9]{1,6})?\}'
 NUMBER_GRAMMAR = 'root ::= "{\\"answer\\": " "-"? ("0" | [1-9] [0-9]{0,14}) ("." [0-9]{1,6})? "}"'
-MOST_TOP = 20  # log-probabilities that servers give of one token
+MOST_TOP = 20  # maximum number of log-probabilities that servers return for one token
 
 
 def answer_schema(answers: Sequence[str]) -> dict[str, Any]:
-    """The JSON schema of an object with one of the answers."""
+    """Return the JSON schema of an object with one of the answers, or with a number."""
     answer = {"type": "string", "enum": list(answers)} if answers else {"type": "number"}
     return {
         "type": "object",
@@ -33,7 +33,7 @@ def answer_schema(answers: Sequence[str]) -> dict[str, Any]:
 
 
 def choice_texts(answers: Sequence[str]) -> list[str]:
-    """The whole replies that are possible.
+    """Return all possible responses.
 
     >>> choice_texts(["A", "B"])
     ['{"answer": "A"}', '{"answer": "B"}']
@@ -42,12 +42,12 @@ def choice_texts(answers: Sequence[str]) -> list[str]:
 
 
 def native_choice(answers: Sequence[str]) -> dict[str, Any]:
-    """The possible replies as vLLM takes them: whole texts, or a regular expression of numbers."""
+    """Return the possible responses for vLLM: whole texts, or a regular expression for numbers."""
     return {"choice": choice_texts(answers)} if answers else {"regex": NUMBER_REPLY}
 
 
 def answer_grammar(answers: Sequence[str]) -> str:
-    """The possible replies as a grammar of llama.cpp.
+    """Return the possible responses as a grammar of llama.cpp.
 
     >>> answer_grammar(["A"])
     'root ::= "{\\\\"answer\\\\": \\\\"A\\\\"}"'
@@ -59,7 +59,7 @@ def answer_grammar(answers: Sequence[str]) -> str:
 
 
 def constraint_fields(form: str, answers: Sequence[str]) -> dict[str, Any]:
-    """The fields of a body that hold a model to the answers, in one of the forms."""
+    """Return the fields of a body that constrain a model to the answers, in one of the forms."""
     if form == "structured_outputs":
         return {"structured_outputs": native_choice(answers)}
     if form == "guided_choice":
@@ -73,10 +73,11 @@ def constraint_fields(form: str, answers: Sequence[str]) -> dict[str, Any]:
 
 
 def likeliest(answers: Sequence[str], read: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
-    """A reader that answers with the likeliest of the answers among the first tokens.
+    """Return a reader that answers with the most likely answer among the possible first tokens.
 
-    A server that gives no such list cannot be read: that is a failure and no wrong answer. Where
-    the list names none of the answers, the text stays as it is, and no scorer takes it for one.
+    If the server lists no such tokens, the reader raises `UnusableAnswer`, so that the request
+    fails instead of counting as wrong. If no token is an answer, the text is not changed, and no
+    scorer extracts an answer from it.
     """
 
     def reading(data: Any) -> Answer:
@@ -95,7 +96,7 @@ def likeliest(answers: Sequence[str], read: Callable[[Any], Answer]) -> Callable
 
 
 def _first_tokens(data: Any) -> list[tuple[str, float]]:
-    """The tokens that may come first, each with its log-probability."""
+    """Return the possible first tokens with their log-probabilities."""
     try:
         entries = data["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
         return [(str(entry["token"]), float(entry["logprob"])) for entry in entries]

@@ -37,10 +37,11 @@ UNSUPPORTED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Habit:
-    """A change of the request body: the refusal that asks for it, the change in words, a note.
+    """A change of the request body: the refusal that asks for it, its description, and a note.
 
-    A `late` habit is learnt after the first answer too. The requests that it changes were all
-    refused before, so no condition has an answer to the unchanged form.
+    The note is added to responses. A `late` habit may be learnt after the first answer, too. The
+    requests that it changes were all refused before, so no condition has an answer to the
+    unchanged form.
     """
 
     refused: re.Pattern[str]
@@ -53,7 +54,7 @@ SYSTEM = "the system turn"
 
 
 def habits_of(client: str) -> dict[str, Habit]:
-    """The changes of a client's body beside its fields, by name."""
+    """Return name -> habit for a client: changes of its body that concern no single field."""
     return {
         name: Habit(**{**row, "refused": re.compile(row["refused"])})
         for name, row in client_tables()[client]["habits"].items()
@@ -61,22 +62,22 @@ def habits_of(client: str) -> dict[str, Habit]:
 
 
 class Dialect:
-    """The fields that a server has under another name, or does not take at all.
+    """A server's dialect of an API: the fields that it calls by another name or does not take.
 
-    One API has many dialects, and which one a server speaks shows when it refuses a request: HTTP
-    400 or 422, with a message that names a field. Nothing is guessed from a model's name. The
-    provider says what may change: `renames` are other names of fields, taken when the refusal
-    mentions them; `may_drop` are fields that may be left out when the refusal says that they are
-    not supported. A value that is out of range is the user's affair and is not dropped.
+    The dialect is learnt from refusals: HTTP 400 or 422, with a message that names a field. Nothing
+    is guessed from a model's name. The provider defines the permitted changes. `renames` are other
+    names of fields, used if the refusal mentions them. `may_drop` are fields that are left out if
+    the refusal says that they are not supported. A field with a value out of range is not dropped,
+    since the user has to correct the value.
 
-    A refusal changes the dialect and the request goes out again, before the first answer. An answer
-    settles the dialect: whatever is refused later fails, so that all conditions are asked alike.
-    Each answer's `served_by` says what was left out; the model's record does not, since its hash
-    is in the keys of requests that were planned before.
+    Before the first answer, a refusal changes the dialect and the request is sent again. An answer
+    settles the dialect: a request that is refused later fails, so that all conditions are sent
+    alike. Each response's `served_by` names the fields that were left out. The model's record does
+    not, since its hash is in the keys of requests that were planned before.
 
-    A system turn that a chat template refuses is folded into the first user turn: `turns`. That,
-    and whatever else is no field, is a habit: `learnt` holds its name, and the client applies it.
-    `changes` is for whoever shows or stores what was learnt.
+    Changes that concern no field are habits. `learnt` holds their names, and the client applies
+    them. One habit folds a system turn that a chat template refuses into the first user turn; see
+    `turns`. `changes` describes all changes for display and storage.
     """
 
     __slots__ = (
@@ -99,7 +100,7 @@ class Dialect:
         self.version = 0
 
     def fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of a body, as this server takes them."""
+        """Return the fields of a body as this server takes them."""
         return {
             self._names.get(name, name): value
             for name, value in fields.items()
@@ -107,7 +108,7 @@ class Dialect:
         }
 
     def turns(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """The turns of a chat, the system's folded into the first of the user's where need be."""
+        """Return a chat's turns; if learnt, the system turn is folded into the first user turn."""
         if SYSTEM not in self.learnt:
             return messages
         system = system_text(messages)
@@ -131,7 +132,10 @@ class Dialect:
         return renamed | dict.fromkeys(sorted(self.dropped), "not sent") | learnt
 
     def require(self, sampling: Mapping[str, Any]) -> None:
-        """Raise if a condition sets a field that is not sent: it would equal the baseline."""
+        """Raise `EndpointError` if a condition sets a field that is not sent.
+
+        Without this field the condition would equal the baseline.
+        """
         for name in sorted(self.dropped & sampling.keys()):
             raise EndpointError(f"the condition sets {name}, which the server does not support")
 
@@ -167,9 +171,9 @@ class Dialect:
         return field
 
     def _field(self, refusal: RequestRefused) -> str:
-        """Return the field that a refusal names, or else the first that it quotes.
+        """Return the field that a refusal names, or else the first field in its message.
 
-        Those that follow are often the server's list of what it does take.
+        Further fields in the message are often the server's list of fields that it takes.
         """
         quoted = [refusal.field] if refusal.field else QUOTED.findall(refusal.said)
         if quoted:

@@ -18,56 +18,56 @@ from falter.records.interfaces import Client
 from falter.records.registry import Registry
 from falter.records.types import Request, Response
 
-FEWEST, MOST = 8, 512  # requests in the first chunk, and in the largest
-# A chunk is stored when its last answer is there: some seconds of work are what a kill may lose.
+FEWEST, MOST = 8, 512  # requests in the first chunk, and in the largest chunk
+# A chunk is stored when its last response has arrived, so a kill loses some seconds of work.
 FAST_CHUNK_SECONDS, SLOW_CHUNK_SECONDS = 2.0, 15.0
-"""Seconds: a chunk that takes less doubles the next one, one that takes more halves it."""
+"""Seconds: a faster chunk doubles the size of the next chunk, a slower chunk halves it."""
 # Bisecting 512 requests down to one costs eleven engines: the chunk fails twice as a whole, and
 # then once in each of nine halvings.
 MAX_ENGINE_LOSSES = 16
-"""Engines in a row, for each that the host runs, that may end before the run gives up."""
+"""Engines that may end in a row, for each engine that the host runs, before the run gives up."""
 
 
 # The memory of a GPU is not free at once when the process that held it has ended.
 PAUSES = (2.0, 10.0)
-"""Seconds between attempts to start an engine in the place of one that ended."""
+"""Seconds between the attempts to replace an engine that ended."""
 
 
 class Engine(Protocol):
-    """A client in a process of its own, loaded."""
+    """A client that runs in a separate process, with its model loaded."""
 
     async def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """All answers in order. `EngineLost` when the process has ended, or has to."""
+        """Return all responses in order; raise `EngineLost` if the process ended or must end."""
         ...
 
     async def stop(self) -> None:
-        """End the process, however it is."""
+        """End the process, whatever its state."""
         ...
 
 
 class Host(Protocol):
-    """The place where engines run: it starts and ends their processes."""
+    """A runner of engines: it starts and ends their processes."""
 
     async def open(self) -> int:
-        """Get ready, and say how many engines there should be."""
+        """Prepare the host and return the number of engines to start."""
         ...
 
     async def start(self) -> Engine:
-        """A new engine; `PreflightError` when its model cannot be loaded."""
+        """Start an engine; raise `PreflightError` if its model cannot be loaded."""
         ...
 
     async def close(self) -> None:
-        """End everything that was started."""
+        """End all processes that were started."""
         ...
 
 
 hosts: Registry[Callable[..., Host]] = Registry("engine", "falter.engines")
-"""Makes a host from the name, settings and record of a model, the `count` of engines for it and the
-`gpus` of each."""
+"""Functions that return a host for the name, settings and record of a model, the `count` of engines
+and the `gpus` of each engine."""
 
 
 class EngineClient(BaseClient):
-    """A client whose answers come from engines elsewhere; its model is that of the client.
+    """A client whose responses come from engines in other processes; it has their client's model.
 
     Each chunk goes to whichever engine is free. If an engine process dies on a chunk, it is
     replaced and the chunk is retried unchanged, because the machine may be at fault. If an engine
@@ -91,7 +91,7 @@ class EngineClient(BaseClient):
 
     @property
     def key_variable(self) -> str | None:
-        """The variable of the client's own."""
+        """The key variable of the engines' client."""
         return self._key_variable
 
     async def check(self) -> None:
@@ -107,20 +107,23 @@ class EngineClient(BaseClient):
             for task in starting:
                 task.cancel()
         self._most_losses = MAX_ENGINE_LOSSES * count
-        # One chunk is asked while the next one is planned.
+        # Two chunks per engine: one is computed while the next one is prepared.
         self.capabilities = replace(self.capabilities, lanes=2 * count)
 
     async def generate(self, request: Request) -> Response:
-        """One answer, from one of the engines."""
+        """Return the response to a request from one of the engines."""
         (response,) = await self.answer_many([request])
         return response
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """Log-likelihoods, from one of the engines."""
+        """Return log-likelihoods from one of the engines."""
         return await self.answer_many(requests)
 
     async def answer_many(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """The answers to a chunk, in order, whatever becomes of engines."""
+        """Return the responses to a chunk in order; engines that end are replaced.
+
+        Raise `RunStopped` if too many engines end in a row, or if none is left.
+        """
         return await self._answered(requests, before=0)
 
     async def close(self) -> None:
@@ -133,7 +136,7 @@ class EngineClient(BaseClient):
         await self._host.close()
 
     async def _answered(self, requests: Sequence[Request], *, before: int) -> list[Response]:
-        """The answers to requests over which `before` engines have ended."""
+        """Return the responses to requests on which `before` engines (0 or 1) have ended."""
         engine = await self._next()
         started = time.monotonic()
         try:
@@ -147,7 +150,7 @@ class EngineClient(BaseClient):
         else:
             self._free.put_nowait(engine)
             self._losses = 0
-            # The last chunk of a plan and a half of a bisection are short: their time says nothing.
+            # The time of a short chunk (a plan's last, or half of a bisected one) is no measure.
             if len(requests) >= self.chunk:
                 self.chunk = next_chunk(self.chunk, time.monotonic() - started)
             return responses
@@ -162,10 +165,10 @@ class EngineClient(BaseClient):
         return first + await self._answered(requests[half:], before=1)
 
     async def _next(self) -> Engine:
-        """A free engine, when there is one; raises when there will be none."""
+        """Wait for a free engine; raise if no engine will become free."""
         engine = await self._free.get()
         if isinstance(engine, FalterError):
-            self._free.put_nowait(engine)  # for all others that wait
+            self._free.put_nowait(engine)  # for all other tasks that wait
             raise engine
         return engine
 
@@ -174,7 +177,10 @@ class EngineClient(BaseClient):
         self._free.put_nowait(engine)
 
     async def _replace(self, engine: Engine, error: EngineLost) -> None:
-        """End an engine that is lost and begin to start another."""
+        """End a lost engine and begin to start another one, or raise `RunStopped`.
+
+        The run stops after `MAX_ENGINE_LOSSES` losses in a row for each engine of the host.
+        """
         self._engines.discard(engine)
         await engine.stop()
         self._losses += 1
@@ -189,15 +195,15 @@ class EngineClient(BaseClient):
         task.add_done_callback(self._starting.discard)
 
     async def _start(self) -> None:
-        """Start one more engine. If it fails, the others go on; without any, the run ends."""
+        """Start one more engine. If that fails and no other engine is left, end the run."""
         for pause in (*PAUSES, None):
             try:
                 return self._add(await self._host.start())
             except Exception as error:
                 reason = error.message if isinstance(error, FalterError) else repr(error)
-            if pause is not None:  # what the last one held may not be free yet
+            if pause is not None:  # the memory of the lost engine may not be free yet
                 await asyncio.sleep(pause)
-        # `_starting` still holds this task: with 1 in it, nobody else is about to add an engine,
+        # `_starting` still holds this task: with 1 in it, no other task is about to add an engine,
         # and workers would wait for ever.
         if not self._engines and len(self._starting) == 1:
             stopped = RunStopped(
@@ -222,10 +228,13 @@ def next_chunk(chunk: int, seconds: float) -> int:
 async def answer_chunk(
     client: Client, requests: Sequence[Request], width: int
 ) -> Sequence[Response]:
-    """All answers of a client in this process, `width` at a time, in the order of the requests."""
+    """Return all responses of a client in this process, in the requests' order.
+
+    At most `width` calls run at a time.
+    """
     capabilities = client.capabilities
     order = list(range(len(requests)))
-    if capabilities.keeps_prefixes:  # those that begin alike one after the other
+    if capabilities.keeps_prefixes:  # prompts with a common prefix follow each other
         order.sort(key=lambda n: (requests[n].messages, requests[n].context))
     scored = [n for n in order if requests[n].scores]
     steps = [[n] for n in order if not requests[n].scores]

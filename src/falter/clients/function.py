@@ -31,20 +31,22 @@ _OFFERED: dict[str, Callable[..., Any]] = {}
 
 
 def offer(function: Callable[..., Any]) -> str:
-    """Make a callable known, and return the name of its model: `function:MODULE:NAME`."""
+    """Register a callable and return the name of its model: `function:MODULE:NAME`."""
     name = ":".join(_place(function))
     _OFFERED[name] = function
     return f"function:{name}"
 
 
 class Function(BaseClient):
-    """A callable that gets a prompt and returns a text, or a text with a score (`Scored`).
+    """A client around a callable that returns a text, or a text with a score (`Scored`).
 
-    With a parameter called `messages` it gets the turns, as OpenAI's chat API writes them; else the
-    prompt as one text. With one called `tools` besides it gets these, and may return a call, a list
-    of calls or a `Reply`. A coroutine function is awaited; any other runs on one of a few threads.
-    What it raises is the failure of that request. The model record holds module, name, the hash of
-    its source and the `version`, because what the source calls may change unseen.
+    If the callable has a parameter `messages`, it gets the turns in the form of OpenAI's chat API;
+    otherwise it gets the prompt as one text. If it also has a parameter `tools`, it gets the tools
+    and may return a call, a list of calls or a `Reply`. A coroutine function is awaited; any other
+    callable runs on one of a few threads. An exception is the failure of that request.
+
+    The model record holds the module, the name, the hash of the source and the `version`. Code that
+    the source calls may change without changing this hash, so users can set another version.
     """
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -123,7 +125,7 @@ def _answer(result: Any) -> Answer:
 
 
 def _imported(name: str) -> Callable[..., Any]:
-    """The function in a module that Python finds, also beside the working directory."""
+    """Import and return a function; modules in the working directory are found as well."""
     module, _, path = name.partition(":")
     if not module or not path:
         raise InvalidValue("model", f"function:{name}", OPTIONS.name or "")
@@ -151,7 +153,7 @@ def _code_of(function: Callable[..., Any]) -> Any:
 
 
 def _named(function: Callable[..., Any]) -> Any:
-    """The function behind a partial, or the class of an object that can be called."""
+    """Return the function inside a partial, or the class of a callable object."""
     while isinstance(function, partial):
         function = function.func
     return function if inspect.isroutine(function) else type(function)
@@ -170,7 +172,7 @@ def _parameters(function: Callable[..., Any]) -> set[str]:
 
 
 def _source_hash(function: Callable[..., Any]) -> str | None:
-    """The hash of the source, else of the compiled code; None where there is neither."""
+    """Return the hash of the source, or else of the compiled code; None without either."""
     thing = _named(function)
     try:
         data = inspect.getsource(thing).encode()

@@ -1,4 +1,4 @@
-"""`gemini:NAME`: Gemini by its own API: thinking budgets, safety filters, batches."""
+"""`gemini:NAME`: Gemini through Google's API, with thinking budgets, safety filters, batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "IMAGE_SAFETY": "safety", "OTH
 
 
 class Gemini(HttpClient):
-    """One model of Google's, or of a server that speaks its API. It has no scores."""
+    """One model of Google, or of a server that speaks its API. It has no scores."""
 
     def __init__(self, settings: ClientSettings) -> None:
         self._options = OPTIONS.read(settings)
@@ -65,7 +65,7 @@ class Gemini(HttpClient):
         )
 
     async def generate(self, request: Request) -> Response:
-        """One answer, or a response that says why there is none."""
+        """Return the response to a request, or a response with the reason of its failure."""
         return await self.transport.answer(request, self._url, self._body, read_candidates)
 
     def _body(self, request: Request) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class Gemini(HttpClient):
 
 
 def _answer_schema(answers: Sequence[str]) -> dict[str, Any]:
-    """The settings that let the model write one of the answers: an object by its schema."""
+    """Return the settings that constrain the response to an object with one of the answers."""
     options = {"type": "STRING", "format": "enum", "enum": list(answers)}
     answer = options if answers else {"type": "NUMBER"}
     schema = {"type": "OBJECT", "properties": {"answer": answer}, "required": ["answer"]}
@@ -111,7 +111,11 @@ def _answer_schema(answers: Sequence[str]) -> dict[str, Any]:
 
 
 def read_candidates(data: Any) -> Answer:
-    """The first candidate's text, thoughts apart; a prompt that was blocked has none."""
+    """Return the answer in the first candidate: its text, thoughts and calls.
+
+    A blocked prompt has an empty text, with the reason as its finish reason. Raise `UnusableAnswer`
+    if there is no candidate for another reason.
+    """
     usage = data.get("usageMetadata") or {}
     counted = {
         "prompt_tokens": usage.get("promptTokenCount"),
@@ -150,21 +154,21 @@ def connect(settings: ClientSettings) -> Gemini:
     return Gemini(settings)
 
 
-# Batches: requests go in with the call that makes one, answers come with its state.
+# Batches: the call that submits a batch contains its requests; its state contains the answers.
 
 ENDED = ("SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED")
 FINAL = (3, 5, 7, 9, 11, 12)
-"""Codes of Google's own for what would only repeat. The others may pass."""
+"""Google's codes of errors that a retry would only repeat; other errors may pass."""
 
 
 class GeminiBatches(batch.ProviderBatches):
-    """Batches of one model, of as many requests as go in without a file of their own."""
+    """Batches of one model, small enough to be submitted without a file."""
 
     form = "gemini"
     most_requests = 5_000
-    most_bytes = 15_000_000  # 20 MB with all that stands around them
+    most_bytes = 15_000_000  # the limit is 20 MB, which includes the JSON around the requests
     page_size, rows = "pageSize", "operations"
-    newest_first = False  # nobody says in which order they come
+    newest_first = False  # Google does not document the order
     model = ""
 
     def line(self, request: Request) -> bytes:
@@ -172,7 +176,7 @@ class GeminiBatches(batch.ProviderBatches):
         return orjson.dumps({"request": self._body(request), "metadata": metadata})
 
     def file_line(self, request: Request) -> bytes:
-        """A line of a file has the key outside."""
+        """Return a request as a line of a file, which has the key outside of the metadata."""
         key = custom_id(request.key)
         return orjson.dumps({"key": key, "request": self._body(request)})
 
@@ -217,7 +221,7 @@ class GeminiBatches(batch.ProviderBatches):
 def read_line(
     line: Any, read: Callable[[Any], Answer], asked: str, clean: Callable[[str], str]
 ) -> BatchLine:
-    """One of the inlined answers, or a line of a file of results, which has its key outside."""
+    """Return the result in an inlined response, or in a line of a file of results."""
     line = line if isinstance(line, dict) else {}
     metadata = line.get("metadata")
     key = key_of(metadata.get("key") if isinstance(metadata, dict) else line.get("key"))
@@ -229,7 +233,10 @@ def read_line(
 
 
 def _lines(data: Any) -> list[Any]:
-    """The answers of a batch, at either depth where servers put them."""
+    """Return a batch's inlined responses, which servers nest at two different depths.
+
+    Raise `RequestRefused` if the results are in a file.
+    """
     output = (data.get("response") if isinstance(data, dict) else None) or {}
     output = output.get("output") or output if isinstance(output, dict) else {}
     inlined = output.get("inlinedResponses")

@@ -1,4 +1,4 @@
-"""Limit the rate of requests: at a time, per minute, tokens per minute, and a shared cool-down."""
+"""Limits on requests: concurrent, per minute, tokens per minute, and a shared cool-down."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Protocol
 # A token that is not taken when the bucket is full is lost for good, so a timer that fires late
 # would cost throughput. A tenth of a second is more than a busy event loop is late.
 BURST_SECONDS = 0.1
-"""Seconds' worth of the rate that may leave at once."""
+"""Size of a burst: the requests of this many seconds may be sent at once."""
 UNLIMITED = float("inf")
 
 
@@ -24,9 +24,9 @@ class Handle(Protocol):
 class Bucket:
     """A token bucket that keeps any minute within the limit.
 
-    The bucket starts full with a small burst and refills a little slower than the limit, so that
-    burst and refill together stay within the limit in every minute. A request that costs more than
-    the burst passes when the bucket is full; the requests after it wait until the debt is paid.
+    The bucket starts full with a small burst and refills a little slower than the limit. So burst
+    and refill together stay within the limit in every minute. A request that costs more than the
+    burst passes when the bucket is full; the requests after it wait until the debt is paid.
     """
 
     __slots__ = ("_at", "capacity", "level", "rate")
@@ -40,7 +40,7 @@ class Bucket:
         self._at = now
 
     def wait(self, cost: float, now: float) -> float:
-        """Seconds until `cost` may be taken; 0 when it may be taken now."""
+        """Return the seconds until `cost` may be taken; 0 if it may be taken now."""
         self.level = min(self.capacity, self.level + (now - self._at) * self.rate)
         self._at = now
         lacking = min(cost, self.capacity) - self.level
@@ -53,7 +53,7 @@ class Bucket:
 
 
 class Limiter:
-    """Admit requests in the order in which they came.
+    """A queue that admits requests in order of arrival, within all limits.
 
     If no limit is in force, `acquire` returns without suspending. Otherwise the waiting requests
     form one queue, which a single timer serves. Tests replace `clock` and `schedule`;
@@ -99,7 +99,7 @@ class Limiter:
             raise
 
     def release(self) -> None:
-        """Give the place to the next in line."""
+        """Free a place and admit the next request of the queue."""
         self._free += 1
         if self._line:
             self._serve()
@@ -131,7 +131,7 @@ class Limiter:
         return True
 
     def _delay(self, tokens: float) -> float:
-        """Seconds until pace and cool-down would let this request through."""
+        """Return the seconds until rates and cool-down permit this request; 0 or less means now."""
         now = self._clock()
         delay = self._paused_until - now
         if delay <= 0:

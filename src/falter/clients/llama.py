@@ -1,4 +1,4 @@
-"""`smollm2` and `gguf:PATH`: GGUF models in this process by llama.cpp, on threads of its own."""
+"""`smollm2` and `gguf:PATH`: GGUF models that llama.cpp runs in this process."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ MOST_LANES = 8
 HUB = re.compile(r"hub/(?P<repository>[\w.-]+/[\w.-]+)/(?P<file>[\w./ -]+\.gguf)")
 TEMPLATE = b"tokenizer.chat_template"
 FRONT = 1 << 26
-"""Bytes within which the names of a file's metadata stand."""
+"""Bytes at the start of a file that contain the names of its metadata."""
 
 
 class LlamaClient(BaseClient):
-    """Exact option likelihoods, and text.
+    """A client of a GGUF model in this process: exact option likelihoods, and text.
 
-    One engine a core, one thread an engine, all on the same weights. An answer does not depend on
-    which engine gives it, nor on what that engine did before. `locate` returns the file, fetched
-    where it is not there yet; it runs on a thread.
+    There is one engine for each core, at most 8, with one thread each and the same weights. An
+    answer depends neither on the engine nor on the engine's earlier work. `locate` returns the file
+    and downloads it if needed; it runs on a thread.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class LlamaClient(BaseClient):
             self._free.put_nowait(engine)
 
     def _located(self) -> Path:
-        """The file; what is loaded is what the record says."""
+        """Return the weights' file; raise if its hash is not the hash in the model record."""
         path, weights = self._locate(), self.model.weights
         if weights is not None:
             require_content(path, weights, "run the same command again")
@@ -136,7 +136,7 @@ class LlamaClient(BaseClient):
         return await self._on_engine(request, score)
 
     async def _on_engine(self, request: Request, work: Callable[[LlamaEngine], Answer]) -> Response:
-        """Run on a free engine. What the model cannot take is a failure of this request alone."""
+        """Run work on a free engine; a `ValueError` is the failure of this request alone."""
         if self._free is None:
             await self.check()
         assert self._free is not None
@@ -158,7 +158,7 @@ def connect_smollm2(settings: ClientSettings) -> Client:
     """The embedded model; smollm2:q4_0 and the like, in another quantisation."""
     option_table("smollm2").read(settings)
     require("The embedded model smollm2", "local", "cyllama")
-    # Another quantisation is made where it is not there yet, since its hash belongs to the model.
+    # A missing quantisation is made now, since its hash is part of the model record.
     made = quantised(settings.name) if settings.name else None
     weights = content_hash(made) if made else f"sha256:{SMOLLM2.sha256}"
     model = Model(client="smollm2", name=settings.name or "smollm2", weights=weights)
@@ -172,7 +172,7 @@ def connect_gguf(settings: ClientSettings) -> Client:
     option_table("gguf").read(settings)
     require("A GGUF model", "local", "cyllama")
     file = find_gguf(settings.name)
-    # A file without a template gets the plain prompt; where the file lies is not recorded.
+    # A file without a template gets the plain prompt. The file's folder is not recorded.
     chats = file.chats and settings.api == "chat"
     model = Model(
         client="gguf",
@@ -188,9 +188,9 @@ def connect_gguf(settings: ClientSettings) -> Client:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GgufFile:
-    """A file here (`path`), or one that the hub named and that is not fetched yet.
+    """A GGUF file on this machine (`path`), or a file of the hub that is not downloaded yet.
 
-    `weights` is the hash of its bytes. `chats` says whether it has a chat template.
+    `weights` is the hash of its bytes. `chats` is True if it has a chat template.
     """
 
     name: str
@@ -201,7 +201,7 @@ class GgufFile:
     member: str = ""
 
     def fetched(self) -> Path:
-        """The file on this machine, fetched from the hub where it is not."""
+        """Return the file's path; download the file from the hub if needed."""
         if self.path is not None:
             return self.path
         from huggingface_hub import hf_hub_download
@@ -242,12 +242,12 @@ def check_gguf(path: Path) -> bool:
         if file.read(4) != b"GGUF":
             raise refusal(PreflightError, "clients.no_gguf", path=path)
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
-            # The names of the metadata stand at the front as they are.
+            # The names of the metadata are plain bytes at the start of the file.
             return view.find(TEMPLATE, 0, FRONT) >= 0
 
 
 def _of_hub(name: str, repository: str, member: str) -> GgufFile:
-    """The file in the hub's cache, else what the hub says of it without sending it."""
+    """Return the file in the hub's cache, or else the hub's metadata of it, not downloaded."""
     from huggingface_hub import HfApi, try_to_load_from_cache
 
     cached = try_to_load_from_cache(repository, member)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = "NDArray[np.float64]"
 Entry: TypeAlias = tuple[int, int, int, bool]
-"""Token, position, sequence, and whether the scores of the next token are wanted."""
+"""Token, position, sequence, and True if the scores of the next token are wanted."""
 
 # One decode is one micro-batch of at most this many tokens. From 64 on, llama.cpp's flash attention
 # takes another path, and scores with and without a cached prefix differ by up to 0.3 nats. Below
@@ -45,11 +45,12 @@ class Generation:
 class LlamaEngine:
     """A GGUF model on one thread, with a key-value cache of its own.
 
-    An engine serves one thread at a time. Decoding releases the GIL, so several engines run side
-    by side; `fork` makes another one on the same weights. What was decoded last stays in the
-    cache, and the next call starts from the longest prefix it shares with it, rounded down to
-    whole blocks: so every block holds the tokens it would hold in a cold run, and the numbers
-    are the same to the last bit on every processor.
+    An engine serves one thread at a time. Decoding releases the GIL, so several engines run in
+    parallel; `fork` makes another engine on the same weights.
+
+    The last decoded tokens stay in the cache. The next call starts from the longest prefix that it
+    shares with them, rounded down to whole blocks. So every block holds the same tokens as without
+    the cache, and the scores are identical to the last bit on every processor.
     """
 
     _llama: Any
@@ -69,14 +70,14 @@ class LlamaEngine:
         self._open(llama_cpp, _load(llama_cpp, path, params), n_ctx, n_seq_max)
 
     def fork(self) -> LlamaEngine:
-        """Another engine on the same weights, for another thread; only the cache is its own."""
+        """Return another engine with the same weights and a separate cache, for another thread."""
         self._require_open()
         twin = object.__new__(LlamaEngine)
         twin._open(self._llama, self._model, self._limit, self._n_seq_max)
         return twin
 
     def close(self) -> None:
-        """Give back the cache now, and the weights with the last engine that uses them."""
+        """Free the cache now; the weights are freed with the last engine that uses them."""
         for part in (self._batch, self._context):
             if part is not None:
                 part.close()
@@ -86,19 +87,21 @@ class LlamaEngine:
     def score(self, context: str, continuations: Sequence[str]) -> tuple[ContinuationScore, ...]:
         """Return the likelihood of each continuation, as lm-evaluation-harness defines it.
 
-        White space at the end of the context moves to the front of the continuation; both are
-        tokenised together, and the tokens past those of the context alone are the continuation's.
-        An empty context is the model's start token (its end token where it has none). Text such
-        as `<|im_end|>` is plain text.
-        ValueError: no continuations, one without a token of its own, or one that goes past the
-        context window (the harness cuts such a context from the left; here nothing is cut).
+        White space at the end of the context moves to the front of the continuation. Both are
+        tokenised together, and the tokens after the context's own are the continuation's. An empty
+        context is the model's start token, or its end token if it has no start token. Text such as
+        `<|im_end|>` is plain text.
+
+        Raise `ValueError` if there are no continuations, or if a continuation has no token. Also
+        raise it if context and continuation exceed the context window: the harness truncates such
+        a context from the left, but this method does not.
         """
         words = self._require_open()
         start, sequences = words.encode(context, continuations, self._limit)
         inputs = [sequence[:-1] for sequence in sequences]
         sums = [_Sum() for _ in sequences]
 
-        # What all share is what the first and the last in sorted order share.
+        # The prefix common to all is the prefix common to the first and last in sorted order.
         shared = common_prefix_length(min(inputs), max(inputs))
         for at, row in self._decode_trunk(inputs[0][:shared], rows_from=start - 1):
             scores = self._log_softmax(row)
@@ -127,12 +130,15 @@ class LlamaEngine:
     ) -> Generation:
         """Continue a chat, or a raw prompt, until the model, a stop string or a limit ends it.
 
-        Messages are (role, content) pairs in the model's chat template; special tokens that
-        appear in a content stay plain text. Temperature 0 takes the likeliest token; above it,
-        one number of `random.Random(seed)` draws each token, in order of token ids. The text
-        ends before the first stop string. A character that the token limit cut in half is left
-        out. The context window is a limit, too: a reply that reaches it ends with "length".
-        With a `grammar` of llama.cpp, no token can be taken that leads out of it.
+        Messages are (role, content) pairs for the model's chat template; special tokens in a
+        content stay plain text. Temperature 0 takes the most likely token. Above it, one number of
+        `random.Random(seed)` draws each token, in order of token ids. The text ends before the
+        first stop string. A character that the token limit truncates is left out. A response that
+        reaches the context window ends with "length", too. A `grammar` of llama.cpp limits the
+        possible tokens; tokens are then drawn by llama.cpp.
+
+        Raise `ValueError` for settings that are out of range, for a prompt that exceeds the context
+        window, and for scores that are not finite.
         """
         words = self._require_open()
         check_decoding(max_tokens, temperature, stop)
@@ -197,7 +203,7 @@ class LlamaEngine:
             yield i, self._row(place)
 
     def _decode_places(self, entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
-        """Decode block by block; yield index and place in its block of each that wants scores."""
+        """Decode block by block; yield index and row in its block of each entry with scores."""
         for first in range(0, len(entries), BLOCK):
             block = entries[first : first + BLOCK]
             self._batch.clear()
@@ -209,12 +215,15 @@ class LlamaEngine:
                     yield first + i, i
 
     def _decode_trunk(self, tokens: list[int], *, rows_from: int) -> Iterator[tuple[int, Row]]:
-        """Decode the tokens that sequence 0 has not cached; yield the scores from a position on."""
+        """Decode the tokens that sequence 0 has not cached.
+
+        Yield the positions from `rows_from` on, with the scores of their next tokens.
+        """
         for at, place in self._trunk_places(tokens, rows_from):
             yield at, self._row(place)
 
     def _trunk_places(self, tokens: list[int], rows_from: int) -> Iterator[tuple[int, int]]:
-        """Yield the positions, each with its place in the decoded block instead of the scores."""
+        """Decode as `_decode_trunk` does; yield positions with their row in the block."""
         kept = self._keep(tokens, rows_from)
         entries = [(tokens[at], at, 0, at >= rows_from) for at in range(kept, len(tokens))]
         for i, place in self._decode_places(entries):
@@ -222,7 +231,10 @@ class LlamaEngine:
         self._held = tokens
 
     def _keep(self, tokens: list[int], below: int) -> int:
-        """Drop from sequence 0 all but the whole blocks it shares with these tokens."""
+        """Drop all of sequence 0 except the whole blocks that it shares with these tokens.
+
+        Return the number of tokens that are kept, at most `below`.
+        """
         kept = min(common_prefix_length(self._held, tokens), below) // BLOCK * BLOCK
         self._held = []  # stays so if the decode that follows fails
         if kept and self._context.memory_seq_rm(0, kept, -1):
@@ -233,7 +245,7 @@ class LlamaEngine:
     def _decode_branches(
         self, inputs: list[list[int]], places: list[tuple[int, int]]
     ) -> Iterator[tuple[tuple[int, int], Row]]:
-        """Decode places (sequence, position) past the trunk, each sequence on a copy of it."""
+        """Decode places (sequence, position) after the trunk, each sequence on a copy of it."""
         lanes = {i: lane for lane, i in enumerate(dict(places), 1)}
         entries = [(inputs[i][at], at, lanes[i], True) for i, at in places]
         with self._copies(len(lanes)):
@@ -242,7 +254,7 @@ class LlamaEngine:
 
     @contextmanager
     def _copies(self, number: int) -> Iterator[None]:
-        """Sequences 1 to `number` as copies of sequence 0, until the block ends."""
+        """Keep sequences 1 to `number` as copies of sequence 0 until the `with` block ends."""
         held, self._held = self._held, []
         for lane in range(1, number + 1):
             self._context.memory_seq_cp(0, lane, -1, -1)
@@ -252,7 +264,11 @@ class LlamaEngine:
         self._held = held  # not reached when a decode failed: the next call starts afresh
 
     def _groups(self, extras: list[int], trunk: int) -> Iterator[list[int]]:
-        """Split the sequences so that each group has lanes and cache cells enough."""
+        """Yield groups of sequences that fit into the engine's sequences and cache cells.
+
+        `extras` are the sequences' numbers of tokens after the trunk of `trunk` tokens. Sequences
+        without such tokens are left out.
+        """
         group: list[int] = []
         room = self._limit - trunk
         for i, extra in enumerate(extras):
@@ -267,7 +283,10 @@ class LlamaEngine:
             yield group
 
     def _places_after(self, prompt: list[int], tokens: list[int]) -> Iterator[int]:
-        """Yield the row of the scores after the prompt, then after each appended token."""
+        """Yield the row in its block of the scores after the prompt, then after each new token.
+
+        The caller appends each new token to `tokens`.
+        """
         yield from [place for _, place in self._trunk_places(prompt, len(prompt) - 1)]
         while len(prompt) + len(tokens) <= self._limit:
             entry = (tokens[-1], len(prompt) + len(tokens) - 1, 0, True)
@@ -285,7 +304,7 @@ class LlamaEngine:
         return shifted
 
     def _sampler(self, grammar: str, temperature: float, seed: int) -> Any:
-        """Return a sampler of llama.cpp that takes no token outside of a grammar."""
+        """Return a sampler of llama.cpp that takes only tokens that a grammar permits."""
         sampler = self._llama.LlamaSampler()
         sampler.add_grammar(self._model.get_vocab(), grammar, "root")
         if temperature == 0:
@@ -296,7 +315,7 @@ class LlamaEngine:
         return sampler
 
     def _token_at(self, place: int, sampler: Any, temperature: float, draw: Any) -> int:
-        """Return the next token. The likeliest needs no copy of all scores."""
+        """Return the next token; at temperature 0 without a copy of all scores."""
         if sampler is not None or temperature == 0:
             return int((sampler or self._likeliest).sample(self._context, place))
         return self._pick(self._row(place), temperature, draw)
@@ -311,7 +330,7 @@ class LlamaEngine:
 
 
 class _Sum:
-    """A log-likelihood while its tokens come in."""
+    """The log-likelihood of a continuation, summed token by token."""
 
     __slots__ = ("greedy", "logprob", "tokens")
 
@@ -328,9 +347,9 @@ class _Sum:
 
 
 def _load(llama: Any, path: Path, params: Any) -> Any:
-    """The weights, as a model that knows the size of its vocabulary.
+    """Load the weights as a model with the attribute `n_vocab`.
 
-    cyllama 0.2 reads `n_vocab` from the model when it hands out logits, and has it nowhere.
+    cyllama 0.2 reads `n_vocab` from the model when it returns logits, but does not define it.
     """
 
     class Model(llama.LlamaModel):  # type: ignore[misc]
@@ -355,7 +374,7 @@ def _context_params(llama: Any, n_ctx: int, n_seq_max: int) -> Any:
 
 
 def common_prefix_length(first: Sequence[int], second: Sequence[int]) -> int:
-    """The length of the prefix that both share."""
+    """Return the length of the prefix that both sequences share."""
     shorter = min(len(first), len(second))
     if first[:shorter] == second[:shorter]:
         return shorter
@@ -373,7 +392,7 @@ def common_prefix_length(first: Sequence[int], second: Sequence[int]) -> int:
 def check_decoding(
     max_tokens: int, temperature: float, stop: Sequence[str], top_p: float = 1.0
 ) -> None:
-    """Raise ValueError for settings with which no model can decode."""
+    """Raise `ValueError` for settings with which no model can decode."""
     if max_tokens < 1:
         raise ValueError(f"max_tokens is {max_tokens}; expected at least 1")
     if not 0 <= temperature < math.inf:
@@ -388,7 +407,7 @@ def check_decoding(
 
 
 class Vocabulary:
-    """A model's tokens and chat template. Special tokens in a text are plain text."""
+    """A model's tokenizer and chat template. Special tokens in a text are plain text."""
 
     def __init__(self, llama: Any, model: Any) -> None:
         self._model = model
@@ -401,7 +420,10 @@ class Vocabulary:
         return bool(self._vocab.is_eog(token))
 
     def tokens(self, text: str) -> list[int]:
-        """The tokens of plain text; special tokens in it are not read as such."""
+        """Return the tokens of a text; special tokens in it are plain text.
+
+        Raise `ValueError` for a lone surrogate.
+        """
         try:
             tokens: list[int] = self._vocab.tokenize(text, False, False)
         except UnicodeEncodeError as error:
@@ -413,14 +435,17 @@ class Vocabulary:
         return tokens
 
     def text(self, tokens: list[int]) -> str:
-        """The text of whole token lists; bytes that make no character become U+FFFD."""
-        # cyllama drops a space at the very start, so something else has to stand there.
+        """Return the text of a whole list of tokens; bytes that form no character become U+FFFD."""
+        # cyllama drops a space at the very start, so an "x" is put before it.
         anchor = self.tokens("x")
         text: str = self._vocab.detokenize(anchor + tokens)
         return text[1:]
 
     def raw(self, text: str) -> list[int]:
-        """A prompt's tokens, with a start token where the model wants one or there is no other."""
+        """Return a prompt's tokens; they start with a start token if the model uses one.
+
+        An empty text has the start token in any case.
+        """
         if self._vocab.get_add_bos() or not text:
             return [self._start_token(), *self.tokens(text)]
         return self.tokens(text)
@@ -432,7 +457,11 @@ class Vocabulary:
     def encode(
         self, context: str, continuations: Sequence[str], limit: int
     ) -> tuple[int, list[list[int]]]:
-        """The number of context tokens, and the tokens of context and continuation for each."""
+        """Return the number of context tokens, and for each continuation all of its tokens.
+
+        The tokens of a continuation include the context's. Raise `ValueError` for a continuation
+        without a token, and for more tokens than `limit`.
+        """
         if isinstance(continuations, str) or not continuations:
             raise ValueError(f"continuations is {continuations!r}; expected at least one text")
         body = context.rstrip()
@@ -457,9 +486,9 @@ class Vocabulary:
         return len(head), sequences
 
     def chat(self, messages: Sequence[tuple[str, str]]) -> list[int]:
-        """The chat template's tokens: its own markers are special, the contents are plain text."""
-        # The template is rendered with stand-ins, so that a content which spells "<|im_end|>"
-        # cannot end its turn. These brackets are rare, and each must come back exactly once.
+        """Return a chat's tokens: the template's markers are special, the contents plain text."""
+        # The template is rendered with placeholders, so that a content which spells "<|im_end|>"
+        # cannot end its turn. These brackets are rare, and each placeholder must appear once.
         marks = [f"\u2983{number}\u2984" for number in range(len(messages))]
         turns = [
             self._message(role=role, content=mark)
@@ -482,12 +511,12 @@ class Vocabulary:
                 tokens += [*self.tokens(plain), special[piece]]
                 plain = ""
             else:
-                # Contents and the template's own words are one text, as they would be rendered.
+                # Contents and the template's plain text are tokenised together, as rendered.
                 plain += contents.get(piece, piece)
         return tokens + self.tokens(plain)
 
     def _special_tokens(self) -> dict[str, int]:
-        """The model's control tokens, longest first."""
+        """Return the model's control tokens by their text, longest first."""
         if self._specials is None:
             vocab = self._vocab
             specials = {
@@ -500,5 +529,5 @@ class Vocabulary:
 
 
 def too_long(what: str, tokens: int, limit: int) -> str:
-    """A message about a prompt beyond the window."""
+    """Return the message about a prompt that exceeds the context window."""
     return f"{what} are {tokens} tokens; the model reads at most {limit}"

@@ -47,7 +47,10 @@ async def _unfit(request: Request) -> Response:
 
 
 class OpenAI(HttpClient):
-    """One model behind one base URL. Failures become responses; only a refused key raises."""
+    """One model behind one base URL. Failed requests become responses.
+
+    Errors that end the run are raised: a refused key, a used-up quota, a missing endpoint.
+    """
 
     def __init__(self, settings: ClientSettings) -> None:
         options = OPTIONS.read(settings)
@@ -91,7 +94,7 @@ class OpenAI(HttpClient):
         )
 
     def generate(self, request: Request) -> Coroutine[Any, Any, Response]:
-        """One answer, or a response that says why there is none."""
+        """Return the response to a request, or a response with the reason of its failure."""
         read: Callable[[Any], Answer] = self._read
         if request.answers is not None and self._form == "top_logprobs":
             if request.sampling.temperature > 0 or not request.answers:
@@ -100,7 +103,7 @@ class OpenAI(HttpClient):
         return self.transport.answer(request, self._url, self._body, read)
 
     async def score_many(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """Log-likelihoods, one call a request. Raises when the server cannot score at all."""
+        """Return log-likelihoods, with one call per request; raise if the server cannot score."""
         if len(requests) == 1:
             return [await self._score(requests[0])]
         tasks = [asyncio.ensure_future(self._score(request)) for request in requests]
@@ -111,7 +114,7 @@ class OpenAI(HttpClient):
                 task.cancel()
 
     def _body(self, request: Request) -> bytes:
-        """The head is the same for all requests, the tail for all of one sampling."""
+        """Return the body: a head common to all requests, the content, and a tail per sampling."""
         turns = request.messages
         content: Any
         if self._chat:
@@ -120,7 +123,7 @@ class OpenAI(HttpClient):
             silent = "" if SILENT in self.transport.dialect.learnt else None
             content = chat_turns(asked, silent=silent)
         else:
-            # A completion has no turns: messages, where they come all the same, are joined.
+            # A completion has no turns, so the messages of a chat are joined.
             name = b',"prompt":'
             content = "\n\n".join(text for _, text in turns) if turns else request.context
         sampling, extra = request.sampling, b""
@@ -133,9 +136,9 @@ class OpenAI(HttpClient):
         return self._head + name + orjson.dumps(content) + extra + self._tail(sampling)
 
     def _tail(self, sampling: Sampling) -> bytes:
-        """Return the sampling fields as JSON. All are sent, because servers' defaults differ.
+        """Return the sampling fields as JSON. They are always sent, since servers' defaults differ.
 
-        The exception is a `top_p` of 1: some servers refuse it beside a temperature, or always.
+        Only a `top_p` of 1 is not: some servers refuse it together with a temperature, or always.
         """
         dialect = self.transport.dialect
         key = (dialect.version, sampling)
@@ -168,7 +171,7 @@ class OpenAI(HttpClient):
         return answer.response(request, seconds)
 
     async def _echo(self, request: Request) -> tuple[Answer, float]:
-        """Have the prompts echoed; with one token generated where a server refuses none."""
+        """Have the prompts echoed; if the server refuses to generate no token, generate one."""
         state = self._scoring
         try:
             echoed = await self._ask_echo(request, state.generated)
@@ -197,18 +200,18 @@ class OpenAI(HttpClient):
         )
 
 
-# Batches, also of hosts with the same interface: a file goes in, two come out.
+# Batches, also of hosts with the same interface: one file is uploaded, two files are returned.
 
 ENDED = ("completed", "failed", "expired", "cancelled")
 LINE = b'{"custom_id":"%b","method":"POST","url":"%b","body":%b}'
 
 
 class OpenAIBatches(batch.ProviderBatches):
-    """Batches of one endpoint, such as `/v1/chat/completions`, which is what a host calls it."""
+    """Batches of one `endpoint`, named as hosts name it, such as `/v1/chat/completions`."""
 
     form = "openai"
     most_requests = 50_000
-    most_bytes = 100_000_000  # OpenAI takes 200 MB; so much is held in memory here
+    most_bytes = 100_000_000  # OpenAI takes 200 MB; less, since a batch is held in memory
     endpoint = ""
 
     def line(self, request: Request) -> bytes:
@@ -216,7 +219,10 @@ class OpenAIBatches(batch.ProviderBatches):
         return LINE % (name, self.endpoint.encode(), self._body(request))
 
     async def submit(self, mark: str, lines: Sequence[bytes]) -> str | None:
-        """A file that is uploaded twice costs nothing; only the batch itself is made once."""
+        """Upload a file and submit the batch.
+
+        The upload is retried, since a second file costs nothing. The batch is submitted only once.
+        """
         boundary = f"falter-{custom_id(mark)}"
         data = await self._transport.call(
             self._transport.url("files"),
@@ -232,7 +238,7 @@ class OpenAIBatches(batch.ProviderBatches):
         return await self.hand_in("batches", orjson.dumps(asked), "id")
 
     async def results(self, name: str, asked: str) -> AsyncGenerator[BatchLine]:
-        """The answers, then the errors; a batch that expired or was cancelled has both, too."""
+        """Yield the answers, then the errors; an expired or cancelled batch also has both."""
         data = await self.call(f"batches/{name}")
         for field in ("output_file_id", "error_file_id"):
             if isinstance(data, dict) and data.get(field):
@@ -267,7 +273,7 @@ class OpenAIBatches(batch.ProviderBatches):
 def read_line(
     line: Any, read: Callable[[Any], Answer], asked: str, clean: Callable[[str], str]
 ) -> BatchLine:
-    """A line of either file."""
+    """Return the result in a line of the output file or of the error file."""
     line = line if isinstance(line, dict) else {}
     key, response = key_of(line.get("custom_id")), line.get("response")
     if not isinstance(response, dict):
@@ -281,7 +287,7 @@ def read_line(
 
 
 def _form(boundary: str, content: bytes) -> bytes:
-    """A form with the purpose and the file."""
+    """Return a multipart form with the purpose and the file."""
     start = (
         f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
         f'--{boundary}\r\nContent-Disposition: form-data; name="file"; '
@@ -291,7 +297,7 @@ def _form(boundary: str, content: bytes) -> bytes:
 
 
 def _file(value: Any) -> str:
-    """The server's name for a file. Raises where it is none that may stand in a URL."""
+    """Return the server's id of a file; raise `EndpointError` if it is unsafe in a URL."""
     if batch.is_name(value):
         return str(value)
     raise refusal(EndpointError, "clients.bad_file_id", value=batch.word(value))

@@ -1,4 +1,4 @@
-"""Replies of OpenAI-compatible servers, read with mistrust: texts, echoed log-probabilities."""
+"""Validated replies of OpenAI-compatible servers: texts, calls and echoed log-probabilities."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from falter.records.types import ContinuationScore
 
 # Tokens that spell nothing in the text: "<s>", "<|endoftext|>", "[CLS]", ""; not "[1]", "the".
 SPECIAL = re.compile(r"<.*>|\[[A-Z_]+\]|", re.S)
-# Tokens at which the server's likeliest one is this token or the next. If entries are shifted by
-# one, nearly all of them are the next; if they are not, the next one is likeliest by chance alone.
+# Number of tokens at which the server's most likely token is the token itself or the next token.
+# If entries are shifted by one, it is nearly always the next token; otherwise only by chance.
 ENOUGH_EVIDENCE = 8
 SIGNS = str.maketrans({"\u2581": " ", "\u0120": " ", "\u010a": "\n"})
-"""The space of sentencepiece, the space and line break of byte-level BPE."""
+"""Signs of tokenizers: the space of sentencepiece, the space and line break of byte-level BPE."""
 MOST_PLACES = 64
 BYTES = re.compile(r"^bytes:(?:\\x[0-9a-f]{2})+$")
 
 
 def read_chat(data: Any) -> Answer:
-    """The first choice's message; a refusal in a field of its own is a text, too."""
+    """Return the answer in the first choice's message; the text may be in the field `refusal`."""
     choice = choices_of(data)[0]
     message = choice.get("message")
     if not isinstance(message, dict):
@@ -45,7 +45,7 @@ def read_chat(data: Any) -> Answer:
 
 
 def read_completion(data: Any) -> Answer:
-    """The first choice's text."""
+    """Return the answer in the first choice's text."""
     choice = choices_of(data)[0]
     content = _text(choice.get("text"))
     _check_finish(content, choice.get("finish_reason"), choice)
@@ -53,7 +53,7 @@ def read_completion(data: Any) -> Answer:
 
 
 def choices_of(data: Any) -> list[dict[str, Any]]:
-    """The list of choices, of which the first is one."""
+    """Return the list of choices; raise `UnusableAnswer` unless the first choice is a mapping."""
     choices = data.get("choices") if isinstance(data, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         error = data.get("error") if isinstance(data, dict) else None
@@ -71,10 +71,10 @@ def answer_of(
     reasoning: str | None = None,
     calls: Any = None,
 ) -> Answer:
-    """A text or scores with what a body says beside them.
+    """Return an answer with a text or scores, and with the usage, id and server of a body.
 
-    Who served it is the fingerprint, else the model's name in the answer; with the provider, where
-    a router names one.
+    `served_by` is the fingerprint, or else the model's name in the body. If a router names the
+    provider, the provider comes first.
     """
     tokens = submapping(data, "usage")
     served, provider = data.get("system_fingerprint") or data.get("model"), data.get("provider")
@@ -96,14 +96,14 @@ def answer_of(
 
 
 def _check_finish(content: str, reason: Any, choice: dict[str, Any]) -> None:
-    """A choice that says it is an error, with nothing in it, is a failure and no empty answer."""
+    """Raise `UnusableAnswer` for an empty choice with the finish reason `error`."""
     if reason == "error" and not content.strip():
         said = choice.get("error") or "without a word"
         raise UnusableAnswer(f"finish reason 'error': {orjson.dumps(said).decode()}")
 
 
 def _reasoning(message: dict[str, Any]) -> str | None:
-    """Return the reasoning that a server sends beside the content, as a text or as details."""
+    """Return the reasoning that a server sends outside of the content, as a text or as details."""
     for name in ("reasoning_content", "reasoning"):
         if isinstance(message.get(name), str) and message[name]:
             return str(message[name])
@@ -114,7 +114,7 @@ def _reasoning(message: dict[str, Any]) -> str | None:
 
 
 def _text(content: Any) -> str:
-    """Text, or the text parts of a list of parts; nothing at all is the empty text."""
+    """Return a text, or the joined text parts of a list; an absent content is an empty text."""
     if isinstance(content, str):
         return content
     if content is None:
@@ -129,15 +129,15 @@ def _text(content: Any) -> str:
 
 
 class UnfitServer(EndpointError):
-    """The server cannot score at all: no request of this kind will ever succeed."""
+    """Raised if the server cannot score at all: no scoring request will ever succeed."""
 
 
 class Scoring:
-    """State of what is known about a server's way of scoring.
+    """The state of scoring with one server, learnt from its replies.
 
-    `generated` is the fewest tokens it agrees to generate, `settled` whether it has agreed,
-    `proven` whether it has scored. `same` and `following` count where the likeliest token was
-    the token itself, as it should be, and where it was the one after it.
+    `generated` is the minimum number of tokens that the server agrees to generate. `settled` is
+    True once it has agreed, `proven` once it has scored. `same` and `following` count the tokens at
+    which the most likely token was the token itself, as it should be, or the next token.
     """
 
     __slots__ = ("following", "generated", "proven", "same", "settled")
@@ -148,7 +148,7 @@ class Scoring:
         self.same = self.following = 0
 
     def reader(self, prompts: list[str], context: str) -> Callable[[Any], Answer]:
-        """Reads the scores of prompts that begin with a context."""
+        """Return a reader of the scores of prompts that begin with a context."""
 
         def read(data: Any) -> Answer:
             echoes = [_echo_of(choice) for choice in _in_order(data, len(prompts))]
@@ -161,10 +161,10 @@ class Scoring:
         return read
 
     def _check_shift(self, echo: _Echo) -> None:
-        """Refuse a server whose log-probabilities belong to the token before.
+        """Raise `UnfitServer` if the log-probabilities belong to the next token.
 
-        Some blank the first entry all the same. But what such a server holds most likely at a
-        token is then what follows it, and hardly ever the token itself.
+        Some of these servers leave the first entry empty, as correct servers do. But their most
+        likely token is then nearly always the next token, and hardly ever the token itself.
         """
         if self.same + self.following < ENOUGH_EVIDENCE:
             for top, token, following in zip(
@@ -180,7 +180,10 @@ class Scoring:
 
 @dataclass(frozen=True, slots=True)
 class _Echo:
-    """A prompt's tokens as a server sees them."""
+    """A prompt's tokens as a server echoes them, with log-probabilities and text offsets.
+
+    `tops` holds the most likely tokens at each position; empty if the server returns none.
+    """
 
     tokens: list[str]
     logprobs: list[float | None]
@@ -188,7 +191,10 @@ class _Echo:
     tops: list[dict[str, float]]
 
     def score(self, context: str, prompt: str) -> ContinuationScore:
-        """The log-likelihood of what `prompt` has beyond `context`."""
+        """Return the log-likelihood of the part of `prompt` after `context`.
+
+        Raise `EndpointError` if a token of this part has no log-probability.
+        """
         beyond = self._beyond(context, prompt)
         values = [self.logprobs[n] for n in beyond]
         known = [v for v in values if v is not None and math.isfinite(v) and v < 1e-3]
@@ -201,11 +207,11 @@ class _Echo:
         return ContinuationScore(logprob=math.fsum(known), tokens=len(known), greedy=greedy)
 
     def _beyond(self, context: str, prompt: str) -> list[int]:
-        """The tokens that reach beyond the context, in characters or else in bytes.
+        """Return the indices of the tokens that reach beyond the context.
 
-        A token across the boundary counts: a tokenizer that joins the two sides has no other
-        place for the continuation's first letters. A special token that a server puts before
-        the prompt is stepped over; a token it generates after the prompt is left out.
+        Offsets are read as characters or else as bytes. A token across the boundary counts, since
+        it contains the continuation's first letters. A special token that the server puts before
+        the prompt is skipped, and a token that it generates after the prompt is left out.
         """
         tokens, starts = self.tokens, self.starts
         special = SPECIAL.fullmatch(tokens[0]) and not (tokens[0] and prompt.startswith(tokens[0]))
@@ -229,8 +235,8 @@ class _Echo:
 def _spell(tokens: list[str], prompt: str) -> bool:
     """Return True if the tokens spell the prompt's text.
 
-    Bytes may be written as letters of Latin-1. Tokenizers' own signs for a space and a line break
-    count as such. A token that holds part of a character, as U+FFFD or as `bytes:`, stands for any.
+    Bytes may be written as letters of Latin-1. Tokenizers' signs for a space and a line break are
+    translated. A token with part of a character, written as U+FFFD or `bytes:`, matches any text.
     """
     if "".join(tokens) in (prompt, prompt.encode().decode("latin-1")):
         return True
@@ -240,6 +246,7 @@ def _spell(tokens: list[str], prompt: str) -> bool:
 
 def _fits(text: str, prompt: str) -> bool:
     """Return True if a text is the prompt, with U+FFFD for any character or for none."""
+    # The offsets in the prompt at which the part of the text read so far may end.
     places = {0}
     for part in re.findall("\ufffd+|[^\ufffd]+", text):
         if part[0] == "\ufffd":
@@ -257,7 +264,11 @@ def _bytes(text: str) -> int:
 
 
 def _in_order(data: Any, number: int) -> list[dict[str, Any]]:
-    """One choice a prompt, in the prompts' order."""
+    """Return one choice per prompt, in the prompts' order.
+
+    Raise `UnfitServer` if the server answers one of several prompts only, and `UnusableAnswer` if
+    the choices do not fit the prompts.
+    """
     choices = choices_of(data)
     if len(choices) == 1 < number:
         raise UnfitServer(

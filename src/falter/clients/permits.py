@@ -1,8 +1,8 @@
-"""One list of what an experiment file may ask for by itself, for every client and task.
+"""Permissions of experiment files: the models, options and tasks that need no `--allow-code`.
 
-A file may come from a stranger. It must not send a secret to an address of its choice, nor run
-code. The tables list what is safe. A client, a provider, a type or an option that they lack needs
-`--allow-code`, because nobody has looked at what it imports or executes.
+A file may come from an unknown source. It must not send a secret to an address of its choice, nor
+run code. The tables list safe settings. A client, a provider, a type or an option that they lack
+needs `--allow-code`, because nobody has checked the code that it imports or executes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from falter.clients.settings import client_tables, clients
 
 _SAFE = client_tables("permits")
-# Tasks of other libraries that load what is installed; falter's own execute nothing. Safe are
+# Tasks of other libraries that load installed code only; falter's own execute nothing. Safe are
 # "inspect:inspect_evals.gsm8k@gsm8k" and "lm-eval:arc_easy". Not "inspect:inspect_evals.py@t",
 # "inspect:inspect_evals/../evil.py@t" and "lm-eval:FILE.yaml", which run a file's code.
 SAFE_TASK = re.compile(r"inspect:inspect_evals(\.\w+)*(?<!\.py)@\w+|lm-eval:\w[\w-]*")
@@ -23,9 +23,10 @@ SAFE_TASK = re.compile(r"inspect:inspect_evals(\.\w+)*(?<!\.py)@\w+|lm-eval:\w[\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The variables, the address and the code that a file's model asks for.
+    """The environment variables, the address and the code that a model in a file asks for.
 
-    `variables` are those that the file names, then the provider's own if `address` is the file's.
+    `variables` are the variables that the file names, then the provider's own if the file sets
+    `address`. `code` names the model or option that needs `--allow-code`; it is empty without one.
     """
 
     variables: tuple[str, ...] = ()
@@ -37,7 +38,7 @@ def asked_by(model: Any) -> Asked:
     """Return the variables, address and code that a model's settings or name ask for."""
     spec = {"name": model} if isinstance(model, str) else model
     if not isinstance(spec, Mapping) or not isinstance(spec.get("name"), str):
-        return Asked()  # no model at all, which its reader says
+        return Asked()  # not a model; whoever reads the settings reports that
     client, _, rest = spec["name"].partition(":")
     if client not in clients:
         return Asked()
@@ -57,7 +58,7 @@ def asked_by(model: Any) -> Asked:
 
 
 def server_of(client: str, name: str) -> tuple[str | None, str | None]:
-    """Return the address in a model's name, and the variable that its library takes a key from."""
+    """Return the URL in a model's name, and the variable from which its library takes a key."""
     if client == "inspect":
         known = (key for pattern, key in _SAFE["inspect"].items() if re.fullmatch(pattern, name))
         return None, next(known, None) or None

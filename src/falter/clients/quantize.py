@@ -20,8 +20,8 @@ Say = Callable[[str], None]
 class Quantisation:
     """A quantisation that llama.cpp can make of the embedded weights.
 
-    `ftype` is llama.cpp's number for it. `layers` says what the layers' matrices are then: those
-    whose rows have 576 numbers cannot take a type that wants blocks of 256, and get another one.
+    `ftype` is llama.cpp's number for it. `layers` lists the types of the layers' matrices. Matrices
+    with rows of 576 numbers cannot take a type with blocks of 256, so they get another type.
     """
 
     name: str
@@ -56,14 +56,13 @@ def quantised(
     threads: int | None = None,
     say: Say = lambda line: print(line, file=sys.stderr),
 ) -> Path:
-    """The embedded weights in another quantisation, made where they are not there yet.
+    """Return the file of the embedded weights in another quantisation; make the file if needed.
 
-    They are made from the embedded file, which is Q4_1 already, so that no type brings back what
-    it has lost. The bytes are the same each time, whatever the number of threads. The file
-    appears whole or not at all. `out` is a file of the user's own, which is replaced only by
-    `force`; without it the file lies in the cache.
-    UsageError: a type that is not in `QUANTISATIONS`, or a file that is there already.
-    WeightsError: the weights cannot be fetched, or the file cannot be written.
+    The source is the embedded file, which is Q4_1 already, so no type restores the precision lost
+    there. The bytes are reproducible, whatever the number of threads. The file appears complete or
+    not at all. `out` is the user's file, replaced only with `force`; by default the file is in the
+    cache. Raise `UsageError` for a type that is not in `QUANTISATIONS` or for an existing `out`.
+    Raise `WeightsError` if the weights cannot be fetched or the file cannot be written.
     """
     if name not in QUANTISATIONS:
         raise refusal(UsageError, "clients.quantisation", name=name, known=", ".join(QUANTISATIONS))
@@ -88,7 +87,7 @@ def quantised(
 
 @contextmanager
 def _os_errors(target: Path) -> Iterator[None]:
-    """A folder that is missing or cannot be written, in our own words."""
+    """Turn an `OSError` of the block into a `WeightsError` with a hint."""
     try:
         yield
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Requests in files, and results that were made elsewhere, in the forms that people have for them.
+"""Requests written to files, and results that were produced elsewhere, in several formats.
 
-A provider's own form is that of its batches; `jsonl` is falter's, which any program can answer.
+A provider's format is the format of its batches. `jsonl` is falter's, which any program can read.
 """
 
 from __future__ import annotations
@@ -32,19 +32,23 @@ MOST_TOKENS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultLine:
-    """A line of results, and the model that it says has answered."""
+    """One result of a file, and the model that it names; None if it names none."""
 
     line: BatchLine
     model: str | None
 
 
 def usual_form(client: Client) -> str:
-    """The form of a client's own batches, else the plain one."""
+    """Return the format of a client's batches, or else `jsonl`."""
     return client.batches.form if isinstance(client, BatchClient) else PLAIN
 
 
 def request_line(request: Request, client: Client, form: str) -> bytes:
-    """A request in a form. Raises where that form is not for this client, or for scores."""
+    """Return a request as a line in a format.
+
+    Raise `UsageError` if the client does not use the format, or if the format cannot hold scoring
+    requests.
+    """
     if form == PLAIN:
         return _plain_line(request)
     if usual_form(client) != form or not isinstance(client, BatchClient):
@@ -58,7 +62,7 @@ def request_line(request: Request, client: Client, form: str) -> bytes:
 
 
 def read_result(data: Any) -> ResultLine | None:
-    """A line of results in whichever form; None where it has none of them."""
+    """Return the result in a line of any format, or None if the line has no known format."""
     if not isinstance(data, dict):
         return None
     if "custom_id" in data and "result" in data:
@@ -108,7 +112,7 @@ def _plain_line(request: Request) -> bytes:
 
 
 def _read_plain(data: Mapping[str, Any]) -> BatchLine:
-    """A text, scores, or the reason why there is neither."""
+    """Return the result in a line of falter's format: a text, scores or the reason of a failure."""
     key = key_of(str(data.get("key")).removeprefix("sha256:"))
     text, scores, failure = data.get("text"), data.get("scores"), data.get("failure")
     if isinstance(failure, str) and failure:
@@ -129,7 +133,7 @@ def _read_plain(data: Mapping[str, Any]) -> BatchLine:
 
 
 def _score(value: Any) -> ContinuationScore | None:
-    """A log-probability with its number of tokens; None where it is none that could be."""
+    """Return a log-probability with its number of tokens, or None if the value is not valid."""
     fields = value if isinstance(value, dict) else {}
     logprob, tokens = fields.get("logprob"), fields.get("tokens")
     if (

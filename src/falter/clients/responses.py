@@ -1,4 +1,4 @@
-"""`responses:NAME`: OpenAI's Responses API, where some of its models exist alone."""
+"""`responses:NAME`: OpenAI's Responses API, the only API that serves some of its models."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ FINISH = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
 class Responses(HttpClient):
-    """One model by the Responses API, which keeps nothing (`store` is false).
+    """One model behind the Responses API; with `store` false the server keeps nothing.
 
-    That API has no seed and no stop sequences: a reply is cut here, before the first of them.
+    The API has no seed and no stop sequences, so responses are truncated here, before the first
+    stop sequence.
     """
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -45,7 +46,7 @@ class Responses(HttpClient):
         )
 
     async def generate(self, request: Request) -> Response:
-        """One answer, or a response that says why there is none."""
+        """Return the response to a request, or a response with the reason of its failure."""
         stop = request.sampling.stop
         return await self.transport.answer(
             request, self._url, self._body, lambda data: _read(data, stop)
@@ -74,7 +75,7 @@ class Responses(HttpClient):
 
 
 def _read(data: Any, stop: tuple[str, ...]) -> Answer:
-    """The texts of the messages, a refusal's among them; summaries of reasoning apart."""
+    """Return the answer in a reply: its text or refusal, reasoning summaries and calls."""
     if data.get("status") == "failed":
         raise UnusableAnswer(f"failed: {data.get('error')}")
     messages = [

@@ -1,4 +1,4 @@
-"""Errors of servers, and when a request is sent again. The policy decides and does no I/O."""
+"""Errors of servers, and the policy that decides about retries; it does no I/O."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from falter.records.rng import Rng
 # with the state of the resource, 425 too early. 429 (RFC 6585) is a rate limit.
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
 AUTH_FAILURE_STATUSES = frozenset({401, 403})
-# Bytes of a body that is no JSON, such as a gateway's HTML page; shown are at most 500 characters.
+# Maximum bytes read of a body that is no JSON, such as a gateway's HTML page; messages show 500
+# characters.
 LONGEST_RAW = 4000
 
 
@@ -28,9 +29,9 @@ LONGEST_RAW = 4000
 class Outcome:
     """One failed attempt.
 
-    `status` is the HTTP status. It is None if there was no connection, no answer in time, or an
-    answer that cannot be read. `final` marks failures that a retry would only repeat. `code` and
-    `field` are the server's words for what it refused.
+    `status` is the HTTP status. It is None if there was no connection, no reply in time, or a reply
+    that cannot be read. `final` marks failures that a retry would only repeat. `code` and `field`
+    are the server's code for the error and the field that the server names.
     """
 
     what: str
@@ -44,21 +45,21 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Ask again after so many seconds."""
+    """The decision to send the request again after some seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """Record the request as failed, for this reason."""
+    """The decision to record the request as failed, with a reason."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class AbortRun:
-    """End the run: the credentials were refused, and every other request would be."""
+    """The decision to end the run: the credentials were refused, as for every other request."""
 
     message: str
 
@@ -71,8 +72,8 @@ class RetryPolicy:
 
     Before attempt n + 1 the wait is uniform on 0 … min(cap, base · 2ⁿ⁻¹) seconds. If the server
     said how long to wait, the wait is that long instead, up to the cap. Refused credentials stop
-    the run. Other errors of the caller (4xx) are final at once. Everything else is tried
-    `max_attempts` times.
+    the run. Other client errors (4xx) are final at once, except `RETRYABLE_STATUSES`. All remaining
+    failures are tried `max_attempts` times.
     """
 
     __slots__ = ("_rng", "base", "cap", "max_attempts")
@@ -100,9 +101,9 @@ class RetryPolicy:
 
 
 def retry_after(value: str | None, now: float) -> float | None:
-    """The seconds a Retry-After header asks for: a number, or an HTTP date after `now`.
+    """Return the seconds that a Retry-After header asks for: a number, or an HTTP date after `now`.
 
-    None when the header is absent or unreadable; a date that has passed is 0.
+    Return None if the header is absent or unreadable, and 0 for a date that has passed.
     """
     if not value:
         return None
@@ -140,7 +141,7 @@ def _reason(outcome: Outcome, attempts: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServerError:
-    """An error as a server words it: its message, its code, and the field that it is about."""
+    """An error that a server describes: its message, its code, and the field that it is about."""
 
     message: str
     code: str = ""
@@ -185,7 +186,10 @@ def inner_status(data: Any) -> int | None:
 
 
 def _field(error: dict[str, Any]) -> str:
-    """`param`, or the end of the path in a list of validation errors, as FastAPI writes it."""
+    """Return the field that an error names, or an empty text.
+
+    The field is `param`, or the end of the path in FastAPI's list of validation errors.
+    """
     if isinstance(error.get("param"), str):
         return str(error["param"])
     detail = error.get("detail")

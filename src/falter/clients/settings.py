@@ -20,7 +20,7 @@ from falter.records.registry import Registry
 Api = Literal["chat", "completions"]
 APIS = ("chat", "completions")
 FORMS = ("openai", "anthropic", "gemini", "jsonl")
-"""The forms of requests and results in files: those of providers' batches, and falter's own."""
+"""The formats of requests and results in files: formats of providers' batches, and falter's."""
 TYPES = {kind.__name__: kind for kind in (bool, dict, float, int, str)}
 HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -29,13 +29,13 @@ SECRET = re.compile(r"api[-_]?key|authori[sz]ation|password|passwd|secret|creden
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """Address, limits and options of one model. Holds the name of a key, never a key.
+    """Address, limits and options of one model. Holds the name of a key's variable, never a key.
 
-    `name` is what follows the client's name, as in `openai:gpt-4o`; empty when nothing does,
-    for clients that need none. `options` are the client's
-    own: body fields for `openai`, the known brittleness for `simulated`. They become part of
-    the model record, so they hold plain JSON values and no secrets. `headers` are further headers
-    of a client behind HTTP, each with the name of the environment variable that holds its value.
+    `name` is the text after the client's name, as in `openai:gpt-4o`; it may be empty for clients
+    that need none. `options` belong to the client: body fields for `openai`, the known brittleness
+    for `simulated`. They become part of the model record, so they hold plain JSON values and no
+    secrets. `headers` are further HTTP headers, each with the name of the environment variable that
+    holds its value. `timeout` and `max_wait` are in seconds.
     """
 
     name: str
@@ -72,7 +72,7 @@ class ClientSettings:
 
 
 Connector = Callable[[ClientSettings], Client]
-"""Makes a client from settings; sends nothing and loads no model yet."""
+"""A function that returns a client for settings; it sends nothing and loads no model."""
 
 clients: Registry[Connector] = Registry("client", "falter.clients")
 
@@ -80,7 +80,7 @@ _COST_NOTHING: set[Connector] = set()
 
 
 def costs_nothing(connect: Connector) -> Connector:
-    """Decorates a connector whose models run in this process, so that no token is paid for."""
+    """Mark a connector whose models run in this process, so that no token is paid for."""
     _COST_NOTHING.add(connect)
     return connect
 
@@ -91,7 +91,7 @@ def is_free(client: str) -> bool:
 
 
 def require(what: str, extra: str, *modules: str) -> None:
-    """Raise `MissingExtra` where one of the modules that an extra brings is not installed."""
+    """Raise `MissingExtra` if one of the modules that an extra installs is missing."""
     for module in modules:
         if importlib.util.find_spec(module) is None:
             raise MissingExtra(what, extra, module)
@@ -99,13 +99,13 @@ def require(what: str, extra: str, *modules: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionTable:
-    """The options of one client, and what else of its settings must or must not be given.
+    """The options of one client, and the rules for its other settings.
 
-    `known` are its own options. Others are unknown, unless the client passes them on to a server
-    or a library (`passes_on`). Then `ours` are names that falter sets itself, and `sampling` names
-    of sampling settings, which `None` leaves out and no other value may set. `name` says what a
-    model is called, for clients that need one; `unused` are settings that mean nothing to it,
-    each with what to do instead.
+    `known` are the client's options. Other options are errors, unless the client passes them on to
+    a server or a library (`passes_on`). Even then options in `ours` are errors, since falter sets
+    them. Options in `sampling` must be `None`, which leaves the field out of requests. `name`
+    describes the model's name, for clients that need one. `unused` maps settings that the client
+    does not take to advice.
     """
 
     client: str
@@ -125,7 +125,10 @@ class OptionTable:
         return cls(client=client, known=known, **stated)
 
     def read(self, settings: ClientSettings) -> dict[str, Any]:
-        """Every known option with its value or default, then those passed on, as they are."""
+        """Return every known option with its value or default, then the options passed on.
+
+        Raise `InvalidValue` or `UnknownName` for settings that break the table's rules.
+        """
         if self.name is not None and not settings.name:
             raise InvalidValue("name", settings.name, self.name)
         for setting, hint in self.unused.items():
@@ -164,13 +167,13 @@ class OptionTable:
 
 @cache
 def client_tables(file: str = "clients") -> dict[str, dict[str, Any]]:
-    """The tables of a file in `data`: of `clients`, those of each client by its name."""
+    """Return the tables of a TOML file in `data`; `clients` has one table for each client."""
     text = files("falter.clients").joinpath("data", f"{file}.toml").read_text("utf-8")
     return tomllib.loads(text)
 
 
 def option_table(client: str) -> OptionTable:
-    """The options of a client, as `data/clients.toml` has them."""
+    """Return the options of a client from `data/clients.toml`."""
     table = dict(client_tables()[client]["options"])
     known = []
     for name, row in table.pop("known", {}).items():
@@ -185,7 +188,7 @@ _REASONING_OFF = (None, False, "none", "disabled")
 
 
 def asks_for_reasoning(options: Mapping[str, Any]) -> bool:
-    """By the fields that servers have for it, also below `chat_template_kwargs`."""
+    """Return True if the options turn on reasoning, also inside `chat_template_kwargs`."""
     below = options.get("chat_template_kwargs")
     if isinstance(below, Mapping) and asks_for_reasoning(below):
         return True
@@ -205,7 +208,10 @@ def _check_name(name: object) -> None:
 
 
 def _check_variable(variable: object, argument: str = "api_key_env") -> None:
-    """The value is not shown: who mistakes the argument's meaning has put the key itself there."""
+    """Raise `InvalidValue` unless the value is the name of a variable, or None.
+
+    The value is not shown, since some users give the key itself instead of the variable's name.
+    """
     if variable is None or (isinstance(variable, str) and VARIABLE.fullmatch(variable)):
         return
     raise InvalidValue(

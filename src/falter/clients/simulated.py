@@ -1,20 +1,22 @@
 """`simulated`: a model with a known difficulty of items, brittleness and noise.
 
-It answers item i under condition j rightly when
+Its answer to item i under condition j in repeat r is correct if
 
     mean + item_sd·d_i − effect_j + interaction_sd·g_ij + noise_sd·n_ijr > 0
 
-with d, g, n standard normal, drawn from hashes of the item, the recipe, the draw and the repeat.
-So every accuracy, drop and variance component of it has a known value.
+Here d, g and n are standard normal, drawn from hashes of the item, the recipe, the draw and the
+repeat. So its accuracies, drops and variance components have known values.
 
-With `mended_by`, a text, no perturbation has an effect in a prompt that contains it: a remedy that
-writes this text helps, and by how much is known.
-Asked for reasoning, it writes a line or two before its answer, the same for every item.
-Asked for an answer with several parts, it writes all of them in the form that the prompt asks for:
-the target's where it is right, and otherwise the same words in each.
-As a judge, of items with a field `ratings_wanted`, it makes ratings up: 100·Φ of the same formula,
-with d from all that is shown, g for each rating and no effect; of an item with options, the option
-at that share of them. They say nothing about quality.
+Special cases:
+
+- `mended_by` is a text. In a prompt that contains it, no perturbation has an effect. So a remedy
+  that adds this text has a known benefit.
+- If the recipe asks for reasoning, two fixed lines precede the answer.
+- If the answer has several fields, the response has all of them in the format that the prompt asks
+  for. They are the target's fields if the answer is correct, otherwise fixed words.
+- As a judge, for items with a field `ratings_wanted`, it returns ratings of 100·Φ of the formula
+  without effect. There d depends on the whole prompt, and g on the rating's name. If the item has
+  options, the rating is the option at that share. These ratings say nothing about quality.
 """
 
 from __future__ import annotations
@@ -42,13 +44,13 @@ from falter.records.types import ContinuationScore, Model, Recipe, Request, Resp
 
 OPTIONS = option_table("simulated")
 RATINGS = "ratings_wanted"
-"""The field of an item that asks for ratings: their names, with commas between them."""
+"""The field of an item that asks for ratings: their names, separated by commas."""
 _STEPS = "I read the question and look at what could fit.\nOne answer fits best.\nAnswer: "
 _STANDARD = NormalDist()
 
 
 class Simulated(BaseClient):
-    """Answers from the formula above; nothing is sent anywhere."""
+    """A client that answers by the formula of this module; nothing is sent anywhere."""
 
     def __init__(self, settings: ClientSettings) -> None:
         options = OPTIONS.read(settings)
@@ -122,7 +124,7 @@ class Simulated(BaseClient):
         return others[int(self._uniform("wrong", request) * len(others))]
 
     def _ratings(self, request: Request, names: Sequence[str]) -> str:
-        """One JSON object of made-up ratings, the same for all that is shown the same."""
+        """Return made-up ratings as JSON, which depend only on the prompt and the repeat."""
         p, shown = self.parameters, request.messages or request.context
 
         def normal(part: str, *more: Any) -> float:
@@ -141,8 +143,10 @@ class Simulated(BaseClient):
         return json.dumps(ratings)
 
     def _scores(self, request: Request) -> Response:
-        """One nat a character for the chosen option, far more for the others: raw scores and
-        scores per character agree on it."""
+        """Return −1 nat per character for the chosen option, and far lower scores for the others.
+
+        So the chosen option has the maximum of the raw scores and of the scores per character.
+        """
         chosen = self._answer(request)
         far = 10.0 * max(map(len, request.continuations))
         scores = tuple(
@@ -157,7 +161,7 @@ class Simulated(BaseClient):
         return Response(key=request.key, served_by="simulated", received_at=time.time(), **content)
 
     def _uniform(self, part: str, request: Request) -> float:
-        """A uniform draw from what the part depends on."""
+        """Return a uniform draw from a hash of the values on which the part depends."""
         variant = request.variant
         parts: list[Any] = [variant.item.key]
         if part != "item":
@@ -167,7 +171,7 @@ class Simulated(BaseClient):
         return self._hashed(part, *parts)
 
     def _hashed(self, part: str, *parts: Any) -> float:
-        """A number between 0 and 1 from the seed and what is given."""
+        """Return a number between 0 and 1 from a hash of the seed and all arguments."""
         name = digest("simulated", part, self.parameters["seed"], *parts)
         return (int(name[7:20], 16) + 0.5) / 16**13
 
@@ -180,7 +184,7 @@ class Simulated(BaseClient):
 
 
 def _in_answer_form(answers: Sequence[str], answer: str, target: str, *, right: bool) -> str:
-    """The answer in the form that a server holds a model to: an option, a label or a number."""
+    """Return the answer as a constrained response: JSON with an option, a label or a number."""
     if not answers:
         return f'{{"answer": {target.replace(",", "") if right else "-0.5"}}}'
     if answer not in answers:

@@ -1,4 +1,4 @@
-"""JSON over HTTP for model servers: limits, retries, preflight, and no key shown."""
+"""JSON over HTTP for model servers, with rate limits, retries, preflight and hidden keys."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ from falter.records.types import Request, Response
 Build = Callable[[Request], Mapping[str, Any] | bytes]
 Read = Callable[[Any], Answer]
 
-# A rule of thumb for English, counted in bytes of JSON. It only paces requests: the count is
-# corrected by the usage that the server reports (`Limiter.settle`).
+# A rule of thumb for English, in bytes of JSON. It only serves the token rate; the usage that the
+# server reports corrects the count (`Limiter.settle`).
 CHARACTERS_A_TOKEN = 4
 CHECK_SECONDS = 10.0
 LONG_CALL, SILENCE = 900.0, 120.0
-"""Seconds that the upload of a batch may take, and that may pass without a byte of its results."""
+"""Maximum seconds for the upload of a batch, and without a byte while its results are read."""
 LARGEST_CALL = 256 * 2**20
 QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_error"})
 FILTERED = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
-"""Codes of an error that is the provider's refusal of this prompt."""
+"""Error codes with which a provider refuses a prompt."""
 WRONG_PLACE = frozenset({404, 405})
-"""Statuses of requests that went to no endpoint, most likely because the base URL is wrong."""
+"""HTTP statuses of a missing endpoint, most likely because the base URL is wrong."""
 ODD_JSON = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
 """Errors that reading JSON of an unexpected form raises."""
 
@@ -77,9 +77,9 @@ UNUSABLE = "unusable answer"
 
 
 def _trouble(result: Answer | Outcome) -> str | None:
-    """Return the reason of a failed attempt if the server is away or broken, else None.
+    """Return the reason of a failed attempt if the server is unreachable or broken, else None.
 
-    A server that refuses a request, or answers it in an unexpected form, is at work.
+    A server that refuses a request, or replies in an unexpected form, is working.
     """
     if isinstance(result, Answer) or result.final or result.what == UNUSABLE:
         return None
@@ -89,7 +89,10 @@ def _trouble(result: Answer | Outcome) -> str | None:
 
 
 def listed_models(data: Any) -> list[str]:
-    """The models of a list: `id` or `name` in `data` or `models`; none when it is no list."""
+    """Return the model names in a server's list: `id` or `name` in `data` or `models`.
+
+    JSON of another form has no names.
+    """
     rows = data
     if isinstance(data, dict):
         rows = data.get("data") or data.get("models")
@@ -100,22 +103,23 @@ def listed_models(data: Any) -> list[str]:
 
 
 class Transport:
-    """Posts JSON to one model server and gets JSON back, however many attempts that takes.
+    """A sender of JSON requests to one model server, with retries, rate limits and time-outs.
 
-    The settings say where the server is and how hard to lean on it. A provider adds:
+    The settings hold the server's address and the limits. A provider adds:
 
-    - `default_url`, its base URL, and `key_variable`, the environment variable with its key. That
-      key goes to the provider's own host, which has to have one. Any other server, also one on
-      this machine, gets a key only where `api_key_env` names it.
-    - `key_header`, how the key travels (`x-api-key: {key}`), and further `headers`.
-    - `endpoints`, paths that do not belong into a base URL and are refused there.
-    - `models_path`, where the list of models is (None: there is none), and `models_of`, which
-      reads their names from it.
-    - `renames`, `may_drop` and `habits`: that in which dialects differ, see `Dialect`.
+    - `default_url`, its base URL, and `key_variable`, the environment variable with its key. This
+      key is sent to the provider's own host only, which requires a key. Any other server, also a
+      server on this machine, gets a key only if `api_key_env` names it.
+    - `key_header`, the header of the key (`x-api-key: {key}`), and further `headers`.
+    - `endpoints`, paths that are refused at the end of a base URL.
+    - `models_path`, the path of the list of models (None without a list), and `models_of`, which
+      reads the names from the list.
+    - `renames`, `may_drop` and `habits`: the permitted changes of the dialect, see `Dialect`.
 
-    `on_attempt` is called after every attempt, with None if the server answered, else the reason.
+    `on_attempt` is called after every attempt: with a reason if the server was unreachable or
+    broken, otherwise with None.
 
-    Redirects are not followed, bodies and messages are bounded, and the key is in no message,
+    Redirects are not followed. Bodies and messages are limited in size. The key is in no message,
     record or log.
     """
 
@@ -157,7 +161,7 @@ class Transport:
         named = settings.api_key_env is not None
         wanted = self._variable is not None and (named or self.is_home)
         self._key = read_key(self._variable) if wanted and self._variable else None
-        # A server of the provider's own that runs on this machine may take none.
+        # A provider's default server on this machine may need no key.
         local = is_loopback(home.host or "")
         self._key_missing = self._key is None and wanted and (named or not local)
         name, _, value = key_header.partition(": ")
@@ -175,15 +179,18 @@ class Transport:
 
     @property
     def key_variable(self) -> str | None:
-        """The name of the environment variable whose value goes to the server; None if none does.
+        """The environment variable whose value is sent as the key; None if no key is sent.
 
-        The name alone, for a plan to show; whether the variable is set does not matter.
+        A plan shows this name, also if the variable is not set.
         """
         return self._variable if self._key is not None or self._key_missing else None
 
     @property
     def waits_since(self) -> float | None:
-        """Time at which the oldest attempt in flight was sent, by the loop's clock."""
+        """Time at which the oldest attempt in flight was sent, by the event loop's clock.
+
+        None if no attempt is in flight.
+        """
         # A dictionary keeps the order of insertion, so that the first entry is the oldest.
         return next(iter(self._sent.values()), None)
 
@@ -192,11 +199,11 @@ class Transport:
         return URL(f"{self.base_url}/{path}")
 
     async def answer(self, request: Request, url: URL, build: Build, read: Read) -> Response:
-        """The response to a request: its answer, or the reason why there is none.
+        """Return the response to a request: its answer, or the reason of its failure.
 
-        `build` makes the body, and `read` the answer from the JSON that came, as for `ask`. A body
-        that is a mapping goes out in the server's `dialect`; one in bytes has it already. A server
-        without such an endpoint is found out before it has answered anything: `PreflightError`.
+        `build` returns the body; `read` returns the answer in the JSON of a reply, as for `ask`. A
+        mapping is sent in the server's `dialect`; a body in bytes must have the dialect already.
+        Raise `PreflightError` if the endpoint is missing and the server has answered nothing yet.
         """
         dialect = self.dialect
         while True:
@@ -218,7 +225,7 @@ class Transport:
                         hint="check the base URL, the model's name and the client; 'falter list "
                         "clients' lists the clients",
                     ) from refusal
-                # Another request may have learnt it while this one was under way.
+                # A concurrent request may have learnt the change meanwhile; then only send again.
                 if version == dialect.version and not self._learns(request, refusal):
                     return failed(request, refusal.message)
             except EndpointError as error:
@@ -232,12 +239,12 @@ class Transport:
                     return answer.response(request, seconds)
 
     async def ask(self, url: URL, body: bytes, tokens: float, read: Read) -> tuple[Answer, float]:
-        """Send a request; return the answer as parsed by `read`, and the seconds it took.
+        """Send a request; return the answer that `read` found, and the seconds of the last attempt.
 
-        `tokens` estimates the tokens of the request, for the token rate. `read` raises
-        `UnusableAnswer` if the request is worth sending again; an answer of an unexpected form
-        is treated in the same way. Raises `RequestRefused` when the request failed for good,
-        `AuthenticationError` when the key was refused, `RunStopped` when the quota is used up.
+        `tokens` estimates the tokens of the request, for the token rate. If `read` raises
+        `UnusableAnswer`, or the reply has an unexpected form, the request is sent again. Raise
+        `RequestRefused` if the request failed for good, `AuthenticationError` if the key was
+        refused, and `RunStopped` if the quota is used up.
         """
         self._require_variables()
         attempt = 0
@@ -263,10 +270,10 @@ class Transport:
     async def call(
         self, url: URL, body: bytes | None = None, *, kind: str = JSON, once: bool = False
     ) -> Any:
-        """The JSON of an endpoint that is no model's: a POST of the body, or a GET without one.
+        """Return the JSON of an endpoint other than a model: a POST, or a GET if there is no body.
 
-        `once` is for what must not happen twice: an attempt of which nobody knows whether it was
-        carried out is not repeated. Raises what `ask` raises.
+        With `once`, an attempt that the server may have carried out is not repeated. Raise the same
+        exceptions as `ask`.
         """
         self._require_variables()
         attempt = 0
@@ -287,9 +294,10 @@ class Transport:
             await self._wait(attempt, data, 0, url)
 
     async def lines(self, url: URL) -> AsyncIterator[Any]:
-        """The JSON of each line of a file; None for a line that is none.
+        """Yield the JSON of each line of a file; None for a line that is not JSON.
 
-        Raises what `ask` raises; where a file breaks off, whoever reads it begins again.
+        Raise the same exceptions as `ask`. If the connection breaks after the first line, raise
+        `RequestRefused`; the caller must start again.
         """
         self._require_variables()
         attempt = begun = 0
@@ -313,7 +321,7 @@ class Transport:
             await self._wait(attempt, outcome, 0, url)
 
     async def check(self, model: str) -> None:
-        """Raise `PreflightError` when the server is away, refuses the key or lacks the model."""
+        """Raise `PreflightError` if the server is away, refuses the key or lacks the model."""
         self._require_variables()
         if self._models_path is None:
             return
@@ -336,20 +344,20 @@ class Transport:
         await self._connection.close()
 
     def clean(self, text: str) -> str:
-        """A message fit to be shown: on one line, bounded, without the key."""
+        """Return a message that can be shown: one line, bounded in length, secrets masked."""
         return self._connection.clean(text)
 
     # -- asking ------------------------------------------------------------------------------
 
     def _require_variables(self) -> None:
-        """Raise where a variable that has to hold the key, or a header's value, is not set."""
+        """Raise `PreflightError` if the variable of the key or of a header is not set."""
         if self._key_missing:
             raise refusal(PreflightError, "clients.no_key", variable=self._variable)
         if self._unset:
             raise refusal(PreflightError, "clients.no_header", variable=self._unset[0])
 
     def _learns(self, request: Request, refusal: RequestRefused) -> bool:
-        """Return True if another dialect is worth a try; print each change once."""
+        """Return True if the refusal changed the dialect; print each change once."""
         field = self.dialect.learn(refusal)
         if field is None:
             return False
@@ -358,7 +366,7 @@ class Transport:
         return True
 
     def _json(self, reply: Reply | Outcome) -> Any:
-        """The JSON in a reply, or how the attempt failed: an `Outcome`."""
+        """Return the JSON in a reply, or an `Outcome` if the attempt failed."""
         if isinstance(reply, Outcome):
             return reply
         if reply[0] >= 300:
@@ -371,7 +379,7 @@ class Transport:
             return Outcome(what=UNUSABLE, message=f"not JSON: {error}")
 
     def _read(self, reply: Reply | Outcome, read: Read) -> Answer | Outcome:
-        """The answer in a reply, or how the attempt failed."""
+        """Return the answer in a reply, or an `Outcome` if the attempt failed."""
         data = self._json(reply)
         if isinstance(data, Outcome):
             return data
@@ -392,7 +400,7 @@ class Transport:
             return None
 
     def _refused(self, status: int, headers: Mapping[str, str], raw: bytes) -> Outcome:
-        """An answer came, with an error status."""
+        """Return the outcome of a reply with an error status; a rate limit pauses all requests."""
         after = asked_wait(headers)
         # A rate limit holds for the key and not for one request: without a common pause each of
         # the others would fail once more, and count against the limit.
@@ -414,11 +422,11 @@ class Transport:
         )
 
     async def _wait(self, attempt: int, outcome: Outcome, tokens: float, url: URL) -> None:
-        """Wait for the next attempt, or raise."""
+        """Wait until the next attempt is due, or raise if there is none."""
         if outcome.status in WRONG_PLACE:
             outcome = replace(outcome, what=f"{outcome.what} at {url}")
-        # A request that the server answered with an error used none of the tokens that were
-        # reserved for it. After a time-out nobody knows, so that they stay reserved.
+        # A request that the server refused used none of the tokens that were reserved for it. After
+        # a time-out this is unknown, so the tokens stay reserved.
         if outcome.status is not None:
             self.limiter.settle(tokens, 0)
         decision = self._policy.decide(attempt, outcome)
@@ -448,7 +456,7 @@ class Transport:
     # -- before the first request ------------------------------------------------------------
 
     async def _models(self, base_url: str) -> Reply:
-        """The list of models; an empty reply with status 0 where it is too long to be read."""
+        """Return the reply with the list of models; status 0 and no body if it is too long."""
         url = URL(f"{base_url}/{self._models_path}")
         reply = await self._connection.exchange(url, seconds=self._check_seconds)
         if not isinstance(reply, Outcome):
@@ -462,7 +470,7 @@ class Transport:
             listed = list(self._models_of(read_json(raw)))
         except ODD_JSON:
             return
-        # Some servers list a name with a tag or a folder that they do not ask for in requests.
+        # Some servers list a name with a tag or a folder that requests need not contain.
         known = {name.removesuffix(":latest") for name in listed} | set(listed)
         if not listed or model in known | {name.rpartition("/")[2] for name in known}:
             return

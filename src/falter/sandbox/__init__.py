@@ -1,1 +1,1 @@
-"""Generated programs run in a locked process and judged from outside."""
+"""Sandbox for generated programs: a locked process runs them, another process judges them."""

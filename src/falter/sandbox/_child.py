@@ -1,10 +1,9 @@
-"""The sandbox's own process: runs candidates and judges them. Standard library only.
+"""The sandbox's process, which forks a candidate and a judge for every job. Standard library only.
 
-It is started as a script, not imported, by `falter.sandbox.run`. For every job it forks a
-candidate and a judge. The candidate reads the program and the judge the tests, each by itself and
-the tests last: this process reads neither, so no fork of it can hold anything of a job that is
-over, and nothing that foreign code can reach has ever held the tests. Both lock themselves in
-before they run anything, and all that passes between them is plain data.
+`falter.sandbox.run` starts it as a script and does not import it. The candidate reads the program,
+and afterwards the judge reads the tests. This process reads neither, so its forks contain nothing
+of earlier jobs, and no memory that foreign code can reach has ever contained the tests. Candidate
+and judge lock themselves before they run anything. They exchange plain data only.
 """
 
 from __future__ import annotations
@@ -38,7 +37,8 @@ _PRELOADED = """
     statistics string textwrap typing
 """
 _FAREWELL = 5.0
-# What a judge tells the server, one byte each.
+# States that a judge reports to the server, one byte each: tests read, tests running, verdict sent,
+# candidate lost.
 _READ, _RUNNING, _SPOKEN, _LOST = b"TRVL"
 
 
@@ -46,7 +46,7 @@ _READ, _RUNNING, _SPOKEN, _LOST = b"TRVL"
 
 
 def be_candidate(job: dict[str, Any], calls: int, answers: int) -> None:
-    """Define the program, then answer calls until the judge hangs up."""
+    """Define the program, then answer calls until the judge closes its pipe."""
     # A program that draws random numbers gets the same verdict in every report.
     random.seed(0)
     try:
@@ -76,7 +76,7 @@ def _answer(entry: Any, call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _candidate(source: int, calls: int, answers: int, limits: dict[str, Any]) -> None:
-    """Read the program, lock everything, say so, and only then run it."""
+    """Read the program, apply the locks, report that, and only then run the program."""
     os.setsid()
     job = receive(source)
     locks.lock(keep=(calls, answers), **limits)
@@ -88,7 +88,7 @@ def _candidate(source: int, calls: int, answers: int, limits: dict[str, Any]) ->
 
 
 def _judge(pipes: tuple[int, int, int, int, int], limits: dict[str, Any]) -> None:
-    """Wait until the candidate is locked in, ask for the tests, and say the verdict."""
+    """Wait until the candidate is locked, request the tests, and send the verdict."""
     source, sink, sends, hears, state = pipes
     os.setsid()
     # A candidate that hangs up makes a write fail, which must not end the judge.
@@ -112,12 +112,12 @@ def _judge(pipes: tuple[int, int, int, int, int], limits: dict[str, Any]) -> Non
 
 
 def run_job(header: dict[str, Any], source: int, sink: int) -> bool:
-    """Fork a candidate and a judge and wait for them; whether another job may follow."""
+    """Fork a candidate and a judge and wait for them; return True if another job may follow."""
     deadline = time.monotonic() + header["timeout"]
     (calls, sends), (hears, answers), (states, state) = os.pipe(), os.pipe(), os.pipe()
     limits = header["limits"]
     candidate = _forked(lambda: _candidate(source, calls, answers, limits))
-    # With an end left open here, neither side would notice that the other one is gone.
+    # If this process kept an end open, neither side would notice the end of the other.
     os.close(calls)
     os.close(answers)
     judging = _forked(lambda: _judge((source, sink, sends, hears, state), limits))
@@ -144,13 +144,13 @@ def _followed(states: int, deadline: float) -> tuple[bytes, bool]:
         if not heard:
             return said, True
         said += heard
-        # The verdict is decided and only has to be written: the program's time is no limit to that.
+        # The verdict is decided; the program's time must not limit the writing of it.
         if _SPOKEN in said:
             deadline = time.monotonic() + _FAREWELL
 
 
 def _verdict(said: bytes, in_time: bool, how: str, killed: bool) -> dict[str, Any]:
-    """The verdict on a job whose judge has not spoken."""
+    """Return the verdict on a job whose judge has sent no verdict."""
     if _LOST in said:
         return {"status": "failed", "reason": how}
     if not in_time:
@@ -171,7 +171,7 @@ def _forked(work: Callable[[], None]) -> int:
 
 
 def _guarded(work: Callable[[], None]) -> NoReturn:
-    """Run the work of a forked process and leave without any clean-up."""
+    """Run the work of a forked process and exit without any clean-up."""
     code = 1
     try:
         work()
@@ -182,7 +182,10 @@ def _guarded(work: Callable[[], None]) -> NoReturn:
 
 
 def _how(candidate: int) -> str:
-    """Describe how the candidate's process ended; a process that only hung up counts as ended."""
+    """Describe how the candidate's process ended.
+
+    A process that closed its pipe but still runs after one second is reported as having hung up.
+    """
     gone, status = _reaped(candidate, 1.0)
     if not gone:
         return "the process hung up"
@@ -198,7 +201,7 @@ def _end(child: int, *, patience: float = 0.0) -> bool:
     """Kill whatever is left of a process and reap it; True if SIGKILL had ended it before."""
     gone, status = _reaped(child, patience)
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        # Its group too, if it has ended: what it started may go on.
+        # The group is killed even if the process has ended: processes that it started may go on.
         os.killpg(child, signal.SIGKILL)
     if not gone:
         with contextlib.suppress(ProcessLookupError):
@@ -209,7 +212,7 @@ def _end(child: int, *, patience: float = 0.0) -> bool:
 
 
 def _reaped(child: int, patience: float) -> tuple[bool, int]:
-    """Return True if a process has ended, and its status; wait for it a little."""
+    """Return True if a process has ended, and its status; wait up to `patience` seconds."""
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -224,7 +227,7 @@ def _reaped(child: int, patience: float) -> tuple[bool, int]:
 
 
 def serve() -> None:
-    """Say which locks hold here, then run jobs until the input ends."""
+    """Send the locks that work here, then run jobs until the input ends or a job breaks off."""
     for name in _PRELOADED.split():
         __import__(name)
     source, sink = os.dup(0), os.dup(1)

@@ -1,7 +1,7 @@
 """Messages between the sandbox's processes: plain data as tagged JSON, one message at a time.
 
-Standard library only; nothing that comes in is ever executed. `pack` and `unpack` know a fixed
-list of built-in kinds, so that what arrives has no methods of its own.
+Standard library only. Received data is never executed: `pack` and `unpack` know a fixed list of
+built-in types, so a received object has no methods that a program defined.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _LONGEST_WORD = 200
 
 
 class Uncrossable(BaseException):
-    """A test hands over something that is not plain data."""
+    """Raised if a test passes the candidate an argument that is not plain data."""
 
 
 class Returned(BaseException):
-    """A test hands on an object that the candidate returned and that did not cross."""
+    """Raised if a test passes on an object that the candidate returned as an `Opaque`."""
 
 
 class Opaque:
-    """A returned object of a kind that does not cross; equal to nothing."""
+    """Placeholder for a returned object that is not plain data; equal to no other object."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -56,10 +56,14 @@ class Opaque:
 
 
 def pack(value: Any, strict: bool) -> Any:
-    """A value as tagged JSON. What is not plain data raises if strict, and is named otherwise."""
+    """Return a value as tagged JSON.
+
+    A value that is not plain data raises `Uncrossable` if `strict`; otherwise its type is named. An
+    `Opaque` raises `Returned`.
+    """
     if value is None or isinstance(value, bool):
         return value
-    # A subclass may redefine what it prints or equals; the plain value is what crosses.
+    # A subclass may redefine printing and equality, so only the plain value is sent.
     if isinstance(value, str):
         return str.__str__(value)
     # Python refuses to write more than 4,300 decimal digits; hexadecimal has no limit.
@@ -103,7 +107,7 @@ _PRINTED: tuple[tuple[Any, str], ...] = (
 
 
 def unpack(data: Any) -> Any:
-    """The value that `pack` took apart."""
+    """Return the value that `pack` converted."""
     if not isinstance(data, list):
         return data
     kind, inner = data
@@ -115,7 +119,7 @@ def _many(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _fraction(text: str) -> Fraction:
-    """A fraction as it is printed; not `1e99999999`, which would take for ever to write out."""
+    """Return a printed fraction; `1e99999999`, which would take for ever to expand, raises."""
     above, _, below = text.partition("/")
     return Fraction(int(above), int(below or 1))
 
@@ -142,7 +146,7 @@ _UNPACK: dict[str, Callable[[Any], Any]] = {
 
 
 def framed(message: Any) -> bytes:
-    """Return a message with its length in front."""
+    """Return a message as bytes: its length, then its JSON."""
     # UTF-8 and not \u escapes, which take twelve bytes for an emoji instead of four. Half of a
     # surrogate pair is a value that a program may return.
     data = json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -150,14 +154,14 @@ def framed(message: Any) -> bytes:
 
 
 def send(fd: int, message: Any) -> None:
-    """Write a message, whole."""
+    """Write a whole message."""
     rest = memoryview(framed(message))
     while rest:
         rest = rest[os.write(fd, rest) :]
 
 
 def receive(fd: int) -> Any:
-    """The next message, or None at the end; `ValueError` for one that is too long."""
+    """Return the next message, or None at the end; raise `ValueError` if it is too long."""
     head = _exactly(fd, 4)
     if head is None:
         return None
@@ -182,7 +186,7 @@ def _exactly(fd: int, wanted: int) -> bytes | None:
 
 
 def described(error: BaseException) -> list[str]:
-    """The error's type and message, in few words; whatever its own methods do."""
+    """Return an error's type and message, shortened, even if the error's own methods raise."""
     try:
         text = str(error)[:_LONGEST_WORD]
     except BaseException:

@@ -1,8 +1,8 @@
-"""The judge of a job: it alone has the tests, calls the candidate over a pipe, gives the verdict.
+"""The judge of a job: it runs the tests, which call the candidate over a pipe, for a verdict.
 
-Standard library only. The candidate sends data of a few built-in types, and the judge compares them
-with the operators of those types. A candidate that sends anything else is a wrong program, never a
-fault of the sandbox.
+Standard library only. The candidate sends data of a few built-in types, and the tests compare them
+with the operators of these types. A candidate that sends any other data fails its tests; that is
+never an error of the sandbox.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING or __package__:
         send,
         unpack,
     )
-else:  # in the sandbox's process, which knows nothing of falter
+else:  # in the sandbox's process, which cannot import falter
     from _data import Returned, Uncrossable, described, pack, receive, send, unpack
 
 __all__ = ["Lost", "Proxy", "judge", "module_of", "raised"]
@@ -34,18 +34,18 @@ _GARBLED = "the program garbled its answer"
 
 
 class Lost(BaseException):
-    """The candidate is gone; no `except Exception` of a test may swallow that."""
+    """Raised if the candidate has ended; `except Exception` in a test does not catch it."""
 
 
 class Garbled(BaseException):
-    """The candidate sent something that is no answer."""
+    """Raised if the candidate sent a message that is not an answer."""
 
 
 class Proxy:
-    """Stands for the candidate in the tests: every call goes over and comes back as data.
+    """The candidate as the tests see it: a callable that sends every call over the pipe.
 
-    `called` says that a test has called it, `end` how it failed for good. Tests may catch what
-    they like: a candidate that was lost once stays lost.
+    `called` is True once a test has called it. `end` is the error with which it failed for good.
+    All later calls raise this error again, since a test may have caught it.
     """
 
     def __init__(self, calls: int, answers: int) -> None:
@@ -83,7 +83,10 @@ class Proxy:
 
 
 def heard(answers: int) -> dict[str, Any]:
-    """The candidate's next message; anything but a message with a known form is no answer."""
+    """Return the candidate's next message.
+
+    Raise `Lost` if the candidate has ended, and `Garbled` if the message has no known form.
+    """
     try:
         reply = receive(answers)
     except OSError as error:
@@ -99,7 +102,7 @@ def heard(answers: int) -> dict[str, Any]:
     return reply
 
 
-# Anything else was written into the pipe by the program itself.
+# The keys of valid messages. Any other message was written into the pipe by the program itself.
 _FORMS = ({"ready"}, {"raised"}, {"value"}, {"value", "args"})
 
 
@@ -108,7 +111,7 @@ def _two_texts(value: Any) -> bool:
 
 
 def _unpacked(reply: dict[str, Any]) -> tuple[Any, list[Any] | None]:
-    """The value of an answer and the arguments after the call, if they changed."""
+    """Return an answer's value, and the arguments after the call or None if they are unchanged."""
     if "value" not in reply:
         raise Garbled(_GARBLED)
     try:
@@ -122,7 +125,7 @@ def _unpacked(reply: dict[str, Any]) -> tuple[Any, list[Any] | None]:
 
 
 def _refill(mine: Any, theirs: Any) -> None:
-    """An argument that the candidate changed in place changes here too."""
+    """Change an argument in place to the value that the candidate gave it."""
     if type(mine) is not type(theirs) or mine == theirs:
         return
     # In place: the test may hold its argument under several names, and compares one of them.
@@ -134,9 +137,10 @@ def _refill(mine: Any, theirs: Any) -> None:
 
 
 def raised(described: list[str]) -> BaseException:
-    """The candidate's exception as one of the same built-in kind.
+    """Return the candidate's exception as an exception of the same built-in type.
 
-    Not the two that end an iteration: inside `all(map(…))` they would pass for a success.
+    Other types become a `RuntimeError`, and so do the two types that end an iteration: inside
+    `all(map(…))` they would count as a success.
     """
     name, text = (part[:200] for part in described)
     kind = getattr(builtins, name, None)
@@ -148,7 +152,7 @@ def raised(described: list[str]) -> BaseException:
 
 
 def module_of(code: str) -> types.ModuleType:
-    """The code run as a module of its own."""
+    """Run code as a new module called `solution` and return the module."""
     module = types.ModuleType("solution")
     sys.modules["solution"] = module
     exec(compile(code, "solution.py", "exec", dont_inherit=True), module.__dict__)
@@ -158,8 +162,8 @@ def module_of(code: str) -> types.ModuleType:
 def judge(
     job: dict[str, Any], calls: int, answers: int, running: Callable[[], object]
 ) -> dict[str, Any]:
-    """Run the tests against the candidate; `running` is told when they are defined."""
-    # Tests that draw their cases have to judge every program by the same ones.
+    """Return the verdict of the tests on the candidate; call `running` once they are defined."""
+    # Tests that draw random cases must use the same cases for every program.
     random.seed(0)
     proxy = Proxy(calls, answers)
     try:
@@ -170,8 +174,8 @@ def judge(
             return _failed(_GARBLED)
         check = _check_of(job, proxy)
     except BaseException as error:
-        # Tests may call the candidate while they are defined: then it is what failed, and not the
-        # tests.
+        # If the tests have called the candidate while they were being defined, then the candidate
+        # failed, not the tests.
         if proxy.called or isinstance(error, (Lost, Garbled)):
             return _verdict_on(error, proxy)
         reason = ": ".join(described(error))
@@ -181,12 +185,12 @@ def judge(
         check(proxy)
     except BaseException as error:
         return _verdict_on(error, proxy)
-    # Tests may swallow what ended the candidate, and would then pass.
+    # Tests may swallow the error that ended the candidate, and would then pass.
     return _verdict_on(proxy.end, proxy) if proxy.end is not None else {"status": "passed"}
 
 
 def _check_of(job: dict[str, Any], proxy: Proxy) -> Any:
-    """Return the function `check` of the tests, which may use definitions of the prompt."""
+    """Return the function `check` of the tests, which may use the job's helpers."""
     helpers = job["helpers"]
     namespace: dict[str, Any] = module_of(helpers).__dict__ if helpers else {"__name__": "tests"}
     # Some tests call the function by its name instead of the argument that `check` gets.
@@ -198,7 +202,7 @@ def _check_of(job: dict[str, Any], proxy: Proxy) -> Any:
 
 
 def _verdict_on(error: BaseException, proxy: Proxy) -> dict[str, Any]:
-    """Return the verdict on the candidate that an error which ended the tests implies."""
+    """Return the verdict on the candidate, given the error that ended the tests."""
     error = proxy.end or error
     if isinstance(error, Lost):
         return {"status": "lost"}

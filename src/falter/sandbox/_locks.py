@@ -1,7 +1,8 @@
-"""Rights that a process gives up before it runs foreign code. Standard library only.
+"""Restrictions (locks) that a process applies to itself before it runs foreign code.
 
-Linux has all of it: Landlock for files, seccomp for system calls, capabilities, resource limits,
-namespaces. Elsewhere only the resource limits work.
+On Linux there are Landlock for files, seccomp for system calls, dropped capabilities, resource
+limits and namespaces. On other systems only the resource limits work. The module imports the
+standard library only.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _libc = ctypes.CDLL(None, use_errno=True) if _LINUX else None
 
 
 def _call(number: int, *arguments: object) -> int:
-    """A raw system call; `OSError` where it fails."""
+    """Make a raw system call and return its result; raise `OSError` if it fails."""
     assert _libc is not None
     result: int = _libc.syscall(ctypes.c_long(number), *arguments)
     if result < 0:
@@ -57,7 +58,7 @@ _DEVICES = ("/dev/null", "/dev/urandom", "/dev/zero", "/usr/share/zoneinfo")
 
 
 def _readable() -> list[str]:
-    """Python's own files and the system's libraries."""
+    """Return the readable paths: Python's files, the system's libraries and a few devices."""
     paths = sysconfig.get_paths()
     own = [paths["stdlib"], paths["platstdlib"], os.path.join(sys.base_prefix, "lib")]
     return [path for path in (*own, *_LIBRARIES, *_DEVICES) if os.path.exists(path)]
@@ -68,7 +69,10 @@ def _landlock_version() -> int:
 
 
 def _restrict_files() -> None:
-    """Permit only reading Python and its libraries; forbid signals to others where Landlock can."""
+    """Permit no file access but reading Python and its libraries.
+
+    Where Landlock can, also forbid TCP, abstract sockets and signals to other processes.
+    """
     version = _landlock_version()
     # A kernel refuses rights that it does not know. Version 1 has thirteen of them; 2 added moving
     # files between folders (refer), 3 truncation, 5 ioctl on devices.
@@ -98,7 +102,7 @@ def _allow_below(ruleset: int, path: str) -> None:
         os.close(opened)
 
 
-# seccomp: system calls. What is not listed fails with EPERM.
+# seccomp: system calls. Calls that are not listed fail with EPERM.
 
 _X86_64 = {
     "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7,
@@ -149,11 +153,11 @@ def _op(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
 
 
 def _filter() -> bytes:
-    """The seccomp program of this machine."""
+    """Return the seccomp program for this process and its architecture."""
     audit, calls, _ = _ARCHITECTURES[platform.machine()]
     allow, deny = _op(_RETURN, _ALLOW), _op(_RETURN, _ERRNO | errno.EPERM)
     # Offsets in `struct seccomp_data`: 0 number, 4 architecture, 16 first argument, 32 and 36 the
-    # halves of the third. Another architecture has other numbers, and so has x32 (bit 30).
+    # halves of the third. Other architectures have other call numbers, and so has x32 (bit 30).
     program = [
         _op(_LOAD, 4), _op(_EQUAL, audit, 1, 0), _op(_RETURN, _KILL),
         _op(_LOAD, 0), _op(_ABOVE, 0x40000000, 0, 1), deny,
@@ -161,11 +165,11 @@ def _filter() -> bytes:
     for name, number in calls.items():
         if name not in _CONDITIONAL:
             program += [_op(_EQUAL, number, 0, 1), allow]
-    # threads, but no processes; clone3 hides its flags, so libc has to fall back to clone
+    # Threads, but no processes. clone3 hides its flags in memory, so libc must fall back to clone.
     program += [_op(_EQUAL, calls["clone3"], 0, 1), _op(_RETURN, _ERRNO | errno.ENOSYS)]
     program += [_op(_EQUAL, calls["clone"], 0, 4), _op(_LOAD, 16)]
     program += [_op(_SET, _CLONE_THREAD, 0, 1), allow, deny]
-    # signals to itself only; limits may be read
+    # Signals to this process only. prlimit64 may read limits (its third argument is NULL).
     program += [_op(_EQUAL, calls["tgkill"], 0, 4), _op(_LOAD, 16)]
     program += [_op(_EQUAL, os.getpid(), 0, 1), allow, deny]
     program += [_op(_EQUAL, calls["prlimit64"], 0, 6), _op(_LOAD, 32), _op(_EQUAL, 0, 0, 3)]
@@ -213,7 +217,7 @@ def _limit(seconds: int, megabytes: int) -> None:
             continue
         _, hard = resource.getrlimit(kind)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        # A second between the two, so that SIGXCPU says why a process ends before SIGKILL does.
+        # The hard limit is a second later: SIGXCPU, which tells the reason, precedes SIGKILL.
         more = name == "RLIMIT_CPU" and (hard == resource.RLIM_INFINITY or value < hard)
         last = value + 1 if more else value
         try:
@@ -237,13 +241,13 @@ def _most_files() -> int:
 
 
 def lock(keep: Sequence[int], seconds: int, megabytes: int, without: Sequence[str] = ()) -> None:
-    """Take away from this process whatever foreign code could harm with, but `without` some.
+    """Apply all locks to this process, except those in `without`, and limit its resources.
 
-    Only the files in `keep` stay open. Raises `OSError` where a lock does not close.
+    Only the file descriptors in `keep` and 0 to 2 stay open. Raise `OSError` if a lock fails.
     """
     _close_others(keep)
-    # Dies with its parent; opens its memory in /proc to nobody; gains no rights by any program,
-    # which Landlock and seccomp require of a process that is not root.
+    # The process dies with its parent, hides its memory in /proc, and gains no rights by executing
+    # a program. Landlock and seccomp require the last of a process that is not root.
     if _LINUX:
         _prctl(_PDEATHSIG, signal.SIGKILL)
         _prctl(_DUMPABLE, 0)
@@ -254,7 +258,7 @@ def lock(keep: Sequence[int], seconds: int, megabytes: int, without: Sequence[st
             close()
 
 
-# In this order: seccomp comes last, since it denies the calls that the other locks are made with.
+# The order counts: seccomp comes last, since it denies the calls that apply the other locks.
 _LOCKS: dict[str, Callable[[], None]] = {
     "files": _restrict_files,
     "privileges": _drop_capabilities,
@@ -262,22 +266,22 @@ _LOCKS: dict[str, Callable[[], None]] = {
 }
 
 
-# Namespaces, where they are to be had: a second wall behind the others
+# Namespaces, if the system permits them: a second barrier besides the locks
 
 
 def enter_namespaces() -> list[str]:
     """Enter new namespaces for network, processes and messages; return the names of those entered.
 
-    The process that goes on is another one, a child of the one that called.
+    Execution continues in a child of the calling process, which only waits for the child.
     """
     if not _LINUX:
         return []
     _prctl(_SUBREAPER, 1)
-    # Tried in a child first: a failure half-way would leave this process without its identity.
+    # Tried in a child first: a failure half-way would leave this process without its user id.
     if not _succeeds(_unshare):
         return []
     _unshare()
-    # A new process namespace holds the children of the process that asked for it, not itself.
+    # A new process namespace contains the children of the calling process, not that process.
     child = os.fork()
     if child:
         _, status = os.waitpid(child, 0)
@@ -306,11 +310,11 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-# Trying it out
+# Tests of the locks
 
 
 def _succeeds(work: Callable[[], object]) -> bool:
-    """Return True if the work raises nothing in a process of its own."""
+    """Return True if the work raises nothing in a forked process."""
     child = os.fork()
     if not child:
         code = 1
@@ -323,7 +327,7 @@ def _succeeds(work: Callable[[], object]) -> bool:
 
 
 def probe() -> dict[str, bool]:
-    """Return the locks that close on this machine and hold, found by trying to get past each."""
+    """Return lock -> True if it works on this machine, found by attempts to bypass it."""
     return {
         name: _LINUX and _succeeds(lambda tries=tries: _holds(*tries))  # type: ignore[misc]
         for name, tries in _ATTEMPTS.items()
@@ -331,7 +335,7 @@ def probe() -> dict[str, bool]:
 
 
 def _holds(close: Callable[[], None], attempts: Sequence[Callable[[], object]]) -> None:
-    """Raise unless every attempt fails once the lock is closed."""
+    """Raise unless every attempt fails once the lock is applied."""
     _prctl(_NO_NEW_PRIVS, 1)
     close()
     for attempt in attempts:

@@ -1,4 +1,4 @@
-"""Run generated programs in locked processes: start them, check their locks, collect verdicts."""
+"""Pool of sandbox processes: their start, the check of their locks, jobs and verdicts."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _SCRIPT = Path(__file__).with_name("_child" + Path(__file__).suffix)  # .pyc wit
 # Seconds that the server's own work may take beyond a program's time (start of Python, pipes, a
 # loaded machine), and that an idle server has to end by itself.
 _GRACE, _FAREWELL = 20.0, 1.0
-# Processor time decides, which a busy machine takes from nobody. The limit by the clock is only
-# there to end programs that sleep, and is loose: a minute for the usual ten seconds.
+# Processor time decides, since it does not depend on the machine's load. The wall-clock limit only
+# ends programs that sleep. It is loose: a minute for the usual ten seconds.
 _PATIENCE = 6.0
-"""Seconds by the clock for each second of processor time."""
+"""Wall-clock seconds that a program gets for each second of its processor time."""
 _LONGEST_PROGRAM = 1_000_000  # characters
 _LOCKS = {
     "files": "file access (Landlock, Linux 5.13)",
@@ -44,14 +44,14 @@ Status = Literal["passed", "failed", "timeout", "error"]
 
 
 class SandboxUnavailable(PreflightError):
-    """Generated code cannot be run safely here, so it is not run."""
+    """Raised if generated code cannot be run safely on this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A program, the tests that define `check`, and the expression that is handed to it.
+    """A program, its tests, which define `check`, and the expression that `check` gets.
 
-    `helpers` is code of ours that the tests may use, the prompt's own for example.
+    `helpers` is code that the tests may use besides the program, such as the prompt's definitions.
     """
 
     code: str
@@ -62,10 +62,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`passed`; `failed` and `timeout` are the program's fault, `error` is not.
+    """The result of a program's tests, with a reason unless it is `passed`.
 
-    A program that uses up its processor time is `failed`. One that is merely not done after a far
-    longer time by the clock is `timeout`, which a busy machine may be the cause of.
+    `failed` and `timeout` are the program's fault, `error` is not. A program that uses up its
+    processor time is `failed`. A program that is merely not done after a far longer wall-clock time
+    is `timeout`, which may be due to a busy machine.
     """
 
     status: Status
@@ -73,10 +74,10 @@ class Verdict:
 
 
 class Sandbox:
-    """A pool of locked processes that run foreign code and say whether it passes its tests.
+    """A pool of locked processes that run untrusted programs and their tests.
 
-    `run` may be called from several threads; each call has a process of its own, which is kept for
-    the next one. A program gets `timeout` seconds of processor time and `megabytes` of memory.
+    `run` may be called from several threads. Each call uses one process, which is kept for the next
+    call. A program gets `timeout` seconds of processor time and `megabytes` of memory.
     """
 
     def __init__(self, *, timeout: float = 10.0, megabytes: int = 1024) -> None:
@@ -87,11 +88,11 @@ class Sandbox:
         atexit.register(self.close)
 
     def check(self) -> None:
-        """Raise `SandboxUnavailable` unless every lock that is needed closes on this machine."""
+        """Raise `SandboxUnavailable` unless all required locks work on this machine."""
         self._put(self._take())
 
     def run(self, job: Job) -> Verdict:
-        """The verdict on a program; trouble of the sandbox itself is an `error`."""
+        """Return the verdict on a program; a failure of the sandbox itself is an `error`."""
         if len(job.code) > _LONGEST_PROGRAM:
             return Verdict(status="failed", reason="the program has over a million characters")
         server = self._take()
@@ -107,7 +108,7 @@ class Sandbox:
         return verdict
 
     def close(self) -> None:
-        """End all processes that wait."""
+        """End all idle processes."""
         if self._owner == os.getpid():
             with self._lock:
                 servers, self._idle = self._idle, []
@@ -115,7 +116,7 @@ class Sandbox:
                 server.close()
 
     def _take(self) -> _Server:
-        if self._owner != os.getpid():  # forked: the processes belong to somebody else
+        if self._owner != os.getpid():  # forked: the processes belong to the parent
             self._idle, self._owner, self._lock = [], os.getpid(), threading.Lock()
         with self._lock:
             if self._idle:
@@ -128,12 +129,12 @@ class Sandbox:
 
 
 class _Server:
-    """One process that runs job after job."""
+    """One sandbox process, which runs one job after another."""
 
     def __init__(self) -> None:
         _require_platform()
         self._process = subprocess.Popen(
-            # all of the environment is ours, so that a fixed hash seed may count
+            # No -E, which would ignore the fixed hash seed: the whole environment is set below.
             # -s -S: no site-packages, which foreign code could import. -P: not the script's folder.
             # -B: no .pyc files, since nothing may be written.
             [sys.executable, "-s", "-P", "-S", "-B", str(_SCRIPT)],
@@ -143,7 +144,7 @@ class _Server:
             env=_environment(),
             cwd="/",
             bufsize=0,
-            # A group of its own, so that `close` can kill all of it, and Ctrl-C does not reach it.
+            # A separate group, so that `close` can kill all of it, and Ctrl-C does not reach it.
             start_new_session=True,
         )
         try:
@@ -160,9 +161,9 @@ class _Server:
             raise
 
     def run(self, job: Job, timeout: float, megabytes: int) -> tuple[Verdict, bool]:
-        """The verdict, and whether the process can take another job.
+        """Return the verdict, and True if the process can take another job.
 
-        The tests leave this process when the candidate is locked in, and not before.
+        The tests are sent only after the candidate's process has reported that it is locked.
         """
         seconds, patience = max(1, math.ceil(timeout)), _PATIENCE * timeout
         limits = {"seconds": seconds, "megabytes": megabytes, "without": self.without}
@@ -181,7 +182,7 @@ class _Server:
         return verdict, not found.get("broken")
 
     def close(self) -> None:
-        """End the process and all that it started, by force unless it ends within a second."""
+        """End the process; kill it and all that it started unless it ends within a second."""
         process = self._process
         assert process.stdin is not None and process.stdout is not None
         process.stdin.close()
@@ -203,7 +204,7 @@ class _Server:
     def _receive(self, deadline: float) -> dict[str, Any]:
         (length,) = struct.unpack(">I", self._exactly(4, deadline))
         found = json.loads(self._exactly(length, deadline))
-        # Foreign code cannot write here by design; if it does all the same, no verdict is believed.
+        # By design foreign code cannot write here. If it does, its message is not believed.
         if not isinstance(found, dict) or not {"status", "locks"} & found.keys():
             raise ValueError("the sandbox process returned a malformed verdict")
         return found
@@ -223,7 +224,7 @@ class _Server:
 
 
 def _plain(reason: str) -> str:
-    """A reason without control characters and halves of characters: a program may have made it."""
+    """Return a reason without control characters and surrogates that a program may have put in."""
     shown = reason.encode("utf-8", "replace").decode("utf-8")
     return "".join(c if c.isprintable() else " " for c in shown)
 
@@ -237,13 +238,13 @@ def _require_platform() -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment: the path of Python's libraries and a fixed hash seed alone."""
+    """Return the process's environment: the path of shared libraries and a fixed hash seed."""
     kept = {"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH")}
     return {"PYTHONHASHSEED": "0"} | {k: v for k, v in kept.items() if v}
 
 
 def _missing(locks: Mapping[str, bool]) -> list[str]:
-    """Return the locks that do not close here; raise unless the user has allowed that."""
+    """Return the locks that do not work here; raise unless the user has allowed that."""
     missing = [name for name in _LOCKS if not locks.get(name)]
     if missing and os.environ.get(UNSAFE) != "1":
         named = "; ".join(_LOCKS[name] for name in missing)

@@ -1,7 +1,7 @@
-"""Verdicts on programs that were run before, kept between reports in falter's cache folder.
+"""Cache of verdicts on programs, shared by all reports, in falter's cache folder.
 
-A verdict is a pure function of program, tests, limits and sandbox, so it needs no store and a
-report of a read-only store finds it too. Without a folder to write in, programs are run again.
+A verdict is a pure function of program, tests, limits and sandbox. So it needs no store, and a
+report of a read-only store finds it, too. If the folder is not writable, programs are run again.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ __all__ = ["Verdicts", "verdict_key"]
 _TABLE = """
     CREATE TABLE IF NOT EXISTS verdicts (key TEXT PRIMARY KEY, status TEXT NOT NULL, reason TEXT)
 """
-# "timeout" counts seconds by the clock, so that a busy machine would make a right program wrong for
-# ever; "error" is the sandbox's own trouble.
+# "timeout" is a wall-clock limit: if it were kept, one busy moment would make a correct program
+# wrong for ever. "error" is a failure of the sandbox itself.
 _KEPT_STATUSES = frozenset(get_args(Status)) - {"error", "timeout"}
 
 
 def verdict_key(job: Job, timeout: float, megabytes: int) -> str:
-    """Return the key of a verdict: the job, its limits, the sandbox's own code, and Python."""
+    """Return the key of a verdict: a hash of job, limits, sandbox code and Python version."""
     parts = (job.code, job.tests, job.entry_point, job.helpers, timeout, megabytes)
     return digest("verdict", *parts, _sandbox_code(), platform.python_version())
 
 
 @cache
 def _sandbox_code() -> str:
-    """A hash of the modules that run and judge, so that no verdict outlives a change in them."""
+    """Return a hash of the sandbox's modules, so that no verdict outlives a change in them."""
     modules = sorted(Path(__file__).parent.glob("*.py*"))
     return sha256(b"".join(module.read_bytes() for module in modules)).hexdigest()
 
 
 class Verdicts:
-    """A small database of verdicts; if it fails, a program is merely run again."""
+    """A database of verdicts; if it fails, programs are merely run again."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
@@ -52,7 +52,7 @@ class Verdicts:
         self._lock = threading.Lock()
 
     def find(self, key: str) -> Verdict | None:
-        """The verdict stored under a key; None where there is none, or none that makes sense."""
+        """Return the verdict stored under a key, or None if there is no valid verdict."""
         rows = self._query("SELECT status, reason FROM verdicts WHERE key = ?", (key,))
         for status, reason in rows:
             if status in _KEPT_STATUSES and isinstance(reason, str | None):
@@ -60,7 +60,7 @@ class Verdicts:
         return None
 
     def put(self, key: str, verdict: Verdict) -> None:
-        """Store a verdict; an error of the sandbox, or a busy machine's, is tried again."""
+        """Store a verdict, except `error` and `timeout`, which another run may change."""
         if verdict.status in _KEPT_STATUSES:
             row = (key, verdict.status, verdict.reason)
             self._query("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", row)
@@ -73,14 +73,14 @@ class Verdicts:
             return []
 
     def _connected(self) -> sqlite3.Connection:
-        """The open database; another one after a fork, or in another folder."""
+        """Return the open database; open it anew after a fork or for another folder."""
         path = self._path or cache_dir() / "verdicts.db"
         # SQLite forbids the use of a connection in a forked child: its locks belong to the parent.
         if self._db is None or self._opened != (path, os.getpid()):
             path.parent.mkdir(parents=True, exist_ok=True)
             db = sqlite3.connect(path, isolation_level=None, timeout=5, check_same_thread=False)
             db.execute("PRAGMA journal_mode = WAL")
-            # A verdict that a power cut loses is worked out again; no commit waits for the disk.
+            # No commit waits for the disk: a verdict lost in a power cut is computed again.
             db.execute("PRAGMA synchronous = OFF")
             db.execute(_TABLE)
             self._db, self._opened = db, (path, os.getpid())

@@ -1,4 +1,4 @@
-"""Log of the batches at providers: each is written before it is submitted, so no kill loses it."""
+"""Log of the batches at providers. Logging precedes submission, so that no kill loses a batch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SELECT = """
 
 
 class Batches:
-    """The batches of one store; `falter.records.batches.BatchBook` says what each method does."""
+    """The batch log of one store; `falter.records.batches.BatchBook` describes its methods."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -34,9 +34,9 @@ class Batches:
 
     def record(self, model: Model, keys: Sequence[str], asked: str) -> StoredBatch | None:
         now = time.time()
-        # With the time in it: the same requests may have to be handed in once more.
+        # The time is part of the mark, since the same requests may have to be submitted again.
         mark = digest("batch", model.id, now, *keys[:1], len(keys))
-        # Leased before it can be seen: another process would look for it at the provider.
+        # Leased before it is visible: otherwise another process looks for it at the provider.
         self._store.claim([mark])
         with self._store.transaction():
             missing = self._store.missing(keys)
@@ -63,19 +63,22 @@ class Batches:
         return self._select(f"m.id = ? AND b.{_OPEN}", blob(model.id))
 
     def all(self) -> list[StoredBatch]:
-        """Every batch with the number of its requests that are answered, the oldest first."""
+        """Return every batch with the number of its answered requests, the oldest first."""
         return [
             replace(batch, answered=batch.requests - len(self._store.missing(self.keys(batch))))
             for batch in self._select("1")
         ]
 
     def any_open(self) -> bool:
-        """Return True if there is a batch whose answers may still come."""
+        """Return True if any batch may still return responses."""
         with self._store.reading():
             return self._db.execute(f"SELECT 1 FROM batches WHERE {_OPEN}").fetchone() is not None
 
     def find(self, name: str) -> StoredBatch:
-        """The batch that the provider calls so, or whose address here begins so."""
+        """Return the batch with this provider's name, or whose mark in the store starts with it.
+
+        Raise `UnknownName` unless exactly one batch matches.
+        """
         batches = self.all()
         digits = name.removeprefix("sha256:")
         matching = [b for b in batches if name == b.name or short(b.mark, 64).startswith(digits)]
@@ -104,7 +107,7 @@ class Batches:
             return {name_of(key) for (key,) in self._store.rows_in(query, list(map(blob, keys)))}
 
     def is_free(self, key: str) -> bool:
-        with self._store.transaction():  # after whatever another process is writing down just now
+        with self._store.transaction():  # wait for another process that is logging a batch
             return bool(self._store.missing([key])) and not self.held([key])
 
     def lease(self, batch: StoredBatch) -> bool:
@@ -113,7 +116,7 @@ class Batches:
     def mark(
         self, batch: StoredBatch, state: BatchState, *, name: str | None, said: str = ""
     ) -> StoredBatch:
-        """Log a batch's new state and the provider's words; release its lease if it is closed."""
+        """Log a batch's new state and the provider's message; release its lease if it is closed."""
         now, said = time.time(), said[:LONGEST_WORD]
         with self._store.transaction():
             self._db.execute(
@@ -147,7 +150,7 @@ class Batches:
 
 
 def planned_keys(store: Store, run: Run) -> dict[str, int]:
-    """The requests of a run, each with the number of a panel that asks it."""
+    """Return key -> panel for a run's requests; the first panel if several send a request."""
     query = "SELECT key, min(panel) FROM cells WHERE run = ? GROUP BY key"
     with store.reading():
         return {

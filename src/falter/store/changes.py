@@ -1,4 +1,4 @@
-"""Find what other processes have added to a store, for a page that follows a run in progress."""
+"""Queries for rows that other processes added, for a page that follows a run in progress."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from falter.store.store import CellRange, Store
 
 
 def cell_ranges(store: Store, run: Run) -> list[CellRange]:
-    """Return the ranges of the items in the plan, panel by panel."""
+    """Return the range of each item's cells in a run's plan, panel by panel."""
     query = """
         SELECT c.panel, i.id, min(c.sequence), max(c.sequence)
         FROM cells c JOIN items i ON i.number = c.item
@@ -30,9 +30,9 @@ def cell_ranges(store: Store, run: Run) -> list[CellRange]:
 def cells_with(
     store: Store, run: Run, panel: int, text: str
 ) -> Iterator[tuple[str, str, int, int]]:
-    """Item, recipe, draw and repeat of the cells whose prompt or reply has a text in small letters.
+    """Yield item id, recipe id, draw and repeat of the cells whose prompt or response has a text.
 
-    The stored JSON is looked through first: only what may hold the text is parsed.
+    `text` must be in lower case; upper and lower case in the cells do not matter.
     """
     query = """
         SELECT i.id, p.id, c.draw, c.repeat, v.prompt, r.body
@@ -41,8 +41,8 @@ def cells_with(
             AND v.id = c.variant
         LEFT JOIN responses r ON r.key = c.key WHERE c.run = ? AND c.panel = ?
     """
-    # As the text appears in the stored JSON: escaped, without its quotes. Parsing is the slow part,
-    # and what does not hold the text in this form cannot hold it in a field.
+    # The text as it appears in stored JSON: escaped, without quotes. Parsing is the slow part, and
+    # a row without the text in this form cannot have it in a field.
     raw = orjson.dumps(text)[1:-1].decode().lower()
 
     with store.reading():
@@ -60,7 +60,7 @@ def cells_with(
 
 
 def stored_items(store: Store, run: Run) -> dict[str, Item]:
-    """The items of a run by their id."""
+    """Return id -> item for the items of a run."""
     with store.reading():
         rows = store.db.execute(
             "SELECT id, body FROM items WHERE number IN (SELECT item FROM cells WHERE run = ?)",
@@ -76,13 +76,16 @@ def changes(store: Store) -> int:
 
 
 def newest_replies(store: Store) -> tuple[int, int]:
-    """The numbers of the newest response and the newest failure; later ones have larger numbers."""
+    """Return the row numbers of the newest response and the newest failure, 0 if there is none.
+
+    Later rows have larger numbers.
+    """
     with store.reading():
         return _newest(store, "responses"), _newest(store, "failures")
 
 
 def replies_after(store: Store, newest: tuple[int, int]) -> tuple[list[str], list[str]]:
-    """The keys of the responses and of the failures that are newer than two numbers."""
+    """Return the keys of the responses and of the failures with row numbers above `newest`."""
     responses, failures = newest
     with store.reading():
         return _keys_after(store, "responses", responses), _keys_after(store, "failures", failures)
@@ -98,7 +101,7 @@ def _keys_after(store: Store, table: str, number: int) -> list[str]:
 
 
 def unanswered(store: Store, run: Run) -> dict[str, list[tuple[int, str]]]:
-    """The keys of a run that have no response, each with the panels and items that wait for it."""
+    """Return the keys of a run without a response, each with the (panel, item id) that need it."""
     query = """
         SELECT c.key, c.panel, i.id FROM cells c JOIN items i ON i.number = c.item
         LEFT JOIN responses r ON r.key = c.key WHERE c.run = ? AND r.key IS NULL

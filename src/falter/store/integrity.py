@@ -1,6 +1,7 @@
-"""Soundness of a store's rows: each against its own hash, and against what it names.
+"""Integrity checks of a store's rows: their hashes, and the rows that they refer to.
 
-Nothing that is read here is trusted, whatever its type or bytes: a row is sound or has a problem.
+The file is not trusted: a row may hold values of any type and any bytes. Every row is either sound
+or reported with a problem.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from falter.store.studies import StoredStudy
 Row = tuple[Any, ...]
 T = TypeVar("T", Item, Recipe, Model, Run, StoredStudy, Sample)
 
-# The tables in an order in which what a row names comes before it, with the columns of the schema.
+# Table -> its columns. Every table comes after the tables that its rows refer to.
 COLUMNS: dict[str, str] = orjson.loads(
     resources.files("falter.store").joinpath("data", "columns.json").read_bytes()
 )
@@ -45,22 +46,25 @@ _KEYS = {
     "variants": 4,
     "cells": 3,
     "batch_keys": 2,
-}  # how many columns order the table; otherwise the first
+}  # number of leading columns that order the table; 1 for other tables
 
 
-# Runs of earlier versions do not say how they asked. What is tried: so many cells of a panel, with
-# every limit on an answer up to this one, and what ended the answers of one bundled task.
+# Runs of earlier versions do not record their `Way`. It is inferred by trial: the first cells of a
+# panel, every token limit up to _LONGEST, with and without the stop texts of one bundled task.
 _TRIED, _LONGEST = 5, 4096
 _WRITTEN: tuple[Asking, ...] = ("chat", "plain")
 _FUNCTIONS_STOP = ("\n```\n", "\nprint(", "\nassert ", "\n# ")
 
 
 class Unsound(Exception):
-    """A row contradicts itself or names what is not there."""
+    """Raised for a row that contradicts its own hash or refers to a missing row."""
 
 
 class Soundness:
-    """Reads a database table by table, in the order of `COLUMNS`; `faults` are those of tables."""
+    """Checker of a database's rows; read every table once, in the order of `COLUMNS`.
+
+    `faults` reports the tables that could not be read to their end.
+    """
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
@@ -77,20 +81,20 @@ class Soundness:
         self._inferred: dict[tuple[int, int], Way | None] = {}
 
     def rows(self, table: str) -> Iterator[tuple[Row, str | None]]:
-        """Every row that can be read, and what is wrong with it."""
+        """Yield every readable row of a table with its problem, or with None if it is sound."""
         check: Callable[[Row], None] = getattr(self, f"_check_{table}")
         for row in self._salvaged_rows(table):
             try:
                 check(row)
             except Unsound as problem:
                 yield row, str(problem)
-            except Exception:  # any bytes may stand where a record should
+            except Exception:  # a damaged row may hold any bytes
                 yield row, f"{table}: {_short(row, table)} cannot be read"
             else:
                 yield row, None
 
     def _salvaged_rows(self, table: str) -> Iterator[Row]:
-        """From the start, and if that breaks off, from the end, as far as either goes."""
+        """Yield rows from the start and, if a fault stops the reading, from the end backwards."""
         columns = COLUMNS[table]
         many = _KEYS.get(table, 1)
         order = columns.split(", ")[:many]
@@ -113,7 +117,7 @@ class Soundness:
         except (*FAULTS, TypeError):
             return
 
-    # One record
+    # Records
 
     def _check_items(self, row: Row) -> None:
         self.items[row[0]] = _record(Item, "items", row[1], row[2])
@@ -203,7 +207,7 @@ class Soundness:
                 f"reviews: a review of {str(rater)[:40]!r} names a sample that is missing"
             )
 
-    # A place of a plan
+    # Cells of a plan
 
     def _check_cells(self, row: Row) -> None:
         number, panel, sequence, repeat, item, recipe, draw, variant, key, mark = row
@@ -242,7 +246,7 @@ class Soundness:
         self._places.add(where)
 
     def _key(self, model: Model, way: Way, cell: Row) -> bytes:
-        """The key of the request that a place of the plan stands for."""
+        """Return a request's key; `cell` is (item, recipe, draw, status, prompt, repeat)."""
         item, recipe, draw, status, prompt, repeat = cell
         variant = Variant(
             item=self.items[item],
@@ -254,7 +258,10 @@ class Soundness:
         return blob(request(variant, model, way, repeat).key)
 
     def _way(self, number: int, panel: int, *, infer: bool) -> Way | None:
-        """Return the way a panel was asked: as its run says, or else as some of its keys tell."""
+        """Return a panel's `Way` as its run records it, or else inferred from some of its keys.
+
+        Return None if the run records none and the inference failed or was not attempted.
+        """
         run = self.runs[number]
         if run.ways:
             return run.ways[panel]
@@ -298,7 +305,7 @@ class Soundness:
 
 
 def _earlier_ways(run: Run) -> Iterator[Way]:
-    """The ways in which a run that does not say it may have asked."""
+    """Yield every `Way` that a run which records none may have used."""
     usual = Sampling(**(run.experiment.get("sampling") or {}))
     yield Way(asking="score", sampling=usual)
     limits = [usual.max_tokens, *range(1, _LONGEST + 1)]
@@ -308,7 +315,7 @@ def _earlier_ways(run: Run) -> Iterator[Way]:
 
 
 def _record(kind: type[T], table: str, key: bytes, body: bytes) -> T:
-    """The record in a body whose own id is the key."""
+    """Return the record in a stored body; raise `Unsound` if its id is not `key`."""
     record = from_json(kind, orjson.loads(body))
     _check_row(table, record.id, key)
     return record
@@ -320,6 +327,6 @@ def _check_row(table: str, identity: str, key: bytes) -> None:
 
 
 def _short(row: Row, table: str) -> str:
-    """The first digits of the hash that a row goes by, or its number."""
+    """Return a row's name for messages: the first digits of its hash, or its number."""
     keys = [value for value in row[:4] if isinstance(value, bytes)]
     return keys[0].hex()[:10] if keys and table != "cells" else f"{row[0]!r:.20}"

@@ -1,4 +1,4 @@
-"""Leases on requests: two processes that share a store do not send the same one.
+"""Leases on requests, so that processes sharing a store never send the same request twice.
 
 A lease is a lock on one byte of an empty file next to the store; the request's key determines the
 offset. The operating system releases the lock when the process ends for whatever reason. So no
@@ -15,19 +15,19 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows: every process is alone
+except ImportError:  # Windows has no such locks: every lease is granted
     fcntl = None  # type: ignore[assignment]
 
 
-# POSIX lets a system choose either of the two for a range that somebody else has locked.
+# POSIX lets a system choose either of the two for a range that another process has locked.
 _LOCKED = (errno.EAGAIN, errno.EACCES)
 
 
 class Claims:
-    """Leases of this process on requests, by their keys.
+    """The leases that one open store holds on requests, which their keys identify.
 
-    Two stores that are open on one file, in one process or in two, exclude each other. Where the
-    system has no such locks, or the folder takes no file, every request is granted.
+    Two stores that are open on one file, in one process or in two, exclude each other. If the
+    system lacks such locks or the lease file cannot be created, every lease is granted.
     """
 
     def __init__(self, store: Path) -> None:
@@ -35,24 +35,24 @@ class Claims:
         self._file: int | None = None
 
     def claim(self, keys: Iterable[str]) -> set[str]:
-        """Lease the keys; return those that are now leased to this store and to no other."""
+        """Lease the keys and return the keys that are now leased to this store."""
         if fcntl is None or not hasattr(fcntl, "F_OFD_SETLK") or not self._opened():
             return set(keys)
-        # Locks of an open file, not of a process as POSIX has them: those would not keep two stores
-        # in one process apart, and closing any descriptor of the file would drop them all.
+        # Locks of an open file description, not of a process: POSIX locks do not exclude a second
+        # store in the same process, and closing any descriptor of the file drops all of them.
         return {key for key in keys if self._lock(key, fcntl.F_WRLCK)}
 
     def leased_elsewhere(self, keys: Iterable[str]) -> set[str]:
-        """The keys that another store has a lease on. Leases nothing itself."""
+        """Return the keys that are leased to another store; lease nothing."""
         if fcntl is None or not hasattr(fcntl, "F_OFD_GETLK") or not self._opened():
             return set()
         return {key for key in keys if self._is_taken(key)}
 
     def has_other_leases(self) -> bool:
-        """Return True if another store has a lease on any request: a run is going on."""
+        """Return True if another store has a lease on any request, so that a run is in progress."""
         if fcntl is None or not hasattr(fcntl, "F_OFD_GETLK") or not self._opened():
             return False
-        # The length 0 reaches to the end of the file: any lease at all.
+        # A range of length 0 reaches to the end of the file, so it meets every lease.
         return self._is_held(struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
 
     def release(self, keys: Iterable[str]) -> None:
@@ -62,7 +62,7 @@ class Claims:
                 self._lock(key, fcntl.F_UNLCK)
 
     def close(self) -> None:
-        """Give all leases back."""
+        """Release all leases and close the lease file."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -91,14 +91,14 @@ class Claims:
         try:
             fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, _lock_of(key, kind))
         except OSError as error:
-            # Any other error is a file system without locks: rather send twice than never.
+            # Any other error means a file system without locks: better to send twice than never.
             return error.errno not in _LOCKED
         return True
 
 
 def _lock_of(key: str, kind: int) -> bytes:
-    # Behind "sha256:". Sixty bits are below 2**63, the largest offset; two of a million keys share
-    # one with a probability of 4e-7, and would then merely not be sent at the same time.
+    # The 15 hex digits after "sha256:". These 60 bits stay below 2**63, the largest offset. Two of
+    # a million keys share an offset with probability 4e-7; they are merely not sent concurrently.
     place = int(key[7:22], 16)
     # `struct flock` of 64-bit Linux: kind, origin, start, length, process (0 here), padding.
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, place, 1, 0)

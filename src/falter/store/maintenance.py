@@ -1,4 +1,4 @@
-"""Verify, repair and prune stores. To verify, every hash and reference is checked anew."""
+"""Verification, repair and pruning of stores. Verification recomputes every hash."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ MOST_OF_A_TABLE = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """The number of records that were checked, and the faults of the damaged ones."""
+    """The number of rows that were checked, and the problems that were found."""
 
     checked: int
     problems: tuple[str, ...]
 
 
 def verify(store: Store) -> VerifyReport:
-    """Check every row against its hash and what it names, and every run against its plan.
+    """Check every row's hash and references, every run's plan, the schema and the file.
 
-    Whatever the file holds, this ends in a list of problems: of each table the first twenty, and
-    how many more there are.
+    Damage is reported, not raised. Each table reports at most `MOST_OF_A_TABLE` problems and the
+    number of further problems.
     """
     db = store.db
     problems = [*_of_the_file(db), *_of_the_schema(db)]
@@ -87,7 +87,7 @@ def _of_the_file(db: sqlite3.Connection) -> list[str]:
 
 
 def _of_the_schema(db: sqlite3.Connection) -> list[str]:
-    """Return the differences between the schema and the one that falter writes."""
+    """Return the differences between the file's schema and the schema that falter writes."""
     query = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_stat%'"
     try:
         found = {(kind, name): sql for kind, name, sql in db.execute(query)}
@@ -111,7 +111,10 @@ def _of_the_schema(db: sqlite3.Connection) -> list[str]:
 
 
 def _of_the_plans(db: sqlite3.Connection, sound: Soundness) -> list[str]:
-    """Return the cells that a whole plan lost or gained, and the answers a finished run lost."""
+    """Return the problems of whole plans with too few or too many cells, and of finished runs.
+
+    A finished run has a problem if responses are missing.
+    """
     problems = []
     try:
         cells: Counter[int] = Counter()
@@ -128,7 +131,8 @@ def _of_the_plans(db: sqlite3.Connection, sound: Soundness) -> list[str]:
             if number not in sound.runs:
                 continue
             name = short(sound.runs[number].id)
-            # 0 is a plan that is not whole, 1 a whole one whose cells old versions did not count.
+            # `planned` is 0 if the plan is not whole, else its number of cells. Old versions did
+            # not count the cells and wrote 1 for every whole plan.
             if isinstance(planned, int) and planned > 1 and cells[number] != planned:
                 problems.append(
                     f"cells: run {name} was planned with {planned:,} but has {cells[number]:,}"
@@ -155,7 +159,7 @@ def _planned(db: sqlite3.Connection, number: int) -> bool:
     return bool(db.execute("SELECT planned FROM runs WHERE number = ?", (number,)).fetchone()[0])
 
 
-# Repair: what is sound in a damaged store, copied into a new one.
+# Repair: the sound rows of a damaged store are copied into a new store.
 
 
 COMMIT = 2000
@@ -163,17 +167,17 @@ COMMIT = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairReport:
-    """The number of rows of each table that were kept, and the reasons the others were not."""
+    """The number of rows kept in each table, and the problems of the rows that were left out."""
 
     kept: dict[str, int]
     problems: tuple[str, ...]
 
 
 def repair(path: Path, to: Path) -> RepairReport:
-    """Copy every sound row of a store into a new one; the damaged file stays as it is.
+    """Copy every sound row of a store into a new store; the damaged file is not changed.
 
-    A run that loses cells is planned again by its next run, and one that loses answers is no
-    longer finished: the same command then asks for exactly what is gone.
+    A run that loses cells is planned again when it is resumed, and a run that loses responses is
+    no longer finished. So the same command then sends exactly the requests that are missing.
     """
     if to.exists():
         raise StoreError(f"{to} already exists", hint="name a new file with --to")
@@ -189,7 +193,10 @@ def repair(path: Path, to: Path) -> RepairReport:
 
 
 def opened_as_it_is(path: Path) -> sqlite3.Connection:
-    """A file that may be damaged, for reading only; its triggers and views are never run."""
+    """Open a file that may be damaged for reading only; never run its triggers and views.
+
+    Raise `StoreError` if it is no store, or a store of another schema version.
+    """
     if not path.exists():
         raise StoreError(f"The store {path} does not exist", hint="name it with --store")
     db = sqlite3.connect(
@@ -237,7 +244,7 @@ def _put(new: Store, insert: str, rows: list[tuple[object, ...]]) -> int:
 
 
 def _settle_runs(new: Store) -> None:
-    """Unmark runs whose plan or answers are no longer whole, so that they are resumed."""
+    """Unmark runs whose plan or responses are no longer complete, so that they can be resumed."""
     with new.transaction():
         new.db.execute(
             "UPDATE runs SET planned = 0, finished_at = NULL WHERE planned > 0 AND planned <> "
@@ -254,7 +261,7 @@ def _settle_runs(new: Store) -> None:
         )
 
 
-# Pruning: runs removed from a store, with what no other run needs.
+# Pruning: runs are removed from a store, with the rows that no other run needs.
 
 
 TABLES = (
@@ -264,7 +271,7 @@ TABLES = (
 _OPEN = ", ".join(f"'{state}'" for state in OPEN_STATES)
 _GONE = "(SELECT number FROM temp.gone)"
 _LOST = "(SELECT key FROM temp.lost)"
-# In the order in which rows name each other, from the end: what is left names only what is left.
+# Rows are deleted before the rows they refer to, so that no remaining row refers to a deleted row.
 _REMOVE = (
     ("responses", f"key IN {_LOST}"),
     ("failures", f"key IN {_LOST}"),
@@ -292,9 +299,10 @@ _REMOVE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneReport:
-    """The number of rows of each table that were, or would be, deleted; whether the file shrank.
+    """The number of rows of each table that were, or would be, deleted.
 
-    `kept` are the answers that stay for the `unfinished` runs, which may come to need them.
+    `shrunk` is True if the file became smaller. `kept` counts the responses that stay because the
+    `unfinished` runs may need them.
     """
 
     removed: dict[str, int]
@@ -304,20 +312,20 @@ class PruneReport:
 
 
 class _Undo(Exception):
-    """Roll back a transaction whose only purpose was to count what it would delete."""
+    """Raised to roll back a transaction that only counted the rows it would delete."""
 
 
-# `falter store prune 3` would remove whichever run begins so; answers were paid for.
+# `falter store prune 3` would remove any run whose id begins with 3; its responses were paid for.
 _DIGITS = 4
 
 
 def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneReport:
-    """Remove the runs and studies of these names, and what no run needs; or only count it.
+    """Remove the named runs and studies, and the rows that no run needs; or only count the rows.
 
-    An answer goes if a removed run asked for it and no other run did: what was asked for rewrites
-    or by a judge stays. A run that was interrupted before its plan was stored whole may ask for
-    more than is known: the answers of its models stay too. All of it is one transaction. Rewrites
-    and reviews stay.
+    A response is removed if a removed run requested it and no other run did. Responses to judges'
+    prompts, rewrites and reviews stay. A run that was interrupted before its whole plan was stored
+    may need responses that its plan does not name. So all responses of its models stay, too. All
+    deletions are one transaction. Raise `UsageError` if another process holds a lease.
     """
     with Store(path) as store:
         if store.claims.has_other_leases():
@@ -348,7 +356,10 @@ def prune(path: Path, names: Collection[str] = (), *, apply: bool) -> PruneRepor
 
 
 def _chosen(store: Store, name: str) -> StoredStudy:
-    """The study or run of this name; a run that is a part of a study goes with it alone."""
+    """Return the study or run of this name; raise `UsageError` for a run that is part of a study.
+
+    A name of fewer than `_DIGITS` digits raises `UsageError` as well.
+    """
     if len(name.removeprefix("sha256:")) < _DIGITS:
         raise refusal(UsageError, "store.short_name", name=name, digits=_DIGITS)
     chosen = find_study(store, name)
@@ -363,7 +374,7 @@ def _chosen(store: Store, name: str) -> StoredStudy:
 
 
 def _runs_of(store: Store, chosen: Iterable[StoredStudy]) -> set[str]:
-    """Return the runs to remove, without those that another study has too."""
+    """Return the runs to remove: the runs of the chosen studies that no other study shares."""
     chosen = list(chosen)
     going = {study.id for study in chosen}
     kept = {part.run for study in studies(store) if study.id not in going for part in study.parts}
@@ -371,7 +382,11 @@ def _runs_of(store: Store, chosen: Iterable[StoredStudy]) -> set[str]:
 
 
 def _mark(store: Store, gone: Collection[str]) -> None:
-    """Fill temporary tables: runs to remove, requests of these alone, records that others name."""
+    """Fill the temporary tables `gone`, `lost` and `named`.
+
+    `gone` holds the runs to remove, `lost` the requests of these runs alone, and `named` the
+    recipes and models of the runs that stay.
+    """
     db = store.db
     db.execute("CREATE TEMP TABLE gone (number INTEGER PRIMARY KEY)")
     db.executemany("INSERT INTO temp.gone VALUES (?)", [(store.number(run),) for run in gone])
@@ -388,7 +403,7 @@ def _mark(store: Store, gone: Collection[str]) -> None:
 
 
 def _keep_for(store: Store, unfinished: Iterable[Run]) -> int:
-    """Spare the answers of these runs' models; return the number of answers spared."""
+    """Take all responses of these runs' models out of `lost`; return their number."""
     models = {panel.model.id for run in unfinished for panel in run.panels}
     marks = ",".join("?" * len(models))
     return store.db.execute(
@@ -399,7 +414,7 @@ def _keep_for(store: Store, unfinished: Iterable[Run]) -> int:
 
 
 def _require_read(store: Store) -> None:
-    """Raise if a batch is open whose answers, paid for by now, would have no place."""
+    """Raise `StoreError` if an open batch holds a `lost` request: its response is paid for."""
     (held,) = store.db.execute(
         "SELECT count(*) FROM batch_keys k JOIN batches b ON b.number = k.batch "
         f"WHERE b.state IN ({_OPEN}) AND k.key IN {_LOST}"
@@ -414,7 +429,7 @@ def _delete_studies(store: Store, chosen: Iterable[StoredStudy]) -> int:
 
 
 def _shrunk(store: Store) -> bool:
-    """Return free pages to the disk; return False if another process reads."""
+    """Return free pages to the disk; return False if another process uses the file."""
     try:
         store.db.execute("VACUUM")
         (is_busy, _, _) = store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -1,4 +1,4 @@
-"""Stores joined, and runs copied from one to another: content addresses make it a union."""
+"""Merging of stores and copying of runs. A merge is a union, since ids are content addresses."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from falter.store.maintenance import opened_as_it_is
 from falter.store.store import Store
 
 Row = tuple[Any, ...]
-COMMIT = 2000  # rows in one transaction: a merge that is killed goes on from there when repeated
+COMMIT = 2000  # rows in one transaction: after a kill, the same merge resumes from the last commit
 _MAX_PRINTED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeReport:
-    """The number of new rows in each table, and of answers that were there with another text.
+    """The number of rows added to each table.
 
-    `twice` are requests that two stores had asked: the answer that was there first is kept.
+    `twice` counts the requests that two stores had sent, with different responses. The response
+    that was stored first is kept.
     """
 
     added: dict[str, int]
@@ -34,10 +35,10 @@ class MergeReport:
 
 
 def merge(sources: Sequence[Path], to: Path, runs: Collection[str] | None = None) -> MergeReport:
-    """Add to a store the rows that it lacks of others; with `runs`, only these and what they need.
+    """Add to a store the rows of other stores that it lacks; with `runs`, the rows of these alone.
 
-    Every row is checked against its own hash before it is taken; a source in which one is not
-    sound is refused, as is one that planned a run differently. The sources stay as they are.
+    Raise `StoreError` if a source has an unsound row or planned a run differently; the rows
+    committed before that row stay. The sources are not changed.
     """
     added: Counter[str] = Counter()
     planned: dict[bytes, int] = {}
@@ -60,8 +61,8 @@ def merge(sources: Sequence[Path], to: Path, runs: Collection[str] | None = None
 class _Union:
     """The transfer of one store's rows into another store.
 
-    Rows name each other by number, and numbers are a file's own: `_numbers` maps those of the
-    source to those of the new store, table by table.
+    Rows refer to each other by number, and every file numbers its rows differently. For each table,
+    `_numbers` maps the numbers of the source to the numbers of the new store.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class _Union:
     ) -> None:
         self.added: Counter[str] = Counter()
         self.planned: dict[bytes, int] = {}
-        """The cells of runs whose plan the source holds in full."""
+        """Run id -> number of cells, for the runs whose whole plan the source holds."""
         self.twice = 0
         self._sound, self._source, self._new = sound, source, new
         self._chosen = None if runs is None else {_full(sound, name) for name in runs}
@@ -77,7 +78,7 @@ class _Union:
         self._needed: _Needed | None = None
 
     def take(self) -> None:
-        """All tables, in the order in which rows name each other."""
+        """Transfer all tables; every table follows the tables that its rows refer to."""
         if self._chosen is not None:
             self._needed = _Needed(self._sound, self._chosen)
         for table in COLUMNS:
@@ -91,7 +92,7 @@ class _Union:
             self._put(table, waiting)
 
     def _rows(self, table: str) -> Iterator[Row]:
-        """Yield the rows of the source that are wanted; raise for a row that is not sound."""
+        """Yield the needed rows of the source; raise `StoreError` if a row is not sound."""
         for row, problem in self._sound.rows(table):
             if problem is not None:
                 raise refusal(
@@ -118,7 +119,7 @@ class _Union:
             self.added[table] += self._new.db.total_changes - before
 
     def _insert(self, table: str, rows: Sequence[Row], columns: str | None = None) -> None:
-        """Rows without a number of their own, or with columns that leave it out."""
+        """Insert rows that have no number, or without it if `columns` leaves it out."""
         names = columns or COLUMNS[table]
         if names.startswith("rowid, "):
             names, rows = names.removeprefix("rowid, "), [row[1:] for row in rows]
@@ -126,7 +127,7 @@ class _Union:
         self._new.db.executemany(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})", rows)
 
     def _numbered(self, table: str, rows: Sequence[Row]) -> None:
-        """Rows with a number and an id; afterwards the numbers they have in the new store."""
+        """Insert rows that have a number and an id; note their numbers in the new store."""
         columns = COLUMNS[table].removeprefix("number, ")
         self._insert(table, [row[1:] for row in rows], columns)
         numbers = self._numbers.setdefault(table, {})
@@ -136,7 +137,7 @@ class _Union:
             ).fetchone()
 
     def _put_runs(self, rows: list[Row]) -> None:
-        # Whether it is planned and finished is counted again when all of it is there.
+        # `_finish` marks runs as planned and finished again, once all their rows are present.
         self.planned |= {row[1]: row[4] for row in rows if row[4]}
         self._numbered("runs", [(*row[:4], 0, None) for row in rows])
 
@@ -153,12 +154,12 @@ class _Union:
             known = self._new.db.execute(
                 "SELECT checksum FROM responses WHERE key = ?", (key,)
             ).fetchone()
-            # By checksum: the very same row in both files is a copy and no second request.
+            # An equal checksum means a copy of the same row, not a second request.
             self.twice += known is not None and known[0] != mark
         self._insert("responses", [(r[0], r[1], models[r[2]], *r[3:]) for r in rows])
 
     def _put_failures(self, rows: list[Row]) -> None:
-        # A request may fail again and again, so a key is no identity; with its time it is one.
+        # A request may fail repeatedly, so only key and time together identify a failure.
         self._new.db.executemany(
             "INSERT INTO failures (key, at, reason) SELECT ?1, ?2, ?3 WHERE NOT EXISTS "
             "(SELECT 1 FROM failures WHERE key = ?1 AND at = ?2)",
@@ -166,7 +167,7 @@ class _Union:
         )
 
     def _put_cells(self, rows: list[Row]) -> None:
-        """Insert cells of plans; raise if two stores planned different requests for one place."""
+        """Insert cells of plans; raise if two stores planned different requests for one cell."""
         runs, items, recipes = (self._numbers[name] for name in ("runs", "items", "recipes"))
         fresh = []
         for run, panel, sequence, repeat, item, recipe, draw, variant, key, _ in rows:
@@ -187,7 +188,7 @@ class _Union:
                     hint="run every shard with the same data, rewrites and version of falter",
                 )
             if known is None:
-                # The checksum covers numbers of rows, which are others in this file.
+                # The checksum covers row numbers, which differ in this file.
                 fresh.append((*cell, cell_mark(cell)))
         self._insert("cells", fresh)
 
@@ -201,7 +202,7 @@ class _Union:
 
 
 class _Needed:
-    """The rows that some runs of a store consist of, by their first columns."""
+    """The rows of a store that the chosen runs need, as sets of keys and row numbers."""
 
     def __init__(self, sound: Soundness, runs: Collection[str]) -> None:
         self._runs = {blob(run) for run in runs}
@@ -222,7 +223,10 @@ class _Needed:
         self._sound = sound
 
     def has(self, table: str, row: Row) -> bool:
-        """Return True if one of the runs needs the row. Rewrites and reviews go with every run."""
+        """Return True if one of the runs needs the row.
+
+        Every run takes all recipes, models, rewrites and reviews, and no studies.
+        """
         if table == "items":
             return row[0] in self._items
         if table == "runs":
@@ -241,7 +245,7 @@ class _Needed:
 
 
 def _full(sound: Soundness, name: str) -> str:
-    """The whole id of the run that begins so."""
+    """Return the full id of the only run whose id starts with `name`, or raise `UnknownName`."""
     ids = ["sha256:" + key.hex() for (key,) in sound.db.execute("SELECT id FROM runs")]
     matching = [run for run in ids if run[7:].startswith(name.removeprefix("sha256:"))]
     if len(matching) != 1:
@@ -250,7 +254,7 @@ def _full(sound: Soundness, name: str) -> str:
 
 
 def _finish(new: Store, planned: dict[bytes, int]) -> None:
-    """Mark the runs whose plan is whole now, and those that are answered in full."""
+    """Mark the runs whose plan is now whole, and the runs with a response for every cell."""
     with new.transaction():
         new.db.executemany(
             "UPDATE runs SET planned = ?2 WHERE id = ?1 AND planned = 0 AND ?2 = "

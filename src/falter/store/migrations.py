@@ -1,4 +1,4 @@
-"""The schema's history: an append-only list. The file's `user_version` says how far it is."""
+"""Migrations of the schema, an append-only list; `user_version` of a file counts those applied."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ APPLICATION_ID = 0x66616C74  # "falt"
 _COMMENTS = re.compile(r"^(?:-- .*\n)+", re.MULTILINE)
 _SCRIPTS = resources.files("falter.store").joinpath("data", "migrations.sql").read_text("utf-8")
 MIGRATIONS = tuple(f"\n{script}    " for script in _COMMENTS.split(_SCRIPTS)[1:])
-"""One script for each version, below the comment on it, never changed once it was released."""
+"""One script for each schema version. A script is never changed after its release."""
 REWRITTEN = 10
-"""The last version that rewrote a table: a store of before gives the freed pages back."""
+"""The last version that rewrote a table. Migrating an older store returns its freed pages."""
 
 
 def migrate(db: sqlite3.Connection, path: str) -> None:
-    """Bring the schema up to date, all of it in one transaction: a new file is whole or empty."""
-    # One statement, so that both are of the same moment.
+    """Bring the schema up to date in one transaction, so that a new file is complete or empty.
+
+    Raise `StoreError` if the file is no store, or if a newer falter wrote it.
+    """
+    # One statement, so that both values describe the same moment.
     tables, application = db.execute(
         "SELECT (SELECT count(*) FROM sqlite_master), application_id FROM pragma_application_id"
     ).fetchone()
@@ -41,7 +44,7 @@ def migrate(db: sqlite3.Connection, path: str) -> None:
     db.create_function("pack_whole_record", 1, pack_whole_record, deterministic=True)
     db.execute("BEGIN IMMEDIATE")
     try:
-        # Another process may have been here since.
+        # Another process may have migrated the file meanwhile.
         (version,) = db.execute("PRAGMA user_version").fetchone()
         for script in MIGRATIONS[version:]:
             for statement in _statements(script):
@@ -54,12 +57,12 @@ def migrate(db: sqlite3.Connection, path: str) -> None:
             db.execute("ROLLBACK")
         raise
     if 0 < version < REWRITTEN:
-        with contextlib.suppress(sqlite3.Error):  # another process has it open, or no room
+        with contextlib.suppress(sqlite3.Error):  # in use elsewhere, or no disk space
             db.execute("VACUUM")
 
 
 def _statements(script: str) -> Iterator[str]:
-    """The statements of a script, of which each ends a line."""
+    """Yield the statements of a script; every statement ends at the end of a line."""
     text = ""
     for line in script.splitlines(keepends=True):
         text += line

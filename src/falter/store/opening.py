@@ -1,4 +1,4 @@
-"""Opening a store's file: whole or not at all, by many at once, and for reading only."""
+"""Connections to a store's file, for several processes that write or for reading only."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from falter.records.errors import StoreBusy, StoreError, StoreGone, refusal
 from falter.store.migrations import MIGRATIONS, migrate
 
 T = TypeVar("T")
-# Seconds that another process may hold the file: it may migrate a large store while this one
-# opens it. Later every lock is one commit, and the sender has a patience of its own.
+# Seconds to wait for another process's lock. While this process opens the file, another may be
+# migrating a large store. Afterwards a lock lasts one commit, and whoever sends requests retries.
 _OPENING, _WAITING = 30.0, 5.0
 # SQLite's primary result codes: BUSY, LOCKED; FULL; ERROR, CORRUPT, NOTADB.
 _BUSY, _FULL = (5, 6), 13
-_DAMAGED = (1, 11, 26)  # 1: our SQL names a column or a table that is gone
-# What SQLite raises; also where its message quotes a damaged schema that is no UTF-8.
+_DAMAGED = (1, 11, 26)  # 1: falter's SQL names a column or a table that is gone
+# Errors that SQLite raises; the second if its message quotes a damaged schema that is not UTF-8.
 FAULTS = (sqlite3.Error, UnicodeDecodeError)
 
 
 class Place:
-    """The file that a path names: it must stay the same for as long as the store is open."""
+    """The file that a path names, which must not be replaced while the store is open."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -56,17 +56,17 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
         return _connect_to_read(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Used by one thread at a time; in a notebook a run has a thread of its own.
+        # Used by one thread at a time; in a notebook a run has a separate thread.
         db = sqlite3.connect(path, isolation_level=None, timeout=_OPENING, check_same_thread=False)
     except (sqlite3.Error, OSError) as error:
         raise trouble(path, error, opening=True) from error
     with _closed_if_faulty(db, path):
-        db.text_factory = _lenient  # a damaged schema
+        db.text_factory = _lenient  # a damaged schema may not be UTF-8
         _refuse_foreign_code(db, path)
         if _patient(lambda: db.execute("PRAGMA journal_mode").fetchone()[0]) != "wal":
             _keep_a_journal(db)
-        # No wait for the disk at each commit: with a log beside the file a power cut may lose the
-        # last commits, but not the file, and a process that is killed loses none.
+        # No wait for the disk at each commit: with a write-ahead log a power cut may lose the last
+        # commits, but not the file, and a process that is killed loses none.
         db.execute("PRAGMA synchronous = NORMAL")
         # Pages of 4 KiB: checkpoints are rare while answers stream in, and the log stays near 64
         # MB.
@@ -91,9 +91,10 @@ def _closed_if_faulty(db: sqlite3.Connection, path: Path) -> Iterator[None]:
 
 
 def _keep_a_journal(db: sqlite3.Connection) -> None:
-    """A write-ahead log; where the file system refuses it, a rollback journal for one process.
+    """Set a write-ahead log or, if the file system refuses it, a rollback journal.
 
-    Network file systems have no shared memory, which several processes with one log need.
+    Processes that share a write-ahead log need shared memory, which network file systems lack. With
+    the rollback journal only one process can use the file.
     """
     (mode,) = _patient(lambda: db.execute("PRAGMA journal_mode = WAL").fetchone())
     if mode != "wal":
@@ -111,9 +112,9 @@ def _writable(path: Path) -> bool:
 
 
 def _connect_to_read(path: Path) -> sqlite3.Connection:
-    """A database that nothing is written to, not even the files that SQLite keeps beside it.
+    """Open a database without writing anything, not even the files that SQLite keeps next to it.
 
-    A log that a killed run left has to be read as well, for which SQLite writes: from a copy.
+    SQLite must write to read a log that a killed run left, so such a store is read from a copy.
     """
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size > 0:
@@ -129,13 +130,13 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
         (version,) = db.execute("PRAGMA user_version").fetchone()
         if version < len(MIGRATIONS):
             raise refusal(StoreError, "store.older_read_only", path=path)
-        migrate(db, str(path))  # refuses what is not falter's, or newer
+        migrate(db, str(path))  # raises if the file is not falter's, or is newer
         db.text_factory = str
     return db
 
 
 def _connect_to_copy(path: Path, log: Path) -> sqlite3.Connection:
-    # The names are gone at once; the open connection keeps the files until it is closed.
+    # The folder is deleted on return; the open connection keeps the files until it is closed.
     with tempfile.TemporaryDirectory(prefix="falter-") as folder:
         copy = Path(folder) / path.name
         shutil.copyfile(path, copy)
@@ -152,7 +153,7 @@ def _refuse_foreign_code(db: sqlite3.Connection, path: Path) -> None:
 
     falter writes none. The schema is read without running any of it.
     """
-    # Nor may an expression of the schema, as of an index, call a function with side effects.
+    # Expressions in the schema, such as an index's, may not call functions with side effects.
     db.execute("PRAGMA trusted_schema = OFF")
     rows = _patient(
         lambda: db.execute(
@@ -182,12 +183,12 @@ def _patient(work: Callable[[], T]) -> T:
 
 
 def _code(error: BaseException) -> int:
-    # The low byte is the primary code; the others say more, as 261 (BUSY_RECOVERY) of 5 does.
+    # The low byte is the primary code; the others refine it: 261 (BUSY_RECOVERY) is a kind of 5.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def trouble(path: Path, error: Exception, *, opening: bool = False) -> StoreError:
-    """Return an error of SQLite as a `StoreError`; as `StoreBusy` if it may pass by itself."""
+    """Return the `StoreError` for a SQLite error: `StoreBusy` for a lock or a full disk."""
     code = _code(error)
     if code in _BUSY:
         return refusal(StoreBusy, "store.store_locked", path=path)

@@ -1,4 +1,4 @@
-"""Rewrites and their reviews in the store, and the bank that runs read them from."""
+"""Rewrites and their reviews in the store, and `StoreBank`, in which runs look up rewrites."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def put_rewrites(store: Store, rewrites: Iterable[Rewrite]) -> int:
 
 
 def scan_rewrites(store: Store, *, author: str | None = None) -> Iterator[Rewrite]:
-    """Every rewrite after its reviews, in the order in which they were stored."""
+    """Yield every rewrite with its reviews applied, in the order of storage."""
     query = "SELECT body FROM rewrites WHERE ? IS NULL OR author = ? ORDER BY rowid"
     bodies = [body for (body,) in store.db.execute(query, (author, author))]
     reviewed = _reviewed_keys(store)
@@ -44,10 +44,10 @@ def scan_rewrites(store: Store, *, author: str | None = None) -> Iterator[Rewrit
 
 
 class StoreBank:
-    """The store's rewrites after their reviews, by one author or by the only author there is.
+    """The store's rewrites with their reviews applied: one author's, or all if `author` is None.
 
-    A rewrite that at least half of its reviewers rejected has the status `rejected`; one that
-    somebody edited has the newest edit as its text. Rewrites are cached once they are read.
+    `settled` applies the reviews. Without an author, `find` raises `UsageError` for a text with
+    rewrites by several authors. Rewrites are cached once they are read.
     """
 
     def __init__(self, store: Store, author: str | None = None) -> None:
@@ -70,9 +70,10 @@ class StoreBank:
 
 
 def settled(rewrite: Rewrite, reviews: Sequence[Review]) -> Rewrite:
-    """The rewrite after its reviews, the oldest first.
+    """Return the rewrite with its reviews applied; `reviews` come oldest first.
 
-    As many rejections as other decisions, or more, reject it. Else the newest edit is its text.
+    If at least half of the decisions are rejections, its status is `rejected`. Otherwise its text
+    is the newest edit. Reviews without a decision do not count.
     """
     decided = [review for review in reviews if review.decision is not None]
     rejections = [review for review in decided if review.decision == "reject"]
@@ -91,7 +92,7 @@ def settled(rewrite: Rewrite, reviews: Sequence[Review]) -> Rewrite:
 
 
 def _reviewed_keys(store: Store) -> set[bytes]:
-    """The keys of the rewrites that have reviews."""
+    """Return the keys of the rewrites that have reviews."""
     query = "SELECT DISTINCT s.key FROM reviews r JOIN samples s ON s.id = r.sample"
     return {key for (key,) in store.db.execute(query)}
 
@@ -99,7 +100,8 @@ def _reviewed_keys(store: Store) -> set[bytes]:
 def _reviewed(store: Store, rewrite: Rewrite) -> Rewrite:
     rows = store.db.execute(_REVIEWED, (blob(rewrite.key), rewrite.author))
     reviews = [_review(body) for (body,) in rows]
-    # A damaged sample shows another text, and its reviews do not count for this one.
+    # A sample that was damaged on purpose shows another text; its reviews say nothing about this
+    # rewrite.
     current = Sample(
         key=rewrite.key, author=rewrite.author, perturbation=rewrite.perturbation,
         source=rewrite.source, shown=rewrite.text or "",
@@ -111,14 +113,14 @@ def _reviewed(store: Store, rewrite: Rewrite) -> Rewrite:
 
 
 def put_samples(store: Store, samples: Iterable[Sample]) -> None:
-    """Store samples, which are what raters see."""
+    """Store samples: rewrites as raters see them."""
     rows = [(blob(s.id), blob(s.key), s.author, pack(s)) for s in samples]
     with store.transaction():
         store.db.executemany("INSERT OR IGNORE INTO samples VALUES (?, ?, ?, ?)", rows)
 
 
 def put_sheet(store: Store, sheet: str, rows: Mapping[str, Sample]) -> None:
-    """Store a sheet: which sample each of its rows shows."""
+    """Store a review sheet: the sample that each of its rows shows."""
     put_samples(store, rows.values())
     with store.transaction():
         store.db.executemany(
@@ -128,13 +130,13 @@ def put_sheet(store: Store, sheet: str, rows: Mapping[str, Sample]) -> None:
 
 
 def find_samples(store: Store, rows: Sequence[str]) -> dict[str, Sample]:
-    """The samples behind rows of sheets; unknown rows are left out."""
+    """Return row -> sample for rows of review sheets; unknown rows are left out."""
     query = "SELECT h.row, s.body FROM sheets h JOIN samples s ON s.id = h.sample WHERE h.row"
     return {row: from_json(Sample, orjson.loads(body)) for row, body in store.rows_in(query, rows)}
 
 
 def scan_samples(store: Store) -> dict[str, Sample]:
-    """Every sample that was shown to a rater, by its id."""
+    """Return id -> sample for every stored sample."""
     rows = store.db.execute("SELECT body FROM samples ORDER BY rowid")
     samples = (from_json(Sample, orjson.loads(body)) for (body,) in rows)
     return {sample.id: sample for sample in samples}
@@ -149,18 +151,18 @@ def put_reviews(store: Store, reviews: Iterable[Review]) -> None:
 
 
 def scan_reviews(store: Store) -> list[Review]:
-    """Every review, the oldest first."""
+    """Return all reviews, the oldest first."""
     rows = store.db.execute("SELECT body FROM reviews ORDER BY at, rater, sample")
     return [_review(body) for (body,) in rows]
 
 
 def authors(store: Store) -> list[str]:
-    """Everybody whose rewrites are stored, sorted."""
+    """Return the sorted names of the authors of stored rewrites."""
     return [name for (name,) in store.db.execute("SELECT DISTINCT author FROM rewrites ORDER BY 1")]
 
 
 def find_responses(store: Store, keys: Sequence[str]) -> dict[str, Response]:
-    """The responses stored under these keys."""
+    """Return key -> response for the keys that have a stored response."""
     responses: dict[str, Response] = {}
     identities = [blob(key) for key in keys]
     for (body,) in store.rows_in("SELECT body FROM responses WHERE key", identities):

@@ -30,13 +30,14 @@ from falter.store.leases import Claims
 from falter.store.opening import FAULTS, Place, connect, shared, trouble
 
 T = TypeVar("T")
-# Values in one query. SQLite before 3.32 takes 999; each one is a look-up in an index all the same.
+# Maximum number of values in one query. SQLite before 3.32 takes 999; a larger number saves little,
+# since every value is one look-up in an index.
 CHUNK = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCell:
-    """One place in a run's plan: panel, number within it, and the request that fills it."""
+    """One cell of a run's plan: its panel, its number within the panel, and its request."""
 
     panel: int
     sequence: int
@@ -45,7 +46,7 @@ class PlannedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellRange:
-    """Places of one item's cells in a panel's part of the plan: the first and the last."""
+    """The first and the last sequence number of one item's cells in a panel's plan."""
 
     panel: int
     item: str
@@ -55,7 +56,10 @@ class CellRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCell:
-    """A place of the plan with the response or failure stored for it."""
+    """A planned cell with the response or failure stored for it.
+
+    `edits` is the number of edits in its prompt. Without a response or failure both are None.
+    """
 
     panel: int
     variant: Variant
@@ -70,7 +74,11 @@ class StoredCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """A run as the store knows it."""
+    """A run with its state in the store.
+
+    `planned` is True if its whole plan is stored. `finished_at` is None until every planned cell
+    has a response. Times are in seconds since the epoch.
+    """
 
     run: Run
     created_at: float
@@ -79,7 +87,7 @@ class StoredRun:
 
     @property
     def touched_at(self) -> float:
-        """Time at which the run was last begun or finished."""
+        """Time at which the run was last finished or, if it is unfinished, first recorded."""
         return self.created_at if self.finished_at is None else self.finished_at
 
 
@@ -93,24 +101,24 @@ class PromptSize:
 
 
 class Store:
-    """One SQLite file in WAL mode, content-addressed.
+    """A store: one SQLite file, usually in WAL mode, with content-addressed records.
 
-    Use it as a context manager. A process that dies leaves a readable file: what was committed
-    is there, what was not is asked for again by the next run.
+    Use it as a context manager. A process that dies leaves a readable file with all committed
+    rows. The next run sends the requests whose responses were not committed.
     """
 
     def __init__(self, path: Path | str, *, writes: bool = True) -> None:
         self.path = Path(path)
         self._models: dict[str, int] = {}
         self.db = connect(self.path, writes=writes)
-        self.is_shared = shared(self.db)  # not so on most network file systems
+        self.is_shared = shared(self.db)  # False on most network file systems
         self._place = Place(self.path)
         self.claims = Claims(self.path)
         self._looked_up = 0
 
     @classmethod
     def existing(cls, path: Path, *, writes: bool = True) -> Self:
-        """The store in a file that is there."""
+        """Open a store; raise `StoreError` if its file does not exist."""
         if not path.exists():
             raise StoreError(f"The store {path} does not exist", hint="name it with --store")
         return cls(path, writes=writes)
@@ -128,17 +136,21 @@ class Store:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit all writes of the block or none; `StoreGone` or `StoreBusy` if that fails."""
+        """Commit all writes of the block or none.
+
+        Raise `StoreGone` if the file was moved, `StoreBusy` for a lock or a full disk, and another
+        `StoreError` for any other SQLite error.
+        """
         self.check_place()
         try:
-            # The write lock at once: one who reads first and writes then fails without any waiting
-            # if somebody has committed in between.
+            # IMMEDIATE takes the write lock at once. A transaction that reads first and writes
+            # later fails without waiting if another process commits in between.
             self.db.execute("BEGIN IMMEDIATE")
             try:
                 yield
                 self.db.execute("COMMIT")
             except BaseException:
-                self._models.clear()  # one of them may be gone again
+                self._models.clear()  # a model added in this transaction is gone again
                 if self.db.in_transaction:  # SQLite has ended it by itself if the disk is full
                     self.db.execute("ROLLBACK")
                 raise
@@ -162,13 +174,15 @@ class Store:
     # Leases
 
     def claim(self, keys: Collection[str]) -> set[str]:
-        """Lease missing requests; return those that this process may send.
+        """Lease missing requests and return the keys that this process may send.
 
-        What another process is sending is left out, and what one has stored since the look-up.
+        Left out are requests that another process is sending, and requests whose responses were
+        stored since `missing` looked them up.
         """
         ours = self.claims.claim(keys)
-        # Another process may have answered, stored and released between look-up and lease. A commit
-        # of any other connection changes the version; without one the second look-up is saved.
+        # Another process may have stored a response and released its lease between look-up and
+        # lease. Commits of other connections change the version; if it is unchanged, the second
+        # look-up is skipped.
         if ours and self._version() != self._looked_up:
             answered = ours - self.missing(list(ours))
             self.claims.release(answered)
@@ -176,16 +190,16 @@ class Store:
         return ours
 
     def release(self, keys: Collection[str]) -> None:
-        """Give back requests that were claimed."""
+        """Release leases of requests."""
         self.claims.release(keys)
 
     # Plans
 
     def begin_run(self, run: Run) -> bool:
-        """Record a run; True when its whole plan is already stored.
+        """Record a run; return True if its whole plan is already stored.
 
-        A run that is stored already takes over what is not part of its identity: its labels, and
-        whether a step that the user wrote asks for reasoning.
+        For a stored run, the fields that are not part of its identity are updated. These are its
+        labels, and the flag of a user's own step that asks for reasoning.
         """
         with self.transaction():
             self.db.execute(
@@ -231,7 +245,7 @@ class Store:
         """Mark the run's plan as completely stored, with the number of its cells."""
         with self.transaction():
             self.db.execute(
-                # A plan without cells is whole as well: 0 stands for one that is not.
+                # 0 means that the plan is not whole, so a plan without cells counts as 1.
                 "UPDATE runs SET planned = max(1, "
                 "(SELECT count(*) FROM cells WHERE run = runs.number)) WHERE id = ?",
                 (blob(run.id),),
@@ -247,7 +261,7 @@ class Store:
     # Responses
 
     def missing(self, keys: Sequence[str]) -> set[str]:
-        """The keys that have no response yet."""
+        """Return the keys that have no response yet."""
         unanswered = {blob(key): key for key in keys}
         identities = list(unanswered)
         try:
@@ -260,11 +274,11 @@ class Store:
         return set(unanswered.values())
 
     def _version(self) -> int:
-        """A number that changes when another connection has committed something."""
+        """Return a number that changes whenever another connection commits."""
         return int(self.db.execute("PRAGMA data_version").fetchone()[0])
 
     def put_responses(self, responses: Sequence[tuple[Request, Response]]) -> None:
-        """Store responses in one commit. A second answer to the same request is dropped."""
+        """Store responses in one commit. A second response to the same request is dropped."""
         self.put_answers((request.model, response) for request, response in responses)
 
     def put_failures(self, responses: Sequence[Response]) -> None:
@@ -284,7 +298,7 @@ class Store:
                 body = orjson.dumps(r)
                 number = self.model_number(model)
                 rows.append((blob(r.key), number, r.received_at, body, checksum(body)))
-            # IGNORE: the first answer to a request counts, so that no figure changes afterwards.
+            # IGNORE: the first response to a request counts, so that no result changes later.
             self.db.executemany("INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?)", rows)
             self._put_failures(failed)
 
@@ -295,7 +309,7 @@ class Store:
     # Reading back
 
     def runs(self) -> list[StoredRun]:
-        """Every run, the newest last."""
+        """Return all runs, the newest last."""
         query = "SELECT body, created_at, planned, finished_at FROM runs ORDER BY number"
         with self.reading():
             return [
@@ -306,7 +320,10 @@ class Store:
             ]
 
     def find_run(self, name: str | None = None) -> StoredRun:
-        """The run whose id starts with `name`; without a name, the last to begin or end."""
+        """Return the run whose id starts with `name`; without a name, the last one touched.
+
+        Raise `UnknownName` if no id matches, and `StoreError` if several match or none is stored.
+        """
         runs = self.runs()
         if not runs:
             raise refusal(StoreError, "store.no_run", path=self.path)
@@ -328,13 +345,13 @@ class Store:
         within: CellRange | None = None,
         sections: bool = True,
     ) -> Iterator[StoredCell]:
-        """Planned cells in plan order with their responses; all of them, or those of some items.
+        """Yield planned cells in plan order with their responses.
 
-        `panel` is a place among the run's panels: the cells of that one alone. Those `within` the
-        range of one item are found without a look at the others.
+        `items` limits the cells to items with these ids, and `panel` to one panel, given by its
+        index in the run. `within` selects one item's range of cells without reading other cells.
 
-        Without `sections` the prompts have choices and target but no text, except where scoring
-        needs the text: a reply in a required form is read together with its prompt.
+        Without `sections` the prompts have choices and target but no text. Prompts keep their text
+        if scoring needs it: a response in a required form is read together with its prompt.
         """
         with self.reading():
             yield from self._cells(run, items, panel, within, sections)
@@ -395,9 +412,10 @@ class Store:
             )
 
     def largest_prompts(self, run: Run, least: int, shared: int) -> dict[int, list[PromptSize]]:
-        """The prompts of each panel whose largest number of tokens is that of several prompts.
+        """Return the prompt sizes of the panels whose largest token count several prompts share.
 
-        Only of written answers, where that number is `least` or more and `shared` prompts have it.
+        A panel counts if its largest number of prompt tokens is at least `least` and at least
+        `shared` variants have this number. Only prompts with a generated response are listed.
         """
         with self.reading():
             cells = f"""
@@ -432,7 +450,7 @@ class Store:
         return found
 
     def unanswered(self, run: Run) -> list[str]:
-        """The keys of planned requests that have no response."""
+        """Return the keys of a run's planned requests that have no response."""
         with self.reading():
             rows = self.db.execute(
                 "SELECT DISTINCT c.key FROM cells c LEFT JOIN responses r ON r.key = c.key "
@@ -442,7 +460,7 @@ class Store:
             return [name_of(key) for (key,) in rows]
 
     def counts(self, run: Run) -> tuple[int, int]:
-        """Planned cells, and those that have a response."""
+        """Return the number of planned cells and the number of cells with a response."""
         with self.reading():
             planned, answered = self.db.execute(
                 "SELECT count(*), count(r.key) FROM cells c LEFT JOIN responses r ON "
@@ -458,7 +476,7 @@ class Store:
             return dict(self.db.execute(query, (self.number(run.id),)).fetchall())
 
     def items(self, run: Run) -> list[Item]:
-        """The items of a run, in no order that means anything."""
+        """Return the items of a run in arbitrary order."""
         with self.reading():
             return list(self._items(run, None).values())
 
@@ -476,7 +494,7 @@ class Store:
         return {key: _load(Item, body) for key, body in rows}
 
     def number(self, run_id: str) -> int:
-        """The number of a run in this file."""
+        """Return the row number of a run in this file; raise `UnknownName` if it is not stored."""
         row = self.db.execute("SELECT number FROM runs WHERE id = ?", (blob(run_id),)).fetchone()
         if row is None:
             raise UnknownName("run", short(run_id), [short(r.run.id) for r in self.runs()])
@@ -486,13 +504,13 @@ class Store:
         self.db.executemany(f"INSERT OR IGNORE INTO {table} (id, body) VALUES (?, ?)", rows)
 
     def rows_in(self, query: str, keys: Sequence[object]) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query whose last column is one of any number of keys."""
+        """Yield the rows of a query that ends in a column's name, where the column is in `keys`."""
         for start in range(0, len(keys), CHUNK):
             part = keys[start : start + CHUNK]
             yield from self.db.execute(f"{query} IN ({','.join('?' * len(part))})", part)
 
     def model_number(self, model: Model) -> int:
-        """The number of a model, which is stored when it is new."""
+        """Return the row number of a model; store the model if it is new."""
         number = self._models.get(model.id)
         if number is None:
             self._put("models", [(blob(model.id), pack(model))])
@@ -500,13 +518,13 @@ class Store:
         return number
 
     def _row(self, table: str, identity: str) -> int:
-        """The number of a record that is stored."""
+        """Return the row number of a stored record."""
         row = self.db.execute(f"SELECT number FROM {table} WHERE id = ?", (blob(identity),))
         return int(row.fetchone()[0])
 
 
 def _load(cls: type[T], body: bytes) -> T:
-    """The record in a stored body; a damaged one is an error in words."""
+    """Return the record in a stored body; raise `StoreError` if the body is damaged."""
     try:
         return from_json(cls, orjson.loads(body))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

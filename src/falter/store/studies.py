@@ -1,4 +1,4 @@
-"""Studies: which runs a protocol is made of."""
+"""Stored studies: a protocol's settings and parts, with the run of every part."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class StoredStudy:
     """A protocol that was run: its settings, and the run of every part.
 
     `settings` are as the user wrote them; `notes` are the remarks on the plan when it was made.
-    A single run has no protocol, and its own id.
+    A single run is wrapped as a study with an empty `protocol`, whose id is the run's id.
     """
 
     protocol: str
@@ -61,13 +61,13 @@ class StoredStudy:
 
 
 def require_store(path: Path) -> None:
-    """Raise if there is no store to read runs from."""
+    """Raise `UsageError` if the store's file does not exist."""
     if not path.exists():
         raise refusal(UsageError, "store.missing_store", path=path)
 
 
 def put_study(store: Store, study: StoredStudy) -> StoredStudy:
-    """Record a study, now; one that is there already becomes the newest."""
+    """Store a study with the current time; a study that is already stored becomes the newest."""
     study = replace(study, created_at=time.time())
     with store.transaction():
         store.db.execute("DELETE FROM studies WHERE id = ?", (blob(study.id),))
@@ -79,14 +79,14 @@ def put_study(store: Store, study: StoredStudy) -> StoredStudy:
 
 
 def studies(store: Store) -> list[StoredStudy]:
-    """Every study, the newest last."""
+    """Return all studies, the newest last."""
     with store.reading():
         rows = store.db.execute("SELECT body FROM studies ORDER BY number")
         return [from_json(StoredStudy, orjson.loads(body)) for (body,) in rows]
 
 
 def single_run(stored: StoredRun) -> StoredStudy:
-    """A run as a study of one part, which is not stored as one."""
+    """Wrap a run as a study with one part; the study is not written to the store."""
     return StoredStudy(
         protocol="",
         preset="",
@@ -98,7 +98,10 @@ def single_run(stored: StoredRun) -> StoredStudy:
 
 
 def find_study(store: Store, name: str | None = None) -> StoredStudy:
-    """The study or run whose id starts with `name`; without a name, the latest."""
+    """Return the study or run whose id starts with `name`; without a name, the latest.
+
+    Raise `UnknownName` if no id matches, and `StoreError` if several ids match.
+    """
     every = studies(store)
     if name is None:
         own = {part.run for study in every[-1:] for part in study.parts}

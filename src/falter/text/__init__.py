@@ -1,1 +1,1 @@
-"""Spans and edits, the protector, words and sentences."""
+"""Analysis of texts: spans, edits, protected spans, code, words, names and sentences."""

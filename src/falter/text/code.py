@@ -1,4 +1,4 @@
-"""Code with and without fences; of Python functions all is code but the prose of docstrings."""
+"""Spans of code in a text, with and without fences. Prose in Python docstrings is not code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FENCE = late_regex(r"^[ \t]{0,12}(`{3,12}|~{3,12})([^\n]{0,200})$", re.MULTILIN
 
 
 class FencedBlock(NamedTuple):
-    """A fenced block: the word behind its opening fence, and the lines inside.
+    """A fenced block: its span, the text after its opening fence, and the span of its lines.
 
     The span includes the fences. A block that is never closed reaches to the end of the text.
     """
@@ -31,7 +31,7 @@ class FencedBlock(NamedTuple):
 
 
 def fenced_blocks(text: str) -> Iterator[FencedBlock]:
-    """The fenced blocks of a text, in order."""
+    """Yield the fenced blocks of a text, in order."""
     if "```" not in text and "~~~" not in text:
         return
     opened: re.Match[str] | None = None
@@ -50,7 +50,7 @@ def fenced_blocks(text: str) -> Iterator[FencedBlock]:
 
 
 def fences(text: str) -> list[Span]:
-    """The spans of fenced blocks, fences included."""
+    """Return the spans of fenced blocks, fences included."""
     return [block.span for block in fenced_blocks(text)]
 
 
@@ -67,10 +67,10 @@ _LINE_LIMIT = 2_000
 
 
 def code_lines(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
-    """Runs of lines that look like code, from the line break before to the end of the last.
+    """Yield runs of lines that look like code, from the line break before to the last line's end.
 
     The indented lines below the head of a block are its body, whatever they look like. Line breaks
-    and indentation between two lines of code are code too: in Python they carry meaning.
+    and indentation between two lines of code are code, too: in Python they carry meaning.
     """
     if _ODD.search(text) is None:
         return
@@ -100,7 +100,7 @@ def indent(line: str) -> int:
 
 
 def is_code(line: str) -> bool:
-    """Return True if one line looks like code; a very long one does not."""
+    """Return True if a line looks like code; False for a line beyond `_LINE_LIMIT` characters."""
     if len(line) > _LINE_LIMIT:
         return False
     if numbered := _LINE_NUMBER.match(line):
@@ -117,7 +117,7 @@ def is_code(line: str) -> bool:
 
 
 def braced(text: str) -> Iterator[Span]:
-    """Blocks of lines from one that ends with an opening brace to the one that closes it."""
+    """Yield blocks from a line that ends with an opening brace to the line that closes it."""
     if "{\n" not in text and "{ \n" not in text:
         return
     at = start = depth = 0
@@ -143,15 +143,15 @@ _SIGNATURE_LINES = 60
 
 
 class PythonCode(NamedTuple):
-    """The lines from imports to the end of the last body, and the prose inside."""
+    """Lines of Python from imports to the end of the last body, and the prose in docstrings."""
 
     span: Span
     prose: tuple[Span, ...]
-    names: tuple[Span, ...]  # identifiers and examples in the prose
+    names: tuple[Span, ...]  # identifiers, quoted values and field marks in the prose
 
 
 def python_code(text: str) -> list[PythonCode]:
-    """Runs of Python lines that contain a `def` or a `class` with its body."""
+    """Return runs of Python lines that contain a `def` or a `class` with its body."""
     if ("def " not in text and "class " not in text) or _HEAD.search(text) is None:
         return []
     lines = _Lines(text)
@@ -182,7 +182,10 @@ class _Lines:
             at += len(line) + 1
 
     def before(self, at: int, floor: int) -> int:
-        """The first of the code lines (imports, constants) that lead up to line `at`."""
+        """Return the number of the first code line (import, constant) that leads up to line `at`.
+
+        Lines before `floor` are not read.
+        """
         first = at
         while at > floor:
             at -= 1
@@ -199,7 +202,7 @@ class _Lines:
         return first
 
     def _opening(self, at: int, floor: int) -> int:
-        """The line `NAME = \"\"\"` of a constant that closes at line `at`, or -1."""
+        """Return the line number of `NAME = \"\"\"`, a constant that closes at line `at`, or -1."""
         quotes = self.texts[at].strip()
         for i in range(at - 1, max(floor, at - _SIGNATURE_LINES) - 1, -1):
             if quotes in self.texts[i]:
@@ -207,7 +210,7 @@ class _Lines:
         return -1
 
     def body(self, head: int) -> tuple[int, list[Span]]:
-        """The last line of the code that begins with a head, and its docstrings."""
+        """Return the number of the last line of the code after `head`, and its docstrings."""
         depth = indent(self.texts[head])
         at = last = self._signature(head)
         docstrings: list[Span] = []
@@ -237,7 +240,10 @@ class _Lines:
         return head
 
     def _string(self, at: int) -> tuple[int, Span | None]:
-        """The line on which a triple-quoted string of line `at` ends; a docstring's inside."""
+        """Return the line on which a triple-quoted string of line `at` ends, and its inside.
+
+        The line is `at` if there is no such string. The inside is None if it is not a docstring.
+        """
         line = self.texts[at]
         opening = _DOCSTRING.match(line)
         marks = _QUOTES.findall(line)
@@ -270,7 +276,7 @@ _FIELD = late_regex(r":\w+(?:[ ][\w\[\], |.*]+)?:|@\w+|(?<=\()(?:[a-z]+(?:, opti
 def _described(
     text: str, lines: _Lines, first: int, last: int, docstrings: Sequence[Span]
 ) -> PythonCode:
-    # Starts at the line break before: a space inserted behind it would indent the first line.
+    # The span starts at the line break before: a space inserted after it would indent the code.
     start = max(0, lines.starts[first] - 1)
     end = lines.starts[last] + len(lines.texts[last])
     if not text[end : end + 200].strip() and not text[end:].strip():
@@ -291,7 +297,7 @@ def _described(
 
 
 def _names(code: str) -> tuple[list[str], list[str]]:
-    """The names of functions and classes, and those of parameters."""
+    """Return the names of functions and classes, and the names of parameters."""
     heads = [name for match in _HEAD.finditer(code) for name in match.groups()[1:] if name]
     parameters: list[str] = []
     for match in _PARAMETERS.finditer(code):
@@ -303,7 +309,7 @@ def _names(code: str) -> tuple[list[str], list[str]]:
 
 
 def _prose_lines(text: str, docstring: Span) -> Iterator[Span]:
-    """The written lines of a docstring that belong to no doctest, nor underline a heading."""
+    """Yield the lines of a docstring, except blank lines, doctests and underlines of headings."""
     at, doctest = docstring[0], False
     for line in text[docstring[0] : docstring[1]].split("\n"):
         stripped = line.strip()
@@ -315,7 +321,7 @@ def _prose_lines(text: str, docstring: Span) -> Iterator[Span]:
 
 
 def _kept_in_prose(text: str, line: Span, names: set[str]) -> Iterator[Span]:
-    """Names, constants, quoted values and field marks in a line of prose."""
+    """Yield the spans of names, constants, quoted values and field marks in a line of prose."""
     for match in _IDENTIFIER.finditer(text, *line):
         if match[0] in names:
             yield match.span()

@@ -1,4 +1,4 @@
-"""Names, and words that a text is about rather than made of: noise would change what is asked."""
+"""Names, words that a text asks about, and words to be copied: noise would change the question."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _named = partial(named_regex, "text")
 
 @cache
 def common_words(language: str = "en") -> frozenset[str]:
-    """About 40,000 common words in lower case; only English has such a list, others none."""
+    """Return about 40,000 common English words in lower case; other languages have none."""
     if language != "en":
         return frozenset()
     lines = data_text("words_en.txt").splitlines()
@@ -29,20 +29,21 @@ def common_words(language: str = "en") -> frozenset[str]:
 _CAPITALISED = _named("capitalised")
 _OPENING = _named("sentence_opening")
 _TITLES = late_regex(r"\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|St|Sr|Jr|Gen|Col|Lt|Rev|Mt|Ft|[A-Z])\.\s\Z")
-# Words that begin a sentence before a name, and are no part of it: *Is Paris …*, *In France …*.
+# Words that begin a sentence and are not part of a name after them: *Is Paris …*, *In France …*.
 _OPENERS = word_set("sentence_openers")
 _JOINT = late_regex(r" (?:of |of the |de |de la |von |van |van der |du |da |di |del |la |le )?")
 _LONE = frozenset(["I", "I'm", "I've", "I'd", "I'll", "I’m", "I’ve", "I’d", "I’ll"])
-# In a headline only such words have no capital.
+# A lower-case word that would have a capital in a headline: "tree"; not "of", "the".
 _LOWER_WORD = _named("lower_word")
 
 
 def names(text: str, language: str = "en") -> tuple[Span, ...]:
-    """The spans of names: *Eve Moreau*, *France*, *Statue of Liberty*.
+    """Return the spans of names: *Eve Moreau*, *France*, *Statue of Liberty*.
 
-    Words with a capital inside a sentence, those that begin one and are no common word or stand
-    before another capital, and what joins them. In a text where nearly every word has a capital,
-    those that are no common words. German, whose nouns have capitals, has none.
+    A name is made of words with a capital, and of words such as *of the* between them. A word that
+    begins a sentence counts if it is not a common word or if another capital follows. In a text
+    where nearly every word has a capital, only uncommon words are names. German has capitals on all
+    nouns, so it has no names here.
     """
     if language == "de":
         return ()
@@ -63,7 +64,7 @@ def names(text: str, language: str = "en") -> tuple[Span, ...]:
 
 
 def _begins(text: str, start: int) -> bool:
-    """Return True if a sentence begins here; not after *Mr.* or an initial."""
+    """Return True if a sentence begins at `start`; False after *Mr.* or an initial."""
     if start == 0:
         return True
     if text[start - 1] == " " and (text[start - 2 : start - 1].isalnum() or text[start - 2] == ","):
@@ -104,10 +105,10 @@ _ANOTHER = late_regex(r"(?:,|,? and|,? or) ([^\W\d_]{2,40})(?!\w)")
 
 
 def mentioned_words(text: str) -> tuple[Span, ...]:
-    """The spans of words that a text asks about as words.
+    """Return the spans of words that a text asks about as words.
 
-    Those in quotation marks, those behind a cue (*letters in banana*), and two that are nearly
-    alike (*recieve or receive*).
+    These are words in quotation marks, words after a cue (*letters in banana*), and pairs of
+    similar words (*recieve or receive*).
     """
     spans: list[Span] = []
     if '"' in text or "“" in text or "'" in text or "‘" in text:
@@ -145,14 +146,14 @@ def _alike_spans(text: str) -> Iterator[Span]:
 # Words to be copied
 
 _CONTENT = late_regex(r"[^\W_]{2,40}")
-SHORT_ANSWER = 5  # words; of a longer answer the phrase as a whole is looked for
+SHORT_ANSWER = 5  # words; a longer answer is only searched for as a whole phrase
 
 
 def copied_words(text: str, answers: Sequence[str], *, each_word: bool) -> tuple[Span, ...]:
-    """Return the places where answers stand in a text word for word, in any case.
+    """Return the spans at which answers occur verbatim in a text, in any case.
 
-    With `each_word`, the words of an answer of at most five words count by themselves, but for
-    function words: an answer may have to be put together from the text.
+    An answer may have to be put together from the text. So with `each_word`, single words of an
+    answer of at most `SHORT_ANSWER` words count as well, except short words and function words.
     """
     low = text.lower()
     spans: list[Span] = []

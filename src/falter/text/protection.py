@@ -1,8 +1,8 @@
-"""Find the spans of a text that no perturbation may touch.
+"""Spans of a text that no perturbation may touch.
 
-One cheap search decides whether a text holds anything suspicious at all; for plain prose it is the
-only one. Otherwise each family of patterns runs if one of its trigger characters occurs. Every
-pattern has bounded quantifiers or stops at its own delimiter, so the time stays linear.
+One cheap search decides whether a text contains any suspicious character; plain prose needs no
+other search. Otherwise each family of patterns runs if one of its trigger texts occurs. Every
+pattern has bounded quantifiers or stops at its delimiter, so the time stays linear.
 """
 
 from __future__ import annotations
@@ -42,19 +42,21 @@ ROW_CUE = _named("row_cue")
 
 # The regular expressions of the protector
 
-# A letter, digit or underscore, not Chinese, Japanese or Korean: no space parts words there.
+# In the patterns `w` is a letter, digit or underscore, but not Chinese, Japanese or Korean: these
+# scripts put no space between words.
 
-# Begins with one character class, which the engine scans for quickly; the look-arounds behind it
-# say whether that character is suspicious where it stands.
+# Begins with one character class, which the engine scans for quickly. The look-arounds after it
+# decide whether the character is suspicious in its context.
 SUSPICIOUS = _named("suspicious")
 CODE_FIRST = _named("code_first")
 
 
 class Family(NamedTuple):
-    """A pattern, the texts of which one must occur for it to run, and a cue where matches begin.
+    """A pattern, the condition for it to run, and a cue at which its matches begin.
 
-    Looking for a cue, a single character class, is several times faster than trying the pattern
-    at every character.
+    `needs` are texts of which one must occur (none: always), or a pattern that must match. A search
+    for a cue, a single character class, is several times faster than trying the pattern at every
+    character.
     """
 
     needs: tuple[str, ...] | re.Pattern[str]
@@ -79,11 +81,12 @@ FAMILIES = tuple(_families())
 
 
 def protect(text: str, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
-    """The sorted, merged spans of `text` that no perturbation may touch.
+    """Return the sorted, merged spans of `text` that no perturbation may touch.
 
-    Code (fenced, inline, and lines that look like it), LaTeX, equations and expressions, numbers
-    with sign and unit, dates, times, URLs, e-mail addresses, paths, identifiers, acronyms,
-    placeholders, citations, tags and JSON, and what the user's regular expressions match.
+    These are code (fenced, inline, and lines that look like code), LaTeX, equations and
+    expressions, numbers with sign and unit, dates and times. Further spans are URLs, e-mail
+    addresses, paths, identifiers, acronyms, placeholders, citations, tags and JSON. The matches of
+    the user's regular expressions `patterns` are added.
     """
     if len(text) > _LONGEST_KEPT:
         return _spans(text, tuple(patterns))
@@ -95,7 +98,7 @@ _LONGEST_KEPT = 20_000  # characters of a text whose spans are kept in memory
 
 @lru_cache(maxsize=256)
 def _pattern_spans(text: str, patterns: tuple[str, ...]) -> tuple[Span, ...]:
-    """Every recipe asks about the texts of an item anew; long ones are not worth their memory."""
+    """Return `_spans` from a cache, since every recipe needs the spans of an item's texts again."""
     return _spans(text, patterns)
 
 
@@ -115,9 +118,9 @@ def _spans(text: str, patterns: tuple[str, ...]) -> tuple[Span, ...]:
 
 
 def blocked(section: Section, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
-    """The spans where no step may write: protected ones, the section's own, and earlier edits.
+    """Return the spans where no step may write: protected text, the section's own, earlier edits.
 
-    Of a tool, all but the words of its descriptions.
+    In a tool, all text except its descriptions is blocked.
     """
     tool = section.kind == "tool"
     spans = (_but_descriptions if tool else protect)(section.text, tuple(patterns))
@@ -154,7 +157,7 @@ def _spans_of(family: Family, text: str) -> Iterable[Span]:
 
 
 def matches_from_cues(cue: re.Pattern[str], pattern: re.Pattern[str], text: str) -> Iterator[Span]:
-    """Yield the spans that the pattern matches from a cue on, none inside another."""
+    """Yield the spans of the pattern's matches that begin at a cue and do not overlap."""
     end = 0
     for start in cue.finditer(text):
         if start.start() >= end:
@@ -165,7 +168,7 @@ def matches_from_cues(cue: re.Pattern[str], pattern: re.Pattern[str], text: str)
 
 
 def _code(text: str) -> Iterator[Span]:
-    """Lines of code, and Python functions as a whole but for the prose of their docstrings."""
+    """Yield lines of code, and whole Python functions except the prose of their docstrings."""
     at = 0
     for code in python_code(text):
         yield from code_lines(text, at, code.span[0])
@@ -177,11 +180,15 @@ def _code(text: str) -> Iterator[Span]:
 
 
 PATTERN_SECONDS = 5.0
-"""Processor time for one pattern of the user's in one text; searches take microseconds."""
+"""Processor time in seconds for one of the user's patterns in one text; most take microseconds."""
 
 
 def matched_spans(text: str, patterns: Sequence[str]) -> list[Span]:
-    """What the user's regular expressions match; `InvalidValue` if a search takes for ever."""
+    """Return the spans that the user's regular expressions match.
+
+    Raise `InvalidValue` for an invalid expression, and, in the main thread, for a search that takes
+    longer than `PATTERN_SECONDS`.
+    """
     spans: list[Span] = []
     # Nothing but a signal ends a search, and signals reach only the main thread.
     timed = patterns and current_thread() is main_thread() and hasattr(signal, "setitimer")
@@ -216,7 +223,7 @@ _ENVIRONMENT = late_regex(r"\\(begin|end)\{([^{}\n]{1,40})\}")
 
 
 def _environments(text: str) -> Iterator[Span]:
-    r"""LaTeX environments, nested ones included: \begin{x} … \end{x}."""
+    r"""Yield the spans of LaTeX environments, also nested: \begin{x} … \end{x}."""
     if "\\begin{" not in text:
         return
     opened: list[tuple[str, int]] = []
@@ -233,7 +240,7 @@ _JSON_START = _named("json_start")
 
 
 def _json(text: str) -> Iterator[Span]:
-    """Balanced brackets that open like a JSON object or list."""
+    """Yield the spans of balanced brackets that open like a JSON object or list."""
     if "{" not in text and "[" not in text:
         return
     opened: list[int] = []
@@ -250,7 +257,7 @@ def _json(text: str) -> Iterator[Span]:
 
 
 def _expressions(text: str) -> Iterator[Span]:
-    """Equations and arithmetic, without a bracket whose partner is outside."""
+    """Yield the spans of equations and arithmetic, without brackets whose partner is outside."""
     for start, end in matches_from_cues(MATH_CUE, MATH, text):
         while end > start and text[end - 1] in ")]}" and _unbalanced(text[start:end]) < 0:
             end -= 1

@@ -22,12 +22,14 @@ def relevance_map(
     top: int = 1,
     method: Literal["tfidf", "rouge1"] = "tfidf",
 ) -> tuple[Relevance, ...]:
-    r"""ψ: for each summary sentence the indices of its `top` nearest source sentences, best first.
+    r"""Return ψ: for each summary sentence, the indices of its nearest source sentences.
 
-    *tfidf*: cosine of tf·idf, idf = ln((1 + n) / (1 + df)) + 1 over both lists together, unit
-    length, terms `\b\w\w+\b` in lower case. *rouge1*: F1 of the same terms. Ties go to the lower
-    index; a `top` beyond the number of source sentences returns them all. None where no source
-    sentence shares a term. Blank sentences do not count in n.
+    Each entry has `top` indices, best first, or all if there are fewer source sentences. It is None
+    if no source sentence shares a term with the summary sentence. Ties go to the lower index.
+
+    `tfidf` is the cosine of tf·idf vectors of unit length over the terms `\b\w\w+\b` in lower case.
+    There idf = ln((1 + n) / (1 + df)) + 1 over both lists together; blank sentences do not count in
+    n. `rouge1` is the F1 of these terms. Raise `InvalidValue` for other methods or a `top` below 1.
     """
     _check(top, method)
     summary, source = _terms(summary_sentences), _terms(source_sentences)
@@ -40,7 +42,7 @@ def relevance_map(
 
 
 def relevant_sentences(relevance: Sequence[Relevance]) -> tuple[int, ...]:
-    """The set of all indices in a relevance map, sorted: each sentence once."""
+    """Return the sorted indices of all source sentences in a relevance map, each one once."""
     return tuple(
         sorted({index for indices in relevance if indices is not None for index in indices})
     )
@@ -76,7 +78,7 @@ def _dot(left: Mapping[str, float], right: Mapping[str, float]) -> float:
 
 
 def _rouge1(left: Counter[str], right: Counter[str]) -> float:
-    """F1 of two bags of terms, 2·|shared| / (|left| + |right|); 0 where both are empty."""
+    """Return F1 of two bags of terms, 2·|shared| / (|left| + |right|); 0 if both are empty."""
     return 2 * (left & right).total() / max(1, left.total() + right.total())
 
 

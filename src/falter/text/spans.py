@@ -15,8 +15,8 @@ from falter.records.types import Edit, Section, SectionKind, Span
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
     """Return the spans sorted, and joined where they overlap.
 
-    Spans that only touch stay apart. An empty span stands for the point between two characters:
-    it survives unless another span holds it inside.
+    Spans that only touch are not joined. An empty span marks the point between two characters. It
+    is dropped if it lies inside another span.
     """
     out: list[Span] = []
     for start, end in sorted(set(spans)):
@@ -31,7 +31,7 @@ def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
 def overlaps(spans: Sequence[Span], start: int, end: int) -> bool:
     """Return True if any of the merged spans shares a character with start … end.
 
-    An empty span counts when it lies strictly inside.
+    An empty span counts if it lies strictly between `start` and `end`.
     """
     # The ends of merged spans rise with their starts, so the first one that ends after `start`
     # decides.
@@ -40,7 +40,7 @@ def overlaps(spans: Sequence[Span], start: int, end: int) -> bool:
 
 
 def uncovered(spans: Iterable[Span], covered: Sequence[Span]) -> list[Span]:
-    """The sorted `spans` that overlap none of the merged `covered`, in one pass."""
+    """Return the sorted `spans` that overlap none of the merged `covered`, in one pass."""
     if not covered:
         return list(spans)
     out: list[Span] = []
@@ -73,22 +73,22 @@ class Segment(NamedTuple):
 
 @lru_cache(maxsize=512)  # many prompts get the same text
 def added(name: str, text: str, kind: SectionKind = "added") -> Section:
-    """A new section that counts as one edit."""
+    """Return a new section whose text counts as one edit."""
     edit = Edit(start=0, end=0, new_start=0, new_end=len(text))
     return Section(name=name, kind=kind, text=text, edits=(edit,))
 
 
 def replace_spans(section: Section, replacements: Sequence[Replacement]) -> Section:
-    """The section with spans of its text replaced, its edits composed and its spans shifted.
+    """Return the section with spans of its text replaced, and its edits and spans updated.
 
-    `replacements` are `(start, end, text)` in the present text, sorted. Deletions that overlap
-    are clipped; other overlaps raise. Each edit of the result leads from the section's original
-    text to its present text: earlier edits are kept and shifted, and one that a replacement
-    overlaps becomes one edit with it.
+    `replacements` are sorted `(start, end, text)` in the present text. Overlapping deletions are
+    clipped; other overlaps raise `ValueError`. Each edit of the result leads from the section's
+    original text to its new text. Earlier edits are kept and shifted. A replacement that overlaps
+    an earlier edit is joined with it into one edit.
     """
     if not replacements:
         return section
-    # Steps that delete may find two spans which overlap, as a word and a phrase that holds it.
+    # Steps that delete may find overlapping spans, such as a word and a phrase that contains it.
     clean = _clipped(replacements, len(section.text))
     edits = _fresh(clean) if not section.edits else _composed(section.edits, clean)
     protected = _shifted(section.protected, clean) if section.protected else ()
@@ -103,7 +103,10 @@ def replace_spans(section: Section, replacements: Sequence[Replacement]) -> Sect
 
 
 def diff_spans(original: str, section: Section) -> list[Segment]:
-    """The section as segments, in order: unchanged text, and each edit before and after."""
+    """Return the section as segments in order: unchanged text, and each edit before and after.
+
+    Raise `ValueError` if the edits do not lead from `original` to the section's text.
+    """
     out: list[Segment] = []
     at = new_at = 0
     for edit in section.edits:
@@ -146,7 +149,7 @@ def _clip(replacements: Sequence[Replacement], length: int) -> Sequence[Replacem
 
 
 def replaced(text: str, replacements: Sequence[Replacement]) -> str:
-    """The text with the sorted replacements, which do not overlap."""
+    """Return the text with sorted replacements that do not overlap."""
     parts: list[str] = []
     at = 0
     for start, end, new in replacements:
@@ -165,8 +168,8 @@ def _fresh(replacements: Sequence[Replacement]) -> Iterator[Edit]:
 
 
 def _composed(edits: Sequence[Edit], replacements: Sequence[Replacement]) -> Iterator[Edit]:
-    """Edits from the original text to the new one, by way of the present one."""
-    back = shift = 0  # present minus original, new minus present, up to here
+    """Yield the edits from the original to the new text; `edits` lead to the present text."""
+    back = shift = 0  # offsets up to here: present minus original, new minus present
     for start, end, grown, growing in _groups(edits, replacements):
         yield Edit(
             start=start - back,
@@ -181,8 +184,11 @@ def _composed(edits: Sequence[Edit], replacements: Sequence[Replacement]) -> Ite
 def _groups(
     edits: Sequence[Edit], replacements: Sequence[Replacement]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Overlapping changes merged: their span in the present text, how much it has grown since the
-    original, and how much it grows now."""
+    """Yield groups of overlapping changes as (start, end, grown, growing).
+
+    `start` and `end` are offsets in the present text. `grown` is the growth in characters since the
+    original text, `growing` the growth by the replacements.
+    """
     present = [
         (e.new_start, e.new_end, e.new_end - e.new_start - e.end + e.start, 0) for e in edits
     ]
@@ -199,7 +205,11 @@ def _groups(
 
 
 def _shifted(spans: Sequence[Span], replacements: Sequence[Replacement]) -> tuple[Span, ...]:
-    """Spans of the present text as spans of the new one; a cut into a span makes it shorter."""
+    """Return spans of the present text as spans of the new text.
+
+    A replacement that overlaps an end of a span shortens the span. A span strictly inside a
+    replacement is dropped, or becomes empty if the replacement has no text.
+    """
     starts = [start for start, _, _ in replacements]
     ends = [end for _, end, _ in replacements]
     growth = [0]

@@ -1,4 +1,4 @@
-"""Words, sentences, and words whose loss changes the question."""
+"""Ordinary words, sentences, words whose loss changes the question, and edit distances."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _named = partial(named_regex, "text")
 
 
 def data_text(name: str) -> str:
-    """The text of a bundled file."""
+    """Return the text of a bundled data file."""
     return files("falter.text").joinpath("data", name).read_text(encoding="utf-8")
 
 
 def word_set(name: str) -> frozenset[str]:
-    """One of the small sets of words."""
+    """Return one of the small bundled sets of words, by its name."""
     entries: list[str] = json.loads(data_text("word_sets.json"))[name]
     return frozenset(" ".join(entries).split())
 
 
 # A run of letters that touches no digit, no underscore, no combining accent, and no apostrophe
-# with a letter behind it.
+# followed by a letter.
 _WORD = _named("word")
 
-# The same in one go, with the case that a natural word has, for text that is plain ASCII.
-# The letter goes before the looks behind it, as in every pattern here: a search for it is faster.
+# The same word for ASCII text, in the case of a natural word: "word", "Word", "a", "I"; not "WORD",
+# "iOS". The letter comes before its look-behinds, as in every pattern here: that is faster.
 _ASCII_WORD = late_regex(r"[A-Za-z](?<!\w.)(?<!\w'.)(?:[a-z]++|(?<=[aAI]))(?!\w)(?!'\w)", re.ASCII)
 
 
-# Symbols only: 'in', 'bar' or 'mole' are words first. All single letters but these are taken as
-# variables, labels or units.
+# The units are symbols only, since 'in', 'bar' or 'mole' are words first. All single letters but
+# these are taken as variables, labels or units.
 _SINGLE = frozenset("aAI")
 _UNITS = word_set("units")
 
@@ -45,12 +45,12 @@ _UNITS = word_set("units")
 def natural_words(
     text: str, protected: Sequence[Span], unnatural: Container[str] = frozenset()
 ) -> list[Span]:
-    """The spans of ordinary words, in order.
+    """Return the spans of ordinary words outside every protected span, in order.
 
-    A natural word is alphabetic, lower-case or Title-case, outside every protected span, not
-    joined to a digit, underscore or apostrophe, no unit symbol, no single letter but *a* and *I*,
-    and not in `unnatural` (known misspellings, in lower case). Scripts without case have none:
-    their words are not found by looking at letters.
+    An ordinary word is alphabetic and in lower case or title case. It is not joined to a digit,
+    underscore or apostrophe. Unit symbols, single letters other than *a*, *A* and *I*, and words in
+    `unnatural` (known misspellings, in lower case) do not count. Words of scripts without case are
+    not found.
     """
     if text.isascii():
         ordinary = [
@@ -85,11 +85,11 @@ _QUOTED_ON = late_regex(r"[\u3041-\u3096、]")
 
 
 def sentences(text: str) -> list[Span]:
-    """The spans of sentences, without the white space around them.
+    """Return the spans of sentences, without the white space around them.
 
-    A full stop ends one when white space or the end follows, unless an abbreviation or an initial
-    comes before it or a small letter after it. A blank line ends one too. A Japanese quotation is
-    not cut, nor parted from the words that say whose it is.
+    A full stop ends a sentence if white space or the end of the text follows. It does not after an
+    abbreviation or an initial, or before a lower-case letter. A blank line ends a sentence, too. A
+    Japanese quotation is neither split nor separated from the words that name its speaker.
     """
     out: list[Span] = []
     start = 0
@@ -140,26 +140,27 @@ KEPT_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
 
 
 def kept_words(language: str = "en") -> frozenset[str]:
-    """All words of the language that noise must not touch, in lower case.
+    """Return all words of the language that noise must not touch, in lower case.
 
-    Negations, quantifiers and number words, and a few others that could change the answer too:
-    *last*, and articles that are also the number one (*ein*, *une*).
+    These are negations, quantifiers, number words and a few other words that could change the
+    answer: *last*, and articles that also mean the number one (*ein*, *une*). Raise `InvalidValue`
+    for a language that is not in `KEPT_LANGUAGES`.
     """
     return _union(language)
 
 
 def negations(language: str = "en") -> frozenset[str]:
-    """Words that deny or except: *not*, *kein*, *sans*."""
+    """Return the words that deny or exclude: *not*, *kein*, *sans*."""
     return _classes(language)["negations"]
 
 
 def quantifiers(language: str = "en") -> frozenset[str]:
-    """Words that say how much, how many or how often: *all*, *menos*, *selten*."""
+    """Return the words of amount, number and frequency: *all*, *menos*, *selten*."""
     return _classes(language)["quantifiers"]
 
 
 def number_words(language: str = "en") -> frozenset[str]:
-    """Cardinals, ordinals, fractions and multiples in words, inflected forms included."""
+    """Return cardinals, ordinals, fractions and multiples in words, with inflected forms."""
     return _classes(language)["numbers"]
 
 
@@ -184,16 +185,19 @@ def _classes(language: str) -> Mapping[str, frozenset[str]]:
     return {name: frozenset(words) for name, words in sections.items()}
 
 
-# How one spelling leads to another: the letters replaced, added, left out and swapped
+# Edit distance: letters replaced, added, left out and swapped
 
 
 def edit_distance(first: str, second: str) -> int:
-    """The least number of letters replaced, added, left out, or swapped with their neighbour."""
+    """Return the minimum number of edits: letters replaced, added, left out, neighbours swapped."""
     return edit_costs(first, second)[-1][-1]
 
 
 def edit_costs(first: str, second: str) -> list[list[int]]:
-    """Distances between all beginnings of the two words (optimal string alignment)."""
+    """Return the distances between all prefixes of two words (optimal string alignment).
+
+    Entry [i][j] is the distance of the first i letters of `first` to the first j of `second`.
+    """
     rows = [list(range(len(second) + 1))]
     for i, a in enumerate(first, start=1):
         above, row = rows[-1], [i]

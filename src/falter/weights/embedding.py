@@ -1,5 +1,4 @@
-"""Sentences and tokens as vectors, offline: by all-MiniLM-L6-v2 (int8 ONNX) or an encoder of a
-folder."""
+"""Sentence and token vectors, offline: all-MiniLM-L6-v2 (int8 ONNX) or an encoder in a folder."""
 
 from __future__ import annotations
 
@@ -18,14 +17,14 @@ from falter.weights.downloads import MINILM, find_weights
 
 Floats = NDArray[np.float64]
 LONGEST = 256  # tokens; the model was not trained with more
-REMEMBERED = 4096  # vectors of 3 kB
-STATES = ("last_hidden_state", "token_embeddings")  # what exports call hidden states
+REMEMBERED = 4096  # maximum number of cached vectors, 3 kB each
+STATES = ("last_hidden_state", "token_embeddings")  # the names of hidden states in exports
 SPECIAL = ("[CLS]", "[SEP]")
 NAMED = "name minilm, or a folder with model.onnx (or onnx/model.onnx) and tokenizer.json"
 
 
 class Encoder:
-    """Texts to vectors."""
+    """An encoder of texts and of their tokens as vectors: an ONNX model with its tokenizer."""
 
     name = "all-MiniLM-L6-v2 (int8)"
 
@@ -34,9 +33,10 @@ class Encoder:
         self._cache: dict[tuple[int, ...], Floats] = {}
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """One vector of length 1 a text, the mean over its tokens; zeros for an empty text.
+        """Return unit vectors, shape (texts, 384): means over a text's tokens, 0 for a blank text.
 
-        Vectors are kept by their tokens: texts that differ in spaces alone have the same.
+        Vectors are cached by a text's tokens. Only encoders with 384 dimensions, as MiniLM has,
+        fit.
         """
         out = np.zeros((len(texts), 384))
         for row, text in enumerate(texts):
@@ -52,7 +52,10 @@ class Encoder:
         return out
 
     def tokens(self, texts: Sequence[str]) -> list[tuple[tuple[str, ...], Floats]]:
-        """Each text's tokens with their vectors of length 1, without the special ones."""
+        """Return each text's tokens with their unit vectors, shape (tokens, dimensions).
+
+        Special tokens are left out. A blank text has no tokens.
+        """
         out: list[tuple[tuple[str, ...], Floats]] = [((), np.zeros((0, 384)))] * len(texts)
         for row, text in enumerate(texts):
             if text.strip():
@@ -64,15 +67,15 @@ class Encoder:
         return out
 
     def cosine(self, first: Sequence[str], second: Sequence[str]) -> list[float | None]:
-        """The cosine of each pair; None if either text is empty."""
+        """Return the cosine of each pair of texts; None if one of the two texts is blank."""
         a, b = self.encode(first), self.encode(second)
         values = np.einsum("ij,ij->i", a, b)
         return [float(values[n]) if a[n].any() and b[n].any() else None for n in range(len(values))]
 
     def _states(self, encoded: Any) -> Floats:
-        """The hidden states of a text's tokens.
+        """Return the hidden states of a text's tokens, shape (tokens, dimensions).
 
-        One text at a time: eight together took longer and 150 MB more.
+        Texts are encoded one at a time: eight together took longer and 150 MB more.
         """
         ids = np.array([encoded.ids], np.int64)
         inputs = {"input_ids": ids, "attention_mask": ids * 0 + 1, "token_type_ids": ids * 0}
@@ -84,7 +87,10 @@ class Encoder:
 
 @cache
 def minilm(threads: int = 1) -> Encoder:
-    """The encoder, loaded once. It needs the extra `embed` and the weights."""
+    """Return the bundled encoder, which is loaded once.
+
+    Raise `MissingExtra` without the extra `embed`, and `WeightsError` without the weights.
+    """
     path = find_weights(MINILM)
     onnxruntime, tokenizers = _libraries()
     if path is None:
@@ -97,9 +103,10 @@ def minilm(threads: int = 1) -> Encoder:
 
 @cache
 def encoder_named(name: str) -> Encoder:
-    """The bundled encoder, or that of a folder with an ONNX export and its fast tokenizer.
+    """Return the bundled encoder, or an encoder from a folder with an ONNX export and tokenizer.
 
-    Its first output holds the hidden states. Of a text 256 tokens are encoded, as by MiniLM.
+    The export's first output must be the hidden states. Texts are truncated to 256 tokens, as for
+    MiniLM. Raise `WeightsError` if there is no encoder of this name, or if it cannot be loaded.
     """
     if name == "minilm":
         return minilm()
@@ -118,7 +125,7 @@ def encoder_named(name: str) -> Encoder:
         encoder = Encoder(session, tokenizer, Path(name).name)
         encoder.tokens(["a text"])
         return encoder
-    except Exception as error:  # each library raises kinds of its own
+    except Exception as error:  # the libraries raise various exceptions
         raise WeightsError(
             f"The encoder cannot be loaded: {printable(str(error))[:300]}"
         ) from error
@@ -141,7 +148,7 @@ def _session(onnxruntime: Any, path: Path, threads: int) -> Any:
 
 
 def _tokenizer(tokenizers: Any) -> Any:
-    """BERT's uncased WordPiece."""
+    """Return BERT's uncased WordPiece tokenizer."""
     packed = files("falter.weights").joinpath("data", "bert_uncased_vocab.txt.gz")
     words = gzip.decompress(packed.read_bytes()).decode("utf-8").splitlines()
     vocabulary = {word: n for n, word in enumerate(words)}
