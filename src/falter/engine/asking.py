@@ -32,7 +32,7 @@ from falter.store.store import Store
 from falter.tasks.task import Task
 
 STEP = 64
-"""Default length of a reply, in tokens; the limits of longer replies are multiples of it."""
+"""Default limit of a reply, in tokens; the limits of longer replies are multiples of it."""
 
 
 def connect_writer(spec: ModelSpec) -> Client:

@@ -82,9 +82,9 @@ class _BatchWork:
         self._client, self._store, self._book, self._stop = queue.client, store, book, stop
         self._tell = say
         self._open: dict[str, StoredBatch] = {}
-        self._foreign_batches: set[str] = set()  # batches of others that had as many requests
-        self._lacking: dict[str, int] = {}  # the cells that wait for each request
-        self._again: dict[str, str] = {}  # to be handed in once more, and why
+        self._foreign_batches: set[str] = set()  # other programs' batches of equal size
+        self._lacking: dict[str, int] = {}  # number of cells that wait for each request
+        self._again: dict[str, str] = {}  # requests for another batch, each with the reason
         self._failed: set[str] = set()
         self._most = self.desk.most_requests
         self._alone = self._crowded = self._cancelled = self._scouted = False

@@ -22,7 +22,7 @@ from falter.records.planning import Price, estimate_cost
 from falter.stats.layout import Layout, budget_layout, planned_half_widths
 
 SAMPLE = 200
-"""Number of items of a panel whose prompts are counted; all others are assumed to be as long."""
+"""Approximate number of a panel's items whose prompts are counted; others count as equally long."""
 ROUNDING = 1e-6
 """Fraction of a request that is added to a budget, so that rounding drops no cell."""
 MIN_ITEMS = 20
@@ -274,6 +274,7 @@ def _layout(panel: PanelPlan, budget: float, whole: int, resolved: Resolved) -> 
     spent = budget * sum(main) / sum(costs) + ROUNDING
     width = min(len(main), 5)
     others = sum(main[1:]) / max(1, len(main) - 1)
+    # Requests for the minimum of items, each in the clean prompt and up to four recipes.
     least = min(MIN_ITEMS, len(keys)) * (main[0] + (width - 1) * others)
     if spent < least:
         raise UsageError(

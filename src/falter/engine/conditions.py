@@ -95,7 +95,7 @@ def _examples(held_out: Sequence[Item], count: int, number: int, seed: int) -> S
 
 
 def _second_template(template: Template, source: str, task: Task) -> Template:
-    """Return another template for the same items that poses them in the same way.
+    """Return another template for the same items, in the same style.
 
     `source` is a template's text, or the marker for the task's second template.
     """

@@ -471,7 +471,7 @@ def _consistent(experiment: Experiment) -> Experiment:
 
 
 def _require_target(experiment: Experiment) -> None:
-    """Raise if nothing defines a correct answer; conversations may end in theirs."""
+    """Raise if the data define no correct answers; conversations may end in the correct answer."""
     data = experiment.data
     if data is None or data.target is not None or experiment.same is not None:
         return

@@ -1,4 +1,4 @@
-"""Run a resolved experiment: check the clients, send the queues, store; estimate missing costs."""
+"""Run a resolved experiment: check clients, send queues, store responses; estimate costs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from falter.tasks.task import pick
 # Python's default is 700 or 2,000, by version. A plan creates several objects for each request,
 # none of them in a reference cycle. So a pass finds nothing and costs a walk over all items.
 GC_THRESHOLD = 50_000
-"""Number of new objects after which the garbage collector makes its next pass."""
+"""Number of new objects after which the garbage collector starts its next pass."""
 
 
 @contextlib.contextmanager
@@ -155,7 +155,7 @@ def record_run(resolved: Resolved, store: Store, command: str = "") -> bool:
         return False
     planned, answered = store.counts(resolved.run)
     if planned == answered:
-        store.finish_run(resolved.run)  # once more: what was run last is what is shown first
+        store.finish_run(resolved.run)  # again, so that this run is shown as the newest
     return planned == answered
 
 
@@ -200,7 +200,10 @@ async def carry_out_together(
 async def send(
     queues: Sequence[ModelQueue], store: Store, stop: asyncio.Event, *, batch: bool
 ) -> None:
-    """Send the missing requests, in batches or singly, except requests in an open batch."""
+    """Send the missing requests, in batches or singly, and store the responses.
+
+    Singly, raises `PreflightError` if an open batch holds any of the requests.
+    """
     book = Batches(store)
     if batch:
         await run_batches(queues, store, book, stop, _say)
@@ -356,7 +359,7 @@ class _Recorder:
                 panel, sequence = next(cells)
                 self._cells.append(PlannedCell(panel=panel, sequence=sequence, request=request))
             if len(self._cells) >= PLAN_COMMIT:
-                with contextlib.suppress(StoreBusy):  # later, with those that follow
+                with contextlib.suppress(StoreBusy):  # later, with the cells that follow
                     self._flush()
 
         return record

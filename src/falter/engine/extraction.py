@@ -205,7 +205,7 @@ def _prompt(case: Case, options: Mapping[str, str]) -> Prompt:
     )
 
 
-# Readings
+# Extracted answers
 
 
 def read_extraction(
@@ -220,6 +220,7 @@ def read_extraction(
     first = _read_json(text, reply, options)
     if first[0] not in ("rejected", "unreadable") or "\\" not in text:
         return first
+    # "\frac" becomes "\\frac", and an escaped quotation mark (\") stays.
     doubled = re.sub(r'\\(?!")', r"\\\\", text[:LONGEST_EXTRACTION])
     second = _read_json(doubled, reply, options)
     return second if second[0] == "read" else first
@@ -244,6 +245,7 @@ def _read_json(text: str, reply: str, options: Mapping[str, str]) -> tuple[Extra
     if not words or words not in _folded(reply):
         return "rejected", ""
     if not options:
+        # The answer as a whole word or number: 5 in "it is 5.", not in "15", "-5", "2.5", "5.2".
         found = re.search(rf"(?<![\w.,−-]){re.escape(_plain(answer))}(?!\w|[.,]\d)", _plain(words))
         return ("read", answer) if found else ("rejected", "")
     for option, line in options.items():
@@ -317,7 +319,7 @@ def stored_scorers(
     return {name: with_readings(s, readings) for name, s in run_scorers(run).items()}
 
 
-# Marks of people
+# Marks by people
 
 
 def read_marks(

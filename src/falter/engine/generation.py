@@ -40,7 +40,7 @@ NEEDED = ("key", "part", "verdict", "edit")
 
 @cache
 def _words() -> Mapping[str, Any]:
-    """Return the prompts, and the fields and words that belong to each part of an item."""
+    """Return the words of the prompts, and the fields and key words of each part of an item."""
     data = resources.files("falter.engine").joinpath("data", "generation.yaml")
     words: Mapping[str, Any] = read_yaml(data.read_text("utf-8"))
     return words
@@ -127,7 +127,7 @@ def _item(issue: Mapping[str, Any], part: str, domain: Domain, faults: str, atte
 def _ask(
     spec: ModelSpec, items: Sequence[Item], store: Store, watch: Watch | None
 ) -> dict[tuple[str, str], str]:
-    """Return the replies by issue and part; failed requests are left out."""
+    """Send the requests, and return the replies by issue and part; failed requests are left out."""
     task = Task(
         name="generated",
         items=tuple(items),
@@ -148,7 +148,7 @@ def _ask(
 
 
 def _json_reply(text: str) -> dict[str, Any]:
-    """Return the JSON object in a reply, bare or in a code fence; empty if there is none."""
+    """Return the JSON object between a reply's first and last brace; empty if it is invalid."""
     start, end = text.find("{"), text.rfind("}")
     try:
         value = json.loads(text[start : end + 1])

@@ -27,7 +27,7 @@ PLACE = re.compile(r"%0?[0-9]{0,2}d")
 # Bytes: twice the limit of one response over HTTP. A file without line breaks cannot fill the
 # memory.
 LONGEST_LINE = 64 * 2**20
-COMMIT = 500  # answers in one transaction
+COMMIT = 500  # responses in one transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

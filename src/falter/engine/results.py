@@ -76,7 +76,7 @@ class Shown:
         if len(found) == 1 and found[0].name == name:
             return figure_table(found[0])
         if not found:
-            return figure_table(self.figure(name))  # the error names those that there are
+            return figure_table(self.figure(name))  # raises, and lists the figures that exist
         return [self._panel(one) | row for one in found for row in figure_table(one)]
 
     def _panel(self, figure: Figure) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def bank_in(experiment: Experiment, path: Path) -> Iterator[RewriteBank | None]:
 def needs_of(experiment: Experiment, bank: RewriteBank | None) -> Needs:
     """Return the texts to rewrite; raise if no recipe needs a rewriter.
 
-    The models decide how items are posed. Without models, the tasks decide it.
+    The models decide which templates are used. Without models, the tasks decide it.
     """
     recipes = recipes_of(experiment)
     if not any(map(model_made, recipes)):
@@ -297,7 +297,9 @@ JUDGE_TOKENS = 256
 """Maximum length of a judge's reply, in tokens."""
 
 _ASK = "\n\nReply with one line: Rating: and a whole number from 1 to 5."
+# "Rating: 4", "**Rating:** 4/5"; not "Rating: 4.5" or "rating 45".
 _LINE = re.compile(r"rating\W{0,12}([1-5])(?!\d|[.,]\d)", re.IGNORECASE)
+# A whole reply such as "4" or "**4/5**."; not "4 of 5" or "It is 4".
 _ALONE = re.compile(r"\W{0,8}([1-5])(?:\s*/\s*5)?\W{0,8}\Z")
 LONGEST = 20_000
 """Number of characters at the end of a judge's reply that are searched for a rating."""

@@ -227,7 +227,7 @@ def _width(queue: ModelQueue) -> int:
 
 
 def main_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the most important error of a group: refused credentials before their consequences."""
+    """Return a group's most important error: `AuthenticationError`, otherwise the first one."""
     flat: list[BaseException] = []
     for error in group.exceptions:
         flat.append(main_error(error) if isinstance(error, BaseExceptionGroup) else error)

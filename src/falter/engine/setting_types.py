@@ -1,4 +1,4 @@
-"""Value types of settings ("shapes"): each checks a value strictly and names its expectation."""
+"""Value types of settings ("shapes"): each checks a value strictly and describes valid values."""
 
 from __future__ import annotations
 

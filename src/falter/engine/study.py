@@ -437,7 +437,7 @@ async def _carry_out(
             if on_part is not None and part.title:
                 on_part(len(done) + 1, count, part.title)
             if not record_run(resolved, store, command):
-                # A judge without a key must not be found out after the models have been paid.
+                # Check the judges before the models are paid: a judge may lack a key.
                 for client in (*clients, *(study.judges if study.judging else ())):
                     if id(client) not in ready:
                         await stack.enter_async_context(opened([client]))

@@ -41,6 +41,7 @@ UNREAD = {"unparsed": "u", "truncated": "t", "refused": "r"}
 MISSING, IDLE = "-", "."
 STEPS = 26
 """Number of steps between 0 and 1 to which a score is rounded; a letter encodes the step."""
+# Keys written without quotes: "ticket-17", "a#b"; not "#x", "-x", "a b".
 _PLAIN_KEY = re.compile(r"[^\s\"#\-][^\s\"]*")
 
 
@@ -102,7 +103,7 @@ class Baseline:
         return differing / len(pairs) if pairs else None
 
 
-# Out of a stored run
+# From a stored run
 
 
 def save_baseline(store_path: Path, name: str | None, path: Path) -> Baseline:

@@ -182,7 +182,7 @@ def schedule(looks: int, *, level: float = 0.95, fail_level: float = 0.995) -> S
 
 def _tail(z: float) -> float:
     """Return the probability of a standard normal above z, at least 1e-12."""
-    # The first of six looks spends some 1e-11, and no interval has a level of exactly 1.
+    # The first of six looks spends an error of about 1e-11. No interval has a level of exactly 1.
     return max(math.erfc(z / math.sqrt(2.0)) / 2.0, 1e-12)
 
 
@@ -328,6 +328,7 @@ def _simultaneous_lower_limits(
     if not criteria:
         return {}
     table = np.column_stack([each.losses for each in criteria])
+    # A two-sided level for a one-sided error; scores take their part of the error (Bonferroni).
     level = 1.0 - 2.0 * now.fail_error * len(criteria) / now.criteria
     family = max_t(table, clusters=now.clusters, level=level, seed=now.seed)
     lows: dict[str, float | None] = {}
@@ -402,7 +403,7 @@ def _verdict(
         return "pass", ""
     if value is None or limits.high is None:
         return "undecided", limits.method.removeprefix("none: ")
-    # A score has no zero to fall from: it fails below its margin alone.
+    # A score has no zero to compare with, so it fails only below its margin.
     lenient = now.fail_above == "margin" or criterion.kind == "score"
     edge = criterion.limit if lenient else 0.0
     if limits.low is not None and limits.low > edge and (now.last or value > criterion.limit):

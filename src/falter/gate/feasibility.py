@@ -168,6 +168,7 @@ def _best(criterion: PlannedCriterion, error: float) -> float:
     """Return the smallest margin (of a score: the highest) that the items show with 80 % power."""
     n = max(1, criterion.items)
     distance = (_z(error) + _power_z(POWER)) * math.sqrt(criterion.variance / n)
+    # Without a flip among n items the exact limit is 1 − error^(1/n): no margin below is possible.
     distance = min(1.0, max(distance, 1.0 - math.exp(math.log(error) / n)))
     if criterion.kind == "score":
         return max(0.0, criterion.expected_score - distance)

@@ -153,7 +153,7 @@ def _short(text: str) -> str:
     return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}…"
 
 
-# Before anything is asked
+# Before anything is sent
 
 
 def plan_study(ready: PreparedGate) -> Study:

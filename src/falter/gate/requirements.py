@@ -112,7 +112,7 @@ def _drops(spec: GateSpec, changing: Sequence[Recipe]) -> Iterator[Requirement]:
             raise UnknownName("recipe of max_drop", name, [*by_label, AVERAGE])
 
 
-# Before anything is asked
+# Before anything is sent
 
 
 def planned_criteria(
@@ -183,7 +183,7 @@ def _flips(required: Requirement, baseline: Baseline | None, strict: bool) -> tu
     return (sum(known) / len(known), "the baseline file") if known else unknown
 
 
-# After a look
+# At a look
 
 
 def measured_criteria(

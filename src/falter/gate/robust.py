@@ -235,6 +235,7 @@ def _labels(named: Sequence[Any], labels: Sequence[str]) -> Iterator[Sequence[st
         if not members:
             members = (next(left, ""),)
         else:
+            # A recipe that two sets share runs once, so it has one label.
             [next(left, "") for name in members if name not in seen]
         seen |= set(members)
         yield members

@@ -168,6 +168,7 @@ class _GateRun:
             notes.append("It stopped before its last look because the budget is spent.")
         panel = ready.panel.panel
         cells = sum(table.planned for table in asked)
+        # Outcome 4 is failed, 5 missing (`OUTCOMES`).
         failed = sum(int((table.in_plan & (table.outcome >= 4)).sum()) for table in asked)
         if failed > MOST_FAILED * cells:
             results = tuple(map(without_verdict, results))
