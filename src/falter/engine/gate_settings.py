@@ -84,7 +84,7 @@ class GateSpec:
 
     @property
     def stands_alone(self) -> bool:
-        """Return True if a requirement holds without a version to compare with."""
+        """Return True if any requirement needs no version to compare with."""
         margins = (self.max_drop, self.min_score, self.keep, self.follow, self.max_unread)
         return any(margin is not None for margin in margins)
 

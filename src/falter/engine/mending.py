@@ -44,7 +44,7 @@ def mended_settings(result: Result, settings: Mapping[str, Any]) -> str:
     """Return the user's experiment with the confirmed remedy, as the text of a file.
 
     With several models or tasks, one remedy has to be confirmed for all of them. Raises
-    `NothingToApply` with the reason if none is, or if no file can set it.
+    `NothingToApply` with the reason if no remedy is confirmed, or if no file can set it.
     """
     panels = confirmed(result.parts)
     picked = {panel.remedies[panel.result.picked or ""] for panel in panels if panel.result.helps}

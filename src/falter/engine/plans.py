@@ -80,7 +80,7 @@ def panel_text(row: Mapping[str, Any]) -> str:
 
 
 def _other_text(row: Mapping[str, Any]) -> str:
-    """Return the calls of a judge in one part, or of another model, in two lines."""
+    """Return the calls to a judge in one part, or to another model, in two lines."""
     return (
         f"{row['part']}: at most {row['calls']:,} calls of {row['model']}\n"
         f"  tokens at most {row['prompt_tokens']:,} in, "

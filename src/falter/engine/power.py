@@ -60,11 +60,12 @@ class Assumptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedGoal:
-    """A goal with its cheapest designs, for similar items and for exactly these items.
+    """A goal with its cheapest designs: `like_these` for similar items, `exact` for these items.
 
     `asked` is the goal's half-width, margin or gap, as a fraction. `design` and `exact_design` are
-    numbers of conditions per item. `exact` is None if no number of items was given.
-    `at_discordance` repeats the goal at other shares of flipped items, if that share was assumed.
+    numbers of conditions per item. `exact` is None without a number of items, and for goals about
+    verdicts. `at_discordance` repeats the goal at other shares of flipped items, if that share was
+    assumed.
     """
 
     name: str

@@ -72,14 +72,14 @@ BUNDLED_RATINGS = RatedTexts(
 class JudgeCalibration:
     """A judge compared with people: numbers of verdicts, and coefficients of agreement.
 
-    - `read` verdicts were parsed at once, `read_again` ones in a second request. `unread` ones
-      never were, and `failed` requests have no response.
+    - `read` verdicts were parsed at once, `read_again` ones after a second request, `unread` ones
+      after neither. `failed` requests have no response.
     - `people` is the agreement of people with each other.
     - `judge` is the agreement of the judge with people's rounded mean (for preferences, their
       median).
     - `swapped` is the share of verdicts that stay the same when the texts are swapped.
-    - `rates` are shares of pairs rated below 3, also the judge's share corrected from half of
-      people's labels.
+    - `rates` are shares of pairs rated below 3: the judge's, people's, and the judge's share
+      corrected with half of people's labels. It is empty for preferences.
     """
 
     model: str

@@ -18,6 +18,7 @@ from falter.rewrites.bank import model_made
 from falter.scorers.choosing import are_labels
 
 SAMPLE_ITEMS, TRIED_ITEMS = 200, 25
+"""Number of items checked for copied answers, and of items on which recipes are tried."""
 
 
 def copied_answers(resolved: Resolved) -> list[str]:
@@ -95,7 +96,7 @@ def _remark(panel: PanelPlan) -> str | None:
 
 
 def _changed(base: Condition, condition: Condition, items: Sequence[Item]) -> int:
-    """Return the number of a few items in which a recipe changes the copied answer."""
+    """Count the first items, up to `TRIED_ITEMS`, whose copied answer a recipe changes."""
     if not condition.recipe.steps or model_made(condition.recipe):
         return 0
     pairs = (
@@ -123,7 +124,7 @@ class DemonstrationChanges:
 
 
 def demonstration_changes(resolved: Resolved) -> list[DemonstrationChanges]:
-    """Return one row for each template and recipe; empty if demonstrations stay clean.
+    """Return one row for each task, scorer and recipe; empty if demonstrations stay clean.
 
     While rewrites are missing, recipes that need them have no row: their changes are not known.
     """

@@ -68,7 +68,10 @@ class Shape(Generic[T]):
 
 
 class Value(Shape[Any]):
-    """A number, true or false, a text, or a list of texts; `names` is the registry of a name."""
+    """A number, true or false, a text, or a list of texts; `names` is the registry of a name.
+
+    A number has to be at least 0 unless `low` is given.
+    """
 
     def __init__(
         self, kind: type, low: float | None = None, high: float | None = None,

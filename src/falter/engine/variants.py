@@ -136,7 +136,7 @@ MIN_CHANGED_SHARE = 0.2  # of the prompts that a recipe has to change to be prop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A recipe tried on some prompts: the number that it changed, and the meaning checks lost.
+    """A recipe tried on some prompts, with the number of prompts that it changed.
 
     `lost` counts the prompts that fail a meaning check, by the name of the check.
     """
