@@ -56,10 +56,14 @@ _HOMES = {
     "robust": ("falter.gate.robust", "robust"),
     "run": ("falter.engine.results", "run"),
 }
+"""Module and attribute of each public name."""
 
 
 def __getattr__(name: str) -> Any:
-    """Load the front door's parts when they are asked for, so that importing falter is cheap."""
+    """Import a public name on first access, so that `import falter` itself stays fast.
+
+    Raises `AttributeError` for a name that is not in `_HOMES`.
+    """
     if name not in _HOMES:
         raise AttributeError(f"module 'falter' has no attribute '{name}'")
     import importlib

@@ -1,4 +1,4 @@
-"""The command `falter`, and `python -m falter`."""
+"""Entry point of the command `falter` and of `python -m falter`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; a Ctrl-C while it is still being loaded ends in words too."""
+    """Run the command line; a Ctrl-C during its import exits with a message, not a traceback."""
     try:
         from falter.cli.app import main
     except KeyboardInterrupt:

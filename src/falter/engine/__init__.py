@@ -1,1 +1,1 @@
-"""Resolves names to objects once; what `falter.run` and the command line share."""
+"""Settings, name resolution, plans, runs, studies and results, for Python and command line."""

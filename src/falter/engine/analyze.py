@@ -1,4 +1,4 @@
-"""Results of other tools, analysed like a run of falter."""
+"""Analysis of other tools' results, with the same figures as a run of falter."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from falter.records.ids import digest
 from falter.records.types import Model, Panel
 
 USUAL_BASELINE = "baseline"
+"""Name of the condition that is the baseline unless another one is named."""
 NO_PROMPTS = "Prompts are not known: there are no examples, no edits, no check of the meaning."
 Ints = NDArray[np.integer[Any]]
 
@@ -40,13 +41,13 @@ def analyze_files(
     margin: float = 0.02,
     seed: int = 0,
 ) -> Analysis:
-    """Analyse tables of scores or the logs of other tools.
+    """Analyse tables of scores, or logs of other tools.
 
     >>> analyze_files(["results.csv"], baseline="original")
 
     `baseline` names the condition that drops are measured from. Without it, a condition called
-    `baseline` is taken; if there is none, there are no drops. `margin` is a fraction. Scores
-    outside 0 to 1 need a `scale`.
+    `baseline` is used. If there is none, there are no drops. `margin` is a fraction: 2 points are
+    0.02. Scores outside 0 to 1 need a `scale`.
     """
     _check(level, margin, unparsed)
     cells = read_results([Path(path) for path in paths], columns, choice, scale)
@@ -64,7 +65,7 @@ def analyze_cells(
     margin: float = 0.02,
     seed: int = 0,
 ) -> Analysis:
-    """Analyse cells that were read already."""
+    """Analyse cells that have already been read; see `analyze_files` for the options."""
     tables = tables_of(cells, baseline)
     settings: dict[str, Any] = {
         "level": level, "margin": margin, "unparsed": unparsed, "seed": seed,
@@ -82,6 +83,7 @@ def analyze_cells(
 
 
 def _check(level: float, margin: float, unparsed: str) -> None:
+    """Raise `InvalidValue` for a level, a margin or a rule for unparsed responses out of range."""
     if not 0.5 < level < 1.0:
         raise InvalidValue("level", level, "a number above 0.5 and below 1, as 0.95")
     if not 0.0 < margin < 1.0:
@@ -91,7 +93,7 @@ def _check(level: float, margin: float, unparsed: str) -> None:
 
 
 def tables_of(cells: Cells, baseline: str | None = None) -> list[Table]:
-    """A table for every model and task, in the order in which they appear."""
+    """Return a table for every model and task, sorted by task and model as they first appear."""
     name = find_baseline(cells, baseline)
     revision = cells.digest
     panels = cells.task.codes.astype(np.int64) * len(cells.model.names) + cells.model.codes
@@ -113,7 +115,10 @@ def tables_of(cells: Cells, baseline: str | None = None) -> list[Table]:
 
 
 def find_baseline(cells: Cells, name: str | None) -> str | None:
-    """The condition that was named; else one that is called `baseline`; None if there is none."""
+    """Return the named condition, otherwise the condition called `baseline`, otherwise None.
+
+    Raises `UnknownName` if there is no condition of that name.
+    """
     names = cells.condition.names
     if name is not None:
         if name not in names:
@@ -123,7 +128,7 @@ def find_baseline(cells: Cells, name: str | None) -> str | None:
 
 
 def _ordered(column: Coded) -> Ints:
-    """Run names as numbers in their order: 2 before 10."""
+    """Return each cell's run as a rank, with numbers in names in numerical order: 2 before 10."""
 
     def key(place: int) -> tuple[list[tuple[bool, int, str]], int]:
         parts = re.split(r"(\d+)", column.names[place])
@@ -135,7 +140,10 @@ def _ordered(column: Coded) -> Ints:
 
 
 def _table(panel: Panel, cells: Cells, rows: Ints, runs: Ints, baseline: str | None) -> Table:
-    """The cells of one panel; items by name, conditions as they appear, the baseline first."""
+    """Return the table of one panel: items sorted by name, conditions as they appear.
+
+    The baseline, if there is one, is moved to the front.
+    """
     items, item = _used(cells.item, rows)
     order = sorted(range(len(items)), key=items.__getitem__)
     conditions, condition = _used(cells.condition, rows)
@@ -162,7 +170,7 @@ def _table(panel: Panel, cells: Cells, rows: Ints, runs: Ints, baseline: str | N
 
 
 def _used(column: Coded, rows: Ints) -> tuple[list[str], Ints]:
-    """The names that occur in these rows, in the order of their codes, and the rows' numbers."""
+    """Return the names that occur in `rows`, in the order of their codes, and each row's number."""
     codes = column.codes[rows]
     used = np.unique(codes)
     numbers = np.zeros(len(column.names), dtype=np.int32)
@@ -171,14 +179,18 @@ def _used(column: Coded, rows: Ints) -> tuple[list[str], Ints]:
 
 
 def _moved(order: Sequence[int]) -> Ints:
-    """Old places to new ones."""
+    """Return the inverse of a permutation: the new place of each old place."""
     new = np.empty(len(order), dtype=np.int32)
     new[list(order)] = np.arange(len(order))
     return new
 
 
 def _outputs(column: Coded | None, rows: Ints) -> Ints | None:
-    """Answers that differ in case or outer white space are the same; -1 is none."""
+    """Return a number for each row's extracted answer, or −1 for none.
+
+    Answers that differ only in case or outer white space have the same number. The result is None
+    if the answers are not known.
+    """
     if column is None:
         return None
     numbers: dict[str, int] = {}
@@ -189,7 +201,7 @@ def _outputs(column: Coded | None, rows: Ints) -> Ints | None:
 def _clusters(
     column: Coded | None, rows: Ints, item: Ints, order: Sequence[int]
 ) -> list[str] | None:
-    """The cluster of every item, in the order of the table."""
+    """Return the cluster of every item in the table's order, or None without clusters."""
     if column is None:
         return None
     codes = np.zeros(len(order), dtype=np.int32)

@@ -1,4 +1,7 @@
-"""The answers of a stored run, picked by what became of them. Calls no model."""
+"""Responses of a stored run: filtered for display, or read again by another scorer.
+
+Models are called only by `rescored_study`, and only if a `reader` is given.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,12 @@ from falter.store.store import Store, StoredRun
 from falter.store.studies import find_study, require_store
 
 UNREAD = ("unparsed", "truncated", "refused")
+"""Outcomes without a usable answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PickedAnswers:
-    """The answers of a run that are wanted; a field that is None or empty wants all."""
+    """A filter on the responses of a run; a field that is None or empty accepts all."""
 
     kinds: tuple[AnswerKind, ...] = ()
     recipe: str | None = None
@@ -43,10 +47,10 @@ class PickedAnswers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """The first `limit` answers that were picked, and how many there are.
+    """The first responses that pass a filter, and the number of all that do.
 
-    Where unread ones were asked for, `unread` are the commonest of these replies and `readers` the
-    scorers that would read them, with the number of replies that each would.
+    If the filter names outcomes without a usable answer, `unread` has the most frequent of these
+    replies. `readers` then are the scorers that would read some, each with its number of replies.
     """
 
     run: Run
@@ -57,7 +61,7 @@ class Answers:
 
 
 def pick_answers(path: Path, name: str | None, picked: PickedAnswers, *, limit: int) -> Answers:
-    """The answers of a stored run, or of a part of a study."""
+    """Return the responses of a stored run, or of a part of a study, that pass a filter."""
     require_store(path)
     with Store(path) as store:
         run = part_of_study(store, name, picked.part).run
@@ -93,7 +97,10 @@ def pick_answers(path: Path, name: str | None, picked: PickedAnswers, *, limit: 
 
 
 def part_of_study(store: Store, name: str | None, part: str | None) -> StoredRun:
-    """The run of that name; of a study the part, which has to be named where there are several."""
+    """Return the run of that name; for a study, the run of its part.
+
+    `part` is required if there are several parts. Raises `UnknownName` for an unknown part.
+    """
     parts = {p.name: p.run for p in find_study(store, name).parts}
     if len(parts) == 1 and part is None:
         return store.find_run(next(iter(parts.values())))
@@ -107,7 +114,7 @@ def part_of_study(store: Store, name: str | None, part: str | None) -> StoredRun
 
 
 def _check(run: Run, picked: PickedAnswers) -> None:
-    """Refuse names that the run does not have."""
+    """Raise `UnknownName` if the filter has a name that the run does not have."""
     known: dict[str, tuple[str | None, Sequence[str]]] = {
         "recipe": (picked.recipe, [recipe.label for recipe in run.recipes]),
         "model": (picked.model, [panel.model.label for panel in run.panels]),
@@ -119,9 +126,10 @@ def _check(run: Run, picked: PickedAnswers) -> None:
 
 
 def _alternatives(run: Run, chosen: dict[str, Scorer]) -> list[Scorer]:
-    """Other scorers that read an answer out of a reply and ask in the same style.
+    """Return the other scorers that extract an answer from replies to prompts of the same style.
 
-    Not those that grade a reply by its likeness to the target: they give any reply a number.
+    Scorers that grade a reply by its similarity to the target are left out, because they score any
+    reply.
     """
     styles = {scorer.style for scorer in chosen.values()}
     labels = run.experiment.get("labels") or {}
@@ -135,7 +143,7 @@ def _alternatives(run: Run, chosen: dict[str, Scorer]) -> list[Scorer]:
 
 
 def answers_study(result: Answers, picked: PickedAnswers) -> Study:
-    """The answers as figures: the commonest unread replies first, then one by one."""
+    """Return the responses as figures: the most frequent unread replies first, then one by one."""
     run = result.run
     what = " and ".join(picked.kinds) or "all"
     figures: list[Figure] = []
@@ -163,6 +171,7 @@ def answers_study(result: Answers, picked: PickedAnswers) -> Study:
 
 
 def _unread_grid(result: Answers, what: str) -> Grid:
+    """Return the table of the most frequent replies without a usable answer."""
     text = []
     if result.readers:
         best = ", ".join(f"{name} {count:,}" for name, count in result.readers[:3])
@@ -179,7 +188,7 @@ def _unread_grid(result: Answers, what: str) -> Grid:
     )
 
 
-# The stored answers of a run read by another scorer. Calls no model.
+# The stored responses of a run, read again by another scorer, a model or people
 
 
 def rescored_study(
@@ -194,11 +203,15 @@ def rescored_study(
     marks: Path | None = None,
     watch: Watch | None = None,
 ) -> Study:
-    """The answers of a stored run as it was scored and as another scorer reads them.
+    """Return a comparison of a stored run's scores with another reading of its responses.
 
-    `labels` are those of a scorer that reads labels; without them, those of the run, else the
-    different targets of its items. A `reader` is a model that is asked what a scorer inferred or
-    could not read, `marks` a file of what people read; without a scorer, both go with the run's.
+    - `scorer` names another scorer; without it, the run's own scorers are used.
+    - `labels` are for a scorer that reads labels. The default is the run's labels, otherwise the
+      distinct targets of its items.
+    - `reader` is a model that extracts the answers that a scorer inferred or could not parse.
+    - `marks` is a file of answers that people read.
+
+    Raises `UsageError` if none of scorer, reader and marks is given.
     """
     path = Path(path)
     if scorer is None and reader is None and marks is None:
@@ -237,7 +250,10 @@ def rescored_study(
 
 
 def _scorer_named(run: Run, name: str, items: Sequence[Item], labels: Sequence[str]) -> Scorer:
-    """The scorer of that name as it reads the replies of the run."""
+    """Return the scorer of that name as it reads the run's replies.
+
+    Raises if it lacks something it needs, or if labels are given that it does not use.
+    """
     other = with_reasoning(scorers.get(name), run.experiment)
     other.check()
     other = with_labels(other, _labels(run, items, labels))
@@ -247,13 +263,14 @@ def _scorer_named(run: Run, name: str, items: Sequence[Item], labels: Sequence[s
 
 
 def _require_finished(stored: StoredRun, panels: Sequence[ReadTwice]) -> None:
+    """Raise if the run lacks responses."""
     missing = sum(panel.first.counts.missing for panel in panels)
     if missing or not stored.planned:
         raise refusal(StoreError, "engine.unfinished_run", id=short(stored.run.id))
 
 
 def _labels(run: Run, items: Sequence[Item], named: Sequence[str]) -> dict[str, list[str]]:
-    """The labels of each task: named now, else when it was run, else its different targets."""
+    """Return the labels of each task: named now, otherwise the run's, otherwise its targets."""
     tasks = {panel.task for panel in run.panels}
     recorded = run.experiment.get("labels") or {}
     targets: dict[str, set[str]] = {task: set() for task in tasks}
@@ -266,7 +283,7 @@ def _labels(run: Run, items: Sequence[Item], named: Sequence[str]) -> dict[str, 
 
 
 def _places(run: Run, other: Scorer, items: Sequence[Item]) -> list[int]:
-    """The panels whose answers the scorer can read and did not read already, or an error."""
+    """Return the panels that the scorer can read and has not scored; raise if there are none."""
     unfit = {place: _unfit(run, place, other, items) for place in range(len(run.panels))}
     fitting = [place for place, why in unfit.items() if not why]
     if not fitting:
@@ -278,6 +295,7 @@ def _places(run: Run, other: Scorer, items: Sequence[Item]) -> list[int]:
 
 
 def _unfit(run: Run, place: int, other: Scorer, items: Sequence[Item]) -> str:
+    """Return the reason why the scorer cannot read a panel's responses; empty if it can."""
     panel = run.panels[place]
     used = scorers.get(panel.scorer)
     own = [item for item in items if item.task == panel.task]
@@ -298,6 +316,7 @@ def _unfit(run: Run, place: int, other: Scorer, items: Sequence[Item]) -> str:
 
 
 def _settings(stored: StoredRun) -> Settings:
+    """Return the settings of an analysis, from a stored run."""
     run = stored.run
     return Settings(
         run=run.id,
@@ -310,6 +329,7 @@ def _settings(stored: StoredRun) -> Settings:
 
 
 def _study(stored: StoredRun, panels: Sequence[ReadTwice], said: Sequence[str]) -> Study:
+    """Return the comparison of both readings as figures, with a note on panels left out."""
     run = stored.run
     names = " and ".join(dict.fromkeys(panel.scorers[1] for panel in panels))
     figures = rescore_figures(panels, run.experiment["level"])

@@ -1,4 +1,4 @@
-"""Models asked beside a study: for requests, or for a task that is made for it."""
+"""Requests to models outside of a run: single requests, a generated task, answer extraction."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from falter.store.store import Store
 from falter.tasks.task import Task
 
 STEP = 64
-"""The tokens of a reply, unless a request says how many; a request's own limit is a multiple."""
+"""Default limit of a reply, in tokens; the limits of longer replies are multiples of it."""
 
 
 def connect_writer(spec: ModelSpec) -> Client:
-    """The client of a model that has to write; raises if it cannot."""
+    """Return the client of a model that has to generate text; raise if it cannot."""
     client = connect(spec)
     if not client.capabilities.generates:
         raise refusal(UsageError, "engine.writer_without_text", name=spec.name)
@@ -44,7 +44,7 @@ def connect_writer(spec: ModelSpec) -> Client:
 
 
 def writing_target(client: Client, spec: ModelSpec) -> Target:
-    """Return the target that asks a model for text."""
+    """Return the target for text from a model."""
     return Target(
         model=client.model,
         asking="chat" if client.capabilities.chats else "plain",
@@ -63,7 +63,7 @@ def ask_all(
     *,
     batch: bool = False,
 ) -> None:
-    """Send what the store lacks, one by one or in batches, and store every response that comes."""
+    """Send the requests that the store lacks, singly or in batches, and store every response."""
     if batch:
         require_batches(spec, client)
     progress = Progress(label=label, total=len(requests))
@@ -84,7 +84,7 @@ def ask_all(
 def ask_task(
     spec: ModelSpec, task: Task, store: Store, watch: Watch | None, *, seed: int = 0
 ) -> Iterator[ScoredCell]:
-    """Ask a model for what the store lacks of a task, and give every answer with its score."""
+    """Send the missing requests of a task to a model; return every response with its score."""
     client = connect(spec)  # one for each round, since it is closed at its end
     experiment = Experiment(models=(spec,), seed=seed)
     resolved = resolve(experiment, loaded=[task], clients=[client], recipes=(BASELINE,))
@@ -106,9 +106,9 @@ def ask_extractor(
     spec: ModelSpec,
     watch: Watch | None = None,
 ) -> Mapping[str, Any]:
-    """Ask a model for the answers in a run's replies, as far as the store lacks its own replies.
+    """Request the extraction of answers from a run's replies, as far as they are not stored.
 
-    The result is how it is asked, by which `extractions` finds its replies.
+    The result is the extractor's settings, by which `extractions` finds its replies.
     """
     client = connect_writer(spec)
     reader = reader_settings(client)

@@ -1,9 +1,8 @@
 """Send missing requests through provider batch APIs: submit, poll, and import the results.
 
-Everything that a kill must not lose is in the store before it matters: a batch before it is
-submitted, its name as soon as it is known, its answers as they are read. So the same command
-resumes wherever the last one ended. It submits again only requests that have no answer and are in
-no open batch.
+Everything that a kill must not lose is stored first: a batch before it is submitted, its name as
+soon as it is known, and its responses as they are read. So the same command resumes wherever the
+last one ended. It submits only requests that have no response and are in no open batch.
 """
 
 from __future__ import annotations
@@ -23,19 +22,20 @@ from falter.records.types import Request, Response
 # Seconds. A batch takes minutes to a day, so the pause between two polls grows to a minute.
 FIRST_PAUSE, LONGEST_PAUSE, GROWTH = 0.5, 60.0, 1.5
 LISTING_GRACE_SECONDS = 60.0
-"""Seconds after which a batch that a provider does not list has not arrived."""
+"""Seconds after which a batch that a provider does not list counts as not received."""
 LISTED_BEFORE = 3600.0
-"""The seconds that a provider's clock may be behind."""
+"""Seconds that a provider's clock may be behind."""
 PATIENCE = 3600.0
-"""Seconds that a provider may be out of reach while a batch is waited for."""
+"""Seconds for which a provider may be unreachable while a batch is waited for."""
 # A batch that expires leaves requests unanswered, and each round may last a day. A request that
 # three batches have left out is a failure, which the next run sends again.
 ROUNDS = 3
-# The first requests go out directly, at full price, until one is answered. One item's prompt may be
-# refused; five refusals in a row say that the batch would be.
+# The first requests are sent directly, at full price, until one is answered. One item's prompt may
+# be refused; after five refusals in a row, the batch would be refused too.
 MAX_FAILED_PROBES = 5
-COMMIT = 256  # answers in one transaction: what a kill reads, and does not pay, again
+COMMIT = 256  # responses in one transaction; after a kill, so many are read but not paid again
 Say = Callable[[str], None]
+"""Function that shows a message to the user."""
 
 
 async def run_batches(
@@ -45,11 +45,11 @@ async def run_batches(
     stop: asyncio.Event,
     say: Say,
 ) -> None:
-    """Send the missing requests of all queues in batches, and store the answers.
+    """Send the missing requests of all queues in batches, and store the responses.
 
     The requests of a queue are iterated once a round, so they must be iterable more than once.
-    Raises as `run_queues` does. Paid answers stay at the provider, and the next run with the same
-    store reads them.
+    Raises as `run_queues` does. Paid responses stay at the provider, and the next run with the same
+    store imports them.
     """
     works = [_BatchWork(queue, store, book, stop, say) for queue in queues]
     for work in works:
@@ -66,7 +66,7 @@ async def run_batches(
 
 
 class _BatchWork:
-    """One queue's batches."""
+    """The batches of one queue: submitted, waited for, and imported."""
 
     def __init__(
         self,
@@ -82,15 +82,15 @@ class _BatchWork:
         self._client, self._store, self._book, self._stop = queue.client, store, book, stop
         self._tell = say
         self._open: dict[str, StoredBatch] = {}
-        self._foreign_batches: set[str] = set()  # batches of others that had as many requests
-        self._lacking: dict[str, int] = {}  # the cells that wait for each request
-        self._again: dict[str, str] = {}  # to be handed in once more, and why
+        self._foreign_batches: set[str] = set()  # other programs' batches of equal size
+        self._lacking: dict[str, int] = {}  # number of cells that wait for each request
+        self._again: dict[str, str] = {}  # requests for another batch, each with the reason
         self._failed: set[str] = set()
         self._most = self.desk.most_requests
         self._alone = self._crowded = self._cancelled = self._scouted = False
 
     async def run(self) -> None:
-        """Submit, wait and read; requests that a batch left unanswered go into another batch."""
+        """Submit, wait and import; requests that a batch left unanswered go into another batch."""
         rounds = 0
         while rounds < ROUNDS and not self._stop.is_set():
             self._again, self._crowded = {}, False
@@ -101,16 +101,16 @@ class _BatchWork:
             self._again = {k: why for k, why in self._again.items() if k in self._lacking}
             if not self._again:
                 return
-            # A provider that takes less at a time costs none of the rounds: its batches were not
+            # A batch that was too large for the provider costs no round: its requests were not
             # tried.
             rounds += not self._crowded
         if not self._stop.is_set():
             self._give_up()
 
-    # What other processes, or an earlier one that was killed, have begun
+    # Batches of other processes, or of an earlier process that was killed
 
     async def _attach(self) -> list[StoredBatch]:
-        """Adopt the open batches that this run needs; return those that another process holds."""
+        """Adopt the open batches that this run needs; return batches that others have leased."""
         theirs = []
         for batch in self._book.open(self.model):
             if batch.mark in self._open or self._lacking.keys().isdisjoint(self._book.keys(batch)):
@@ -125,13 +125,17 @@ class _BatchWork:
         return theirs
 
     async def _look_for(self, batch: StoredBatch, until: float) -> None:
-        """Find the batch that was being handed in when its answer got lost, or a process died."""
+        """Find a batch whose submission had no answer, because of a lost reply or a killed process.
+
+        If the provider does not list it by `until`, it counts as lost, and its requests go into
+        another batch.
+        """
         self._say(
             f"looking for a batch of {batch.requests:,} requests that the provider may have "
             "received"
         )
         for looks, pause in enumerate(self._pauses(), 1):
-            # Two looks at least, even if the grace is long over, before anything is paid again.
+            # List at least twice, even long after the grace period, before anything is paid again.
             late = time.time() > until and looks > 1
             try:
                 name = await self._listed_as(batch)
@@ -163,17 +167,17 @@ class _BatchWork:
         async for listed in self.desk.listed(batch.created_at - LISTED_BEFORE):
             if listed.mark == batch.mark:
                 return listed.name
-            # Anthropic takes no mark, so that its batches are told apart by size. A wrong guess
-            # shows in the results (`_is_foreign`), and the next candidate is tried.
+            # Anthropic takes no mark, so its batches are matched by size. A wrong guess shows in
+            # the results (`_is_foreign`), and the next candidate is tried.
             unmarked = listed.mark is None and listed.name not in names
             if unmarked and listed.requests == batch.requests:
                 alike = listed.name
         return alike
 
-    # Handing in
+    # Submitting
 
     async def _hand_in(self, *, is_first: bool) -> None:
-        """Go through the plan once, and submit the missing requests in as few batches as fit."""
+        """Iterate the plan once, and submit the missing requests in as few batches as possible."""
         keys: list[str] = []
         lines: list[bytes] = []
         size = 0
@@ -194,7 +198,7 @@ class _BatchWork:
             await self._submit(keys, lines)
 
     async def _to_send(self, is_first: bool) -> AsyncIterator[Request]:
-        """Yield the requests that have no answer and are in no batch, each once."""
+        """Yield the requests that have no response and are in no batch, each once."""
         given: set[str] = set()
         for stretch in batched(self.queue.requests, LOOK_AHEAD):
             if self._stop.is_set():
@@ -211,11 +215,11 @@ class _BatchWork:
                     if self._scouted or not await self._scout(request):
                         given.add(request.key)
                         yield request
-            # A long plan must not keep the other queues from their batches.
+            # A long plan must not block the other queues.
             await asyncio.sleep(0)
 
     def _missing_of(self, stretch: Sequence[Request], is_first: bool) -> set[str]:
-        """The keys of a stretch without an answer; its cells are counted the first time."""
+        """Return the keys of a chunk without a response; count its cells the first time."""
         share = self.queue.share
         ours = [r for r in stretch if share is None or r.key in share]
         missing = self._store.missing(list({r.key for r in ours}))
@@ -231,14 +235,13 @@ class _BatchWork:
     async def _scout(self, request: Request) -> bool:
         """Send one request directly before any batch; return False if another process has it.
 
-        An unsupported field, a wrong model name or a used-up quota then shows at once, and not
-        tomorrow in every line of a batch.
+        An unsupported field, a wrong model name or a used-up quota then shows at once. In a batch
+        it would show only the next day, in every line.
         """
         shared = self._store if isinstance(self._store, SharedStore) else None
         if shared is not None and not shared.claim([request.key]):
             return False
-        # Leased first, looked up then: the other way round another process could batch it in
-        # between.
+        # Lease first, then look up: in the other order, another process could submit it in between.
         if not self._book.is_free(request.key):
             if shared is not None:
                 shared.release([request.key])
@@ -258,9 +261,8 @@ class _BatchWork:
         return True
 
     async def _submit(self, keys: Sequence[str], lines: Sequence[bytes]) -> None:
-        """Submit one batch: log it, send it, log the name that the provider gives it."""
-        # Written down before it is sent: after a crash the next run looks for it, and pays nothing
-        # twice.
+        """Submit one batch: log it, send it, and log the name that the provider gives it."""
+        # Logged before it is sent: after a crash the next run looks for it, and pays nothing twice.
         batch = self._book.record(self.model, keys, self.desk.asked)
         ours = set() if batch is None else set(self._book.keys(batch))
         self._again |= dict.fromkeys(set(keys) - ours, "another process has submitted it")
@@ -289,10 +291,10 @@ class _BatchWork:
         if self._alone:
             await self._wait()
 
-    # Waiting and reading
+    # Waiting and importing
 
     async def _wait(self) -> None:
-        """Wait until every batch has ended and been read, also those of other processes."""
+        """Wait until every batch has ended and been imported, also batches of other processes."""
         trouble: float | None = None
         for pause in self._pauses():
             theirs: list[StoredBatch] = []
@@ -316,6 +318,7 @@ class _BatchWork:
         self._count_of_others()
 
     async def _look_at_all(self) -> None:
+        """Poll every open batch once; import the batches that have ended, and handle refusals."""
         for batch in list(self._open.values()):
             assert batch.name is not None
             status = await self.desk.status(batch.name)
@@ -338,7 +341,10 @@ class _BatchWork:
                 await self._store_results(batch, status)
 
     def _refused(self, batch: StoredBatch, status: BatchStatus) -> None:
-        """Handle a batch that the provider accepted, validated and refused; nothing was paid."""
+        """Handle a batch that the provider accepted, validated and refused; nothing was paid.
+
+        If it was too large, its requests are submitted again in batches of half the size.
+        """
         del self._open[batch.mark]
         self._book.mark(batch, "refused", name=batch.name, said=status.failure)
         if not status.too_much or batch.requests == 1:
@@ -347,17 +353,18 @@ class _BatchWork:
                 hint="the provider did not charge for it; leave --batch out to send every "
                 "request separately",
             )
-        # Smaller ones, and each when the one before it has ended.
+        # Submit smaller batches, each only after the previous batch has ended.
         self._most, self._alone, self._crowded = max(1, batch.requests // 2), True, True
         self._say(f"{status.failure}; continuing with batches of {self._most:,} requests")
         self._hand_in_again(batch, status.failure)
 
     def _hand_in_again(self, batch: StoredBatch, why: str) -> None:
+        """Mark the unanswered requests of a batch for another batch, with the reason."""
         keys = self._lacking.keys() & self._book.keys(batch)
         self._again |= dict.fromkeys(keys, why)
 
     async def _store_results(self, batch: StoredBatch, status: BatchStatus) -> None:
-        """Store the results of a batch, in whatever order they come; count each request once."""
+        """Store the results of a batch, in any order; count each request once."""
         assert batch.name is not None
         left = dict.fromkeys(self._book.keys(batch), status.said)
         waiting: list[Response] = []
@@ -378,7 +385,7 @@ class _BatchWork:
                     waiting = []
         self._land(batch, waiting)
         del self._open[batch.mark]
-        # Not one line is ours: it was taken for ours by its number of requests alone.
+        # No line is ours: the batch was mistaken for ours by its number of requests.
         if unknown and not known:
             await self._is_foreign(batch)
             return
@@ -389,7 +396,7 @@ class _BatchWork:
             )
         left = {key: reason for key, reason in left.items() if key in self._lacking}
         self._again |= left
-        # One that was cancelled after its last answer lacks nothing.
+        # A batch that was cancelled after its last response is complete.
         self._cancelled |= status.cancelled and bool(left)
         self._book.mark(batch, "read", name=batch.name, said=status.said)
         self._say(
@@ -405,6 +412,7 @@ class _BatchWork:
     # Counting
 
     def _land(self, batch: StoredBatch, responses: Sequence[Response]) -> None:
+        """Store and count the responses of a batch, except to requests that have already failed."""
         fresh = [response for response in responses if response.key not in self._failed]
         if fresh:
             self._book.land(batch, fresh)
@@ -412,7 +420,7 @@ class _BatchWork:
                 self._count(response)
 
     def _land_now(self, request: Request, response: Response) -> None:
-        """Store an answer that came by itself."""
+        """Store and count a response that was requested directly."""
         if response.failure is None:
             self._store.put_responses([(request, response)])
         else:
@@ -420,6 +428,7 @@ class _BatchWork:
         self._count(response)
 
     def _count(self, response: Response) -> None:
+        """Count a response for all cells that wait for it."""
         progress, cells = self.progress, self._lacking.pop(response.key, 0)
         if response.failure is None and cells:  # a file may be read twice
             progress.landed += cells
@@ -431,13 +440,13 @@ class _BatchWork:
             self._failed.add(response.key)
 
     def _count_of_others(self) -> None:
-        """Count the answers that other processes stored meanwhile."""
+        """Count the responses that other processes have stored in the meantime."""
         missing = self._store.missing(list(self._lacking))
         for key in self._lacking.keys() - missing:
             self.progress.stored += self._lacking.pop(key)
 
     def _give_up(self) -> None:
-        """Fail the requests that several batches left without an answer, for this run."""
+        """Record requests that several batches left unanswered as failures of this run."""
         failures = [
             _failure(key, f"no response in {ROUNDS} batches: {why}")
             for key, why in self._again.items()
@@ -449,19 +458,22 @@ class _BatchWork:
     # Time and words
 
     def _say(self, text: str) -> None:
+        """Show a message with the model's label."""
         self._tell(f"{self.progress.label}: {text}")
 
     def _pauses(self) -> Iterator[float]:
+        """Yield the seconds between two polls, growing to `LONGEST_PAUSE`."""
         pause = FIRST_PAUSE
         while True:
             yield pause
             pause = min(LONGEST_PAUSE, pause * GROWTH)
 
     async def _sleep(self, seconds: float) -> None:
-        """A pause that an interruption ends."""
+        """Pause for some seconds, or until an interruption."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stop.wait(), seconds)
 
 
 def _failure(key: str, reason: str) -> Response:
+    """Return a failed response to a request."""
     return Response(key=key, failure=reason, received_at=time.time())

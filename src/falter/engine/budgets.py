@@ -1,4 +1,4 @@
-"""Prices, and a run cut to a budget: the requests that it pays for, and the cells they go to."""
+"""Price lists, and runs reduced to a budget: the requests that it pays for, and their cells."""
 
 from __future__ import annotations
 
@@ -22,28 +22,29 @@ from falter.records.planning import Price, estimate_cost
 from falter.stats.layout import Layout, budget_layout, planned_half_widths
 
 SAMPLE = 200
-"""Items of a panel whose prompts are counted; the others are taken to be as long."""
+"""Approximate number of a panel's items whose prompts are counted; others count as equally long."""
 ROUNDING = 1e-6
+"""Fraction of a request that is added to a budget, so that rounding drops no cell."""
 MIN_ITEMS = 20
-"""Items below which a layout tells next to nothing."""
+"""Number of items below which a layout shows almost nothing."""
 
-# Price lists: the price of a million tokens, by the model's name. No price is guessed.
+# Price lists: the price of a million tokens, by model name. No price is guessed.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceList:
-    """Prices by model name; `name` is what messages call the list."""
+    """Prices by model name; `name` is the name of the list in messages."""
 
     name: str
     currency: str
     models: Mapping[str, Price]
 
     def price(self, model: str) -> Price | None:
-        """The price of a model as an experiment names it; None if the list has none.
+        """Return the price of a model as an experiment names it, or None if the list has none.
 
-        `gpt-4o` in the list is the price of `openai:gpt-4o`, and of `inspect:openai/gpt-4o`: the
-        name after the client's, whole, else what follows its last slash. Models that run in this
-        process cost nothing.
+        The list is searched for the name after the client's, whole, and then for the part after its
+        last slash. So `gpt-4o` in the list prices both `openai:gpt-4o` and `inspect:openai/gpt-4o`.
+        Models that run in this process cost nothing.
         """
         client, _, name = model.partition(":")
         if is_free(client):
@@ -52,12 +53,15 @@ class PriceList:
 
 
 def price_lists() -> list[str]:
-    """The names of the lists that come with falter."""
+    """Return the names of the price lists that come with falter, sorted."""
     return sorted(_bundled())
 
 
 def read_prices(source: str) -> PriceList:
-    """A bundled list by its name, or a file of the same form."""
+    """Read a bundled price list by its name, or a file of the same form.
+
+    Raises `UsageError` for an unknown name and for a file that cannot be read.
+    """
     bundled = _bundled()
     if source in bundled:
         return _parsed(source, bundled[source])
@@ -72,7 +76,7 @@ def read_prices(source: str) -> PriceList:
 
 
 def with_prices(experiment: Experiment, prices: PriceList) -> Experiment:
-    """The experiment with a price for each model that has none and is in the list."""
+    """Return the experiment with a price for each unpriced model that is in the list."""
 
     def priced(spec: ModelSpec) -> ModelSpec:
         return spec if spec.price is not None else replace(spec, price=prices.price(spec.name))
@@ -82,7 +86,7 @@ def with_prices(experiment: Experiment, prices: PriceList) -> Experiment:
 
 
 def _bundled() -> dict[str, str]:
-    """The text of each bundled list, by the list's name."""
+    """Return the text of each bundled list, by the list's name."""
     folder = resources.files("falter.engine").joinpath("data")
     return {
         file.name.removeprefix("prices-").removesuffix(".yaml"): file.read_text("utf-8")
@@ -92,6 +96,7 @@ def _bundled() -> dict[str, str]:
 
 
 def _parsed(name: str, text: str) -> PriceList:
+    """Parse a price list in YAML; raise `UsageError` with the place of a wrong entry."""
     try:
         data = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -126,12 +131,13 @@ _ENTRY = Block(
 
 
 def _affordable(resolved: Resolved) -> int:
-    """The requests that the budget pays for: itself where it is a number of them.
+    """Return the number of requests that the budget pays for.
 
-        requests = budget · cells / (what the whole table takes at most)
+        requests = budget · cells / (maximum cost of all cells)
 
-    Tokens are estimated as `falter plan` does: four characters a token, and every answer as long as
-    it may be. So the run takes less, as a rule. Raises where a price is not known.
+    A budget in requests is returned unchanged. Tokens are estimated as in `falter plan`: four
+    characters a token, and every response as long as its limit. So the run usually costs less.
+    Raises if a price is not known, or if the requests cost nothing.
     """
     budget = resolved.experiment.budget
     assert budget is not None
@@ -156,7 +162,10 @@ def _affordable(resolved: Resolved) -> int:
 
 
 def _distinct_panels(panels: Sequence[PanelPlan], task: str | None = None) -> list[PanelPlan]:
-    """The panels, of a task or of all, that are sent: scorers that read the same answers share."""
+    """Return the panels, of a task or of all tasks, that send different requests.
+
+    Scorers that read the same responses share one panel's requests.
+    """
     kept: list[PanelPlan] = []
     for p in panels:
         ours = task is None or p.panel.task == task
@@ -166,7 +175,7 @@ def _distinct_panels(panels: Sequence[PanelPlan], task: str | None = None) -> li
 
 
 def _more_of(budget: int | str | None, times: float) -> str:
-    """So many times a budget, rounded up, in its own words."""
+    """Return a multiple of a budget, rounded up, in the form in which it was written."""
     if not isinstance(budget, str):
         return f"{math.ceil((budget or 0) * times):,}"
     number, unit = budget.split()
@@ -179,7 +188,7 @@ def _more_of(budget: int | str | None, times: float) -> str:
 
 
 def _prices(resolved: Resolved, panels: Sequence[PanelPlan], currency: str) -> dict[int, Price]:
-    """The price of each panel's model, by its place. Raises with what is missing."""
+    """Return the price of each panel's model, by the panel's place; raise if a price is missing."""
     free = Price(input=0.0, output=0.0, currency=currency)
     found: dict[int, Price] = {}
     for place, panel in enumerate(panels):
@@ -202,7 +211,7 @@ def _prices(resolved: Resolved, panels: Sequence[PanelPlan], currency: str) -> d
 
 
 def _line(model: str) -> str:
-    """Return the line to write in a file, with the prices of the newest list that has the model."""
+    """Return the line to add to a file, with prices from the newest list that has the model."""
     for name in reversed(price_lists()):
         price = read_prices(name).price(model)
         if price is not None:
@@ -211,14 +220,14 @@ def _line(model: str) -> str:
     return "'price: {input: 0.15, output: 0.60}', for a million tokens"
 
 
-# The cells that a budget pays for: which items are asked in which recipes, known by the seed
+# The cells that a budget pays for: the items of each recipe, determined by the seed
 
 
 def apply_budget(resolved: Resolved) -> Resolved:
-    """The same run with the cells that its budget pays for; itself where none is set.
+    """Return the run reduced to the cells that its budget pays for; unchanged without a budget.
 
-    The budget is shared out over tasks by their size. All models of a task are asked the same
-    cells, so that they can be compared; scorers that read the same answers share their requests.
+    The budget is divided among tasks by their size. All models of a task get the same cells, so
+    that they can be compared. Scorers that read the same responses share their requests.
     """
     run = resolved.run
     if resolved.experiment.budget is None:
@@ -248,19 +257,24 @@ def apply_budget(resolved: Resolved) -> Resolved:
 
 
 def _layout(panel: PanelPlan, budget: float, whole: int, resolved: Resolved) -> Layout:
+    """Return a task's cells under its part of the budget; raise if the part is too small.
+
+    `budget` is the task's number of requests, and `whole` the budget of the run, for messages.
+    """
     run = resolved.run
     if not any(condition.recipe.perturbs for condition in panel.conditions):
         raise refusal(UsageError, "engine.budget_without_recipe")
     costs = [run.repeats * (run.draws if c.random else 1) for c in panel.conditions]
-    # The prompt as it was, asked again, is no part of the choice: it goes beside it.
+    # Repeats of the clean prompt are not part of the balanced choice: they get a share after it.
     changing = [n for n, c in enumerate(panel.conditions) if n == 0 or c.recipe.perturbs]
     again = [n for n in range(len(costs)) if n not in changing]
     main = [costs[n] for n in changing]
     keys = [item.key for item in panel.items]
-    # A hair more, so that rounding leaves no cell of a whole table out.
+    # Slightly more, so that rounding drops no cell of a complete table.
     spent = budget * sum(main) / sum(costs) + ROUNDING
     width = min(len(main), 5)
     others = sum(main[1:]) / max(1, len(main) - 1)
+    # Requests for the minimum of items, each in the clean prompt and up to four recipes.
     least = min(MIN_ITEMS, len(keys)) * (main[0] + (width - 1) * others)
     if spent < least:
         raise UsageError(
@@ -281,7 +295,7 @@ def _layout(panel: PanelPlan, budget: float, whole: int, resolved: Resolved) -> 
 
 
 def _masked(panel: PanelPlan, layout: Layout) -> PanelPlan:
-    """The panel with the items that have any cell, in the order of the file."""
+    """Return the panel with the items that have any cell, in the panel's order."""
     ids = [condition.recipe.id for condition in panel.conditions]
     asked = {
         panel.items[i].key: frozenset(ids[j] for j in layout.mask[i].nonzero()[0])
@@ -292,9 +306,9 @@ def _masked(panel: PanelPlan, layout: Layout) -> PanelPlan:
 
 
 def budget_forecast(panel: PanelPlan) -> dict[str, Any] | None:
-    """Return a panel's part under a budget and its expected interval widths; None without a budget.
+    """Return a panel's part under a budget with expected interval widths; None without a budget.
 
-    Half-widths for exactly the items there are, if a changed prompt turns one answer in ten.
+    The half-widths are for exactly these items, if a changed prompt flips one response in ten.
     """
     if panel.asked is None or not panel.asked:
         return None
@@ -314,6 +328,6 @@ def budget_forecast(panel: PanelPlan) -> dict[str, Any] | None:
 
 
 def refuse_with_gate(experiment: Experiment) -> None:
-    """Raise if a gate is to be cut to a run's budget: it decides by looks of its own."""
+    """Raise if the experiment of a gate has a budget, because a gate stops by its own looks."""
     if experiment.budget is not None:
         raise refusal(UsageError, "engine.budget_of_gate")

@@ -1,4 +1,4 @@
-"""Conversations and runs without right answers: what a run of them needs, checked before it."""
+"""Checks for conversations, and for runs that compare with the clean answer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from falter.tasks.chats import Chat
 from falter.tasks.task import Task
 
 SAME_PREFIX = "same_"
-"""The prefix of the names of scorers that compare with the answer to the clean prompt."""
+"""Prefix of the names of scorers that compare a response with the clean answer."""
 
 
 def same_scorers(experiment: Experiment, task: Task) -> tuple[str, ...]:
-    """The scorer that the setting `same` names for a task; none where it is not set."""
+    """Return the scorer that the setting `same` selects for a task; empty if it is not set."""
     kind: str | None = experiment.same
     if kind is None:
         return ()
@@ -35,7 +35,7 @@ def same_scorers(experiment: Experiment, task: Task) -> tuple[str, ...]:
 
 
 def has_targets(task: Task) -> bool:
-    """Return True if the items have right answers."""
+    """Return True if any item has a correct answer."""
     return any(item.target is not None for item in task.items)
 
 
@@ -47,9 +47,9 @@ def require_fit_chat(
     able: Capabilities,
     recipes: Sequence[Recipe],
 ) -> None:
-    """Raise unless the settings, the scorer and the model are fit for the conversations of a task.
+    """Raise unless settings, scorer and model fit the conversations of a task.
 
-    Nothing was sent when this is called.
+    Tasks without conversations always pass. Nothing has been sent when this is called.
     """
     if not all(isinstance(template, Chat) for template in task.templates.values()):
         return
@@ -74,7 +74,7 @@ def require_fit_chat(
 
 
 def _require_arguments(names: Sequence[str], task: Task) -> None:
-    """Raise for an argument to be ignored that no tool takes."""
+    """Raise `UnknownName` for an ignored argument that no tool has."""
     schemas = [
         tool["parameters"]
         for item in (task.items if names else ())
@@ -87,4 +87,5 @@ def _require_arguments(names: Sequence[str], task: Task) -> None:
 
 
 def _calls_before(item: Item) -> bool:
+    """Return True if an earlier turn of the conversation has a tool call."""
     return any("calls" in turn for turn in json.loads(item.fields["messages"]))

@@ -1,4 +1,4 @@
-"""Runs, models and prompts compared: names become stored runs, or files of other tools."""
+"""Comparison of runs, models and prompts: names resolve to stored runs or other tools' files."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from falter.store.studies import require_store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRun:
-    """A run by the first digits of its id; `called` is the name that the reader gave it.
+    """A stored run to compare, by the first digits of its id, or another tool's results.
 
-    `results` is the file or folder of another tool in its place.
+    `called` is the name that the user gave it. `results` is the other tool's file or folder.
     """
 
     run: str | None
@@ -47,7 +47,7 @@ class ComparedRun:
 
     @classmethod
     def parse(cls, text: str, store: Path) -> ComparedRun:
-        """`RUN`, `RUN@STORE` or `FILE`, each also as `NAME=…`."""
+        """Parse `RUN`, `RUN@STORE` or `FILE`, each optionally with a name: `NAME=…`."""
         if Path(text).exists():
             return cls(run=None, store=store, results=Path(text))
         called, mark, rest = text.partition("=")
@@ -62,7 +62,10 @@ class ComparedRun:
 
 
 class Comparison(Shown):
-    """Sides compared: figures, tables, reports. The figure `comparison` has the verdict line."""
+    """Figures, tables and reports that compare systems: models, prompts or runs.
+
+    The figure `comparison` has the verdict line.
+    """
 
     @property
     def verdict(self) -> tuple[str, ...]:
@@ -90,9 +93,10 @@ def compare(
     >>> falter.compare(falter.run(...), falter.run(...)).table("differences")
     >>> falter.compare("before.eval", "after.eval")
 
-    A run is a result, or the first digits of its id in `store`; `"short=3f1c@other.db"` gives it a
-    name and a store. Every model of a run is a side, and every prompt where it has several.
-    A file is what `analyze_files` reads, with its `columns`, `choice`, `scale` and `baseline`.
+    A run is a result, or the first digits of its id in `store`. `"short=3f1c@other.db"` gives a run
+    a name and a store. Every model of a run is a system to compare, and every prompt if it has
+    several. A file is read as by `analyze_files`, with the options `columns`, `choice`, `scale` and
+    `baseline`.
     """
     if not runs:
         raise UsageError("No run is named", hint="name runs by their results or ids")
@@ -120,10 +124,10 @@ def compared_study(
     incomplete: bool = False,
     **reading: Any,
 ) -> Study:
-    """The sides of stored runs, or of files, over the items and recipes that all of them have.
+    """Compare systems in stored runs, or in files, over the items and recipes that all have.
 
-    See `compare_runs` and `compare_tables`. What cannot be compared is refused before any number
-    is made.
+    See `compare_runs` and `compare_tables`. Raises before anything is computed if the runs cannot
+    be compared.
     """
     if not 0.0 < margin < 1.0:
         raise refusal(UsageError, "engine.margin_out_of_range", margin=margin)
@@ -168,7 +172,7 @@ def _compared_files(
     baseline: str | None = None,
     **reading: Any,
 ) -> Study:
-    """The results in files, each file under its name; one file's conditions are sides."""
+    """Compare the results in files; a single file's conditions are compared with each other."""
     paths = [named.results or Path() for named in files]
     for path in paths:
         if paths.count(path) > 1:
@@ -204,7 +208,7 @@ def _compared_files(
 
 
 def _on_one_task(cells: Cells) -> Cells:
-    """Results whose task has only the name of its file, which differs where a file is renamed."""
+    """Return results under one task name, because file names alone differ between the files."""
     (scorer,) = cells.scorers.values()
     task = "the results"
     return replace(cells, task=Coded.constant(task, len(cells)), scorers={task: scorer})
@@ -213,7 +217,7 @@ def _on_one_task(cells: Cells) -> Cells:
 def _tables(
     cells: Cells, baseline: str | None, *, alone: bool, path: Path
 ) -> Iterator[tuple[str, Table]]:
-    """The tables of one file, each with its condition where the conditions are sides."""
+    """Yield the tables of one file, each with its condition if the conditions are compared."""
     names = cells.condition.names
     if len(names) == 1 or baseline is not None or find_baseline(cells, None) is not None:
         only = names[0] if len(names) == 1 and baseline is None else baseline

@@ -22,15 +22,20 @@ from falter.tasks import Template
 from falter.tasks.task import Piece, Task, hash_order, pick
 
 LEAD = "Here is a task for you. Please do exactly what it says.\n\n"
+"""Instruction at the start of the second template of a task that has only one."""
 CACHED_DRAWS = 64
+"""Number of draws whose perturbed demonstrations are cached."""
 Build = Callable[[Item], Prompt]
+"""Function from an item to its clean prompt."""
 Make = Callable[[Item, int], Variant]
+"""Function from an item and a draw to a variant."""
 Show = Callable[[int], tuple[Demonstration, ...]]
+"""Function from a draw to the demonstrations that it shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Example:
-    """A held-out item with its prompt, and as a demonstration."""
+    """A held-out item with its prompt and its demonstration."""
 
     key: str
     prompt: Prompt
@@ -45,10 +50,10 @@ def conditions(
     held_out: Sequence[Item],
     bank: RewriteBank | None,
 ) -> tuple[Condition, ...]:
-    """One condition for each recipe, with as many of the `held_out` items as it shows.
+    """Return one condition for each recipe, with demonstrations from the `held_out` items.
 
-    A remedy is applied last, to clean prompts too; what a recipe does is the same with it and
-    without.
+    A remedy is applied last, to clean prompts too. So a recipe has the same effect with a remedy
+    and without. Raises if demonstrations are to be perturbed and there are none.
     """
     perturbs_examples = experiment.perturb_demonstrations
     if perturbs_examples and not held_out:
@@ -80,14 +85,20 @@ def conditions(
 
 
 def _examples(held_out: Sequence[Item], count: int, number: int, seed: int) -> Sequence[Item]:
-    """A set of examples, in the order of the file; no two sets have one in common."""
+    """Return demonstration set `number` of `count` items, in the order of the file.
+
+    Different sets have no item in common.
+    """
     first = number * count
     chosen = {item.key for item in hash_order(held_out, seed)[first : first + count]}
     return [item for item in held_out if item.key in chosen]
 
 
 def _second_template(template: Template, source: str, task: Task) -> Template:
-    """Another template for the same items, asked in the same way."""
+    """Return another template for the same items, in the same style.
+
+    `source` is a template's text, or the marker for the task's second template.
+    """
     if source == OTHER_TEMPLATE:
         return _second(template, task)
     other = Template.parse(source, answer_as=template.answer_as, delimiter=template.delimiter)
@@ -98,7 +109,7 @@ def _second_template(template: Template, source: str, task: Task) -> Template:
 
 
 def _second(template: Template, task: Task) -> Template:
-    """The task's second template; without one, its own below one more sentence."""
+    """Return the task's second template; without one, its own below an additional sentence."""
     for style, own in task.templates.items():
         if own == template and style in task.alternatives:
             return task.alternatives[style]
@@ -109,6 +120,7 @@ def _second(template: Template, task: Task) -> Template:
 
 
 def _example(template: Template, item: Item) -> _Example:
+    """Return a held-out item as an example; raise if it has no answer."""
     prompt = template.build(item)
     target = item.target
     if target is None:
@@ -124,6 +136,7 @@ def _example(template: Template, item: Item) -> _Example:
 def _perturbed(
     example: _Example, recipe: Recipe, seed: int, draw: int, bank: RewriteBank | None = None
 ) -> Demonstration:
+    """Return an example's demonstration, perturbed by a recipe."""
     sections = perturb_demonstration(example.key, example.prompt, recipe, seed, draw, bank)
     return replace(example.demonstration, sections=sections)
 
@@ -131,7 +144,7 @@ def _perturbed(
 def _with_noise(
     examples: Sequence[_Example], recipes: Sequence[Recipe], seed: int
 ) -> list[_Example]:
-    """The examples, each perturbed by one of the recipes in turn, once and for every prompt."""
+    """Return the examples, each perturbed by the next recipe in turn, once for all prompts."""
     if not recipes:
         return list(examples)
     return [
@@ -143,18 +156,21 @@ def _with_noise(
 def _shower(
     examples: Sequence[_Example], recipe: Recipe, seed: int, bank: RewriteBank | None
 ) -> Show:
-    """The examples as a recipe leaves them in a draw, the same ahead of every item."""
+    """Return a function from a draw to the perturbed demonstrations, which all items share."""
 
     @lru_cache(maxsize=CACHED_DRAWS)
     def perturbed(draw: int, settled: bool) -> tuple[Demonstration, ...]:
         return tuple(_perturbed(example, recipe, seed, draw, bank) for example in examples)
 
-    # An open ledger gives stand-ins, which do not outlive it.
+    # An open ledger gives stand-ins, which must not stay in the cache once it is closed.
     return lambda draw: perturbed(draw, not (isinstance(bank, Ledger) and bank.open))
 
 
 def _base_prompt(template: Template, demonstrations: Sequence[Demonstration]) -> Build:
-    """Builds an item's clean prompt, once for all of its recipes, which follow each other."""
+    """Return a function that builds an item's clean prompt.
+
+    The last prompt is cached, because an item's recipes follow each other.
+    """
     last: list[tuple[Item, Prompt]] = []
 
     def build(item: Item) -> Prompt:
@@ -176,9 +192,9 @@ def _maker(
     show: Show | None,
     remedy: Remedy | None,
 ) -> Make:
-    """Makes variants. Perturbed examples stand before an item only if its own prompt changed.
+    """Return a function from an item and a draw to a variant, with the remedy applied last.
 
-    A remedy is applied to what the recipe left of the prompt.
+    Perturbed examples precede an item only if the recipe changed the item's own prompt.
     """
 
     def make(item: Item, draw: int) -> Variant:
@@ -201,7 +217,11 @@ def _maker(
 def hold_out(
     task: Task, experiment: Experiment, recipes: Sequence[Recipe]
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """Demonstrations, the same for every item, recipe and model; and the items to be asked."""
+    """Return the items held out as demonstrations, and the items to be evaluated.
+
+    The held-out items are the same for all recipes and models. Raises `InvalidValue` if no other
+    items would be left.
+    """
     count = max(shown_from(recipe, examples_of(experiment)) for recipe in recipes)
     if count >= len(task.items):
         raise InvalidValue(

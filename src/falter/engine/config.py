@@ -1,7 +1,8 @@
-"""The experiment as a file, the command line or Python set it, checked but not yet resolved.
+"""The experiment as its settings define it, checked but not yet resolved.
 
-The table of settings is here. To add one, add a field: the options, the reader, the schema, the
-example, the identity of a run and the page about it follow from it.
+The settings come from a file, the command line or Python. To add a setting, add a field to a table
+below. The option, the reader, the schema, the example, the run's identity and the page about the
+file follow from it.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ PRICE = Block(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
-    """A model by name, and how to reach it."""
+    """A model by name, and the connection to it."""
 
     name: str = setting("the client, a colon, and the client's name for the model", default=MISSING,
         names="clients", off="openai:gpt-4o-mini",
@@ -99,7 +100,7 @@ class InRole(Block[ModelSpec]):
 
 
 class SameAs(Value):
-    """Ways to compare an answer with the clean one; those that a model would decide are refused."""
+    """Rules to compare an answer with the clean answer; comparisons by a model are refused."""
 
     def __init__(self) -> None:
         super().__init__(str, words=("auto", "call", "choice", "label", "number", "text"))
@@ -115,7 +116,7 @@ class SameAs(Value):
 
 
 class Model(Shape[ModelSpec]):
-    """A model by its name, or a mapping with how to reach it."""
+    """A model by its name, or a mapping with its name and its connection."""
 
     expected = "a model's name, or a mapping with its name and how to reach it"
 
@@ -126,7 +127,7 @@ class Model(Shape[ModelSpec]):
         return MODEL.parse({"name": value} if isinstance(value, str) else value, place)
 
     def typed(self, value: Any, place: Place, before: Any = None) -> Any:
-        """A name; the file's settings of that model stay."""
+        """Return the model of that name; if the file names the same model, its settings stay."""
         same = isinstance(before, Mapping) and before.get("name") == value
         return before if same else {"name": Value(str).parse(value, place)}
 
@@ -134,7 +135,7 @@ class Model(Shape[ModelSpec]):
 
 
 class Judges(Many[ModelSpec]):
-    """Models that judge; a single one is written, kept and hashed without a list."""
+    """Models that judge; a single judge is written, stored and hashed without a list."""
 
     def parse(self, value: Any, place: Place) -> tuple[ModelSpec, ...]:
         if not isinstance(value, (list, tuple)):
@@ -152,7 +153,10 @@ class Judges(Many[ModelSpec]):
 
 
 class Data(Block[DataSpec]):
-    """A mapping, or the file alone, whose target is then the one column that is called so."""
+    """A mapping, or a file's path alone; the target is then the only column with a usual name.
+
+    The target of conversations in a file may be left out of a mapping too.
+    """
 
     def values(self, data: Any, place: Place, *, complete: bool = True) -> dict[str, Any]:
         if isinstance(data, str):
@@ -201,7 +205,7 @@ SAMPLING = Block(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSpec:
-    """Processes that hold the models, and how many."""
+    """Processes that hold the models, and their number."""
 
     name: Literal["ray"] = setting("system that starts the processes", default=MISSING, off="ray",
         required="for example ray")
@@ -212,7 +216,7 @@ class EngineSpec:
 
 
 class Engine(Block[EngineSpec]):
-    """A mapping, or the name alone."""
+    """A mapping of an engine's settings, or its name alone."""
 
     def values(self, data: Any, place: Place, *, complete: bool = True) -> dict[str, Any]:
         mapping = {"name": data} if isinstance(data, str) else data
@@ -243,12 +247,12 @@ SOME_RECIPES = """
 
 
 Prompts = str | Mapping[str, str] | tuple[tuple[str, str], ...]
-"""A template, whole or in parts; or several, each with its name."""
+"""A template, whole or in parts, or several templates, each with its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """Everything that defines a run, with names that are not yet looked up."""
+    """Everything that defines a run; its names are not yet resolved."""
 
     tasks: tuple[str, ...] = setting("a task by name, or several", name="task", names="tasks",
         default=(), instead=("data", "template"), on="basics",
@@ -337,7 +341,7 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySettings:
-    """Settings beside those of an experiment: a whole protocol, or a gate."""
+    """The settings of a protocol or a gate, which are no settings of an experiment."""
 
     protocol: str | None = setting("a whole protocol, such as brittlebench", "--protocol",
         names="protocols", off="brittlebench",
@@ -369,7 +373,7 @@ STUDY = Block(StudySettings)
 def read_experiment(
     data: Any, *, folder: Path = Path(), needs_models: bool = True, needs_tasks: bool = True
 ) -> Experiment:
-    """Read a mapping. Every value is checked, every unknown name is an error."""
+    """Read a mapping of settings. Raises for a wrong value and for an unknown name."""
     values = EXPERIMENT.values(data, Place(folder=folder), complete=needs_models)
     experiment = Experiment(**values)
     if not needs_tasks and not experiment.tasks and experiment.data is None:
@@ -380,7 +384,7 @@ def read_experiment(
 def read_study_settings(
     data: Mapping[str, Any], folder: Path = Path()
 ) -> tuple[StudySettings, dict[str, Any]]:
-    """A mapping's settings of a protocol, and the others, which are an experiment's."""
+    """Split a mapping into the settings of a protocol or gate, and all other settings."""
     names = {setting.name for setting in STUDY.settings}
     of_study = {name: value for name, value in data.items() if name in names}
     return STUDY.parse(of_study, Place(folder=folder)), {
@@ -389,10 +393,10 @@ def read_study_settings(
 
 
 def spelled_flat() -> dict[str, tuple[str, Setting]]:
-    """The settings that may stand beside their block, as on the command line, and the block.
+    """Return the settings that may be written without their block, by name, each with its block.
 
-    `falter.run(data="my.jsonl", target="answer", base_url="http://…")`. A name that is a setting of
-    the experiment itself, such as `seed`, means that one.
+    An example is `falter.run(data="my.jsonl", target="answer", base_url="http://…")`. A name that
+    is also a setting of the experiment, such as `seed`, means the experiment's setting.
     """
     known = {setting.name for setting in (*EXPERIMENT.settings, *STUDY.settings)}
     blocks = {
@@ -409,7 +413,7 @@ def spelled_flat() -> dict[str, tuple[str, Setting]]:
 
 
 def overlay(data: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a file, with options of the command line in their place, each checked."""
+    """Return the settings of a file, each replaced by its option if that was typed."""
     settings = dict(data)
     for option in (*options_of(EXPERIMENT), *options_of(STUDY)):
         typed = options.get(option.key)
@@ -432,10 +436,10 @@ def override(
     folder: Path = Path(),
     needs_tasks: bool = True,
 ) -> Experiment:
-    """The experiment with these settings instead of its own.
+    """Return the experiment with `settings` in place of its present values.
 
-    A setting that is None goes back to its default. Tasks replace data and template, data replace
-    tasks; a block such as `sampling` is replaced as a whole.
+    A setting that is None is reset to its default. Tasks replace data and template, data replace
+    tasks, and a block such as `sampling` is replaced as a whole.
     """
     values = EXPERIMENT.values(settings, Place(folder=folder), complete=False)
     reset = {s.field for s in EXPERIMENT.settings if s.name in settings}
@@ -446,7 +450,7 @@ def override(
 
 
 def _consistent(experiment: Experiment) -> Experiment:
-    """The experiment with the first levels of its grid, if it has a task or data of its own."""
+    """Return the experiment with the first levels of its grid; raise if settings contradict."""
     if experiment.grid is not None:
         if experiment.recipes:
             raise InvalidValue(
@@ -467,7 +471,7 @@ def _consistent(experiment: Experiment) -> Experiment:
 
 
 def _require_target(experiment: Experiment) -> None:
-    """Raise where nothing says what is right; conversations may end in their right answer."""
+    """Raise if the data define no correct answers; conversations may end in the correct answer."""
     data = experiment.data
     if data is None or data.target is not None or experiment.same is not None:
         return
@@ -476,7 +480,7 @@ def _require_target(experiment: Experiment) -> None:
 
 
 def _with_first_levels(experiment: Experiment, grid: GridLevels) -> Experiment:
-    """The experiment as the first level of every factor sets it."""
+    """Return the experiment with the settings that the first level of each factor defines."""
     first = {factor: levels[0] for factor, levels in grid}
     if "demonstrations" in first:
         experiment = replace(experiment, demonstrations=first["demonstrations"])
@@ -488,12 +492,12 @@ def _with_first_levels(experiment: Experiment, grid: GridLevels) -> Experiment:
 
 
 def listed(recipes: Any) -> tuple[Any, ...]:
-    """Recipes as an experiment file has them: one, or a list."""
+    """Return the recipes of an experiment file, where a single recipe needs no list, as a tuple."""
     return tuple(recipes) if isinstance(recipes, (list, tuple)) else (recipes,) if recipes else ()
 
 
 def identity_settings(experiment: Experiment) -> dict[str, Any]:
-    """The settings that change a run's numbers and are in no other field of it."""
+    """Return the settings that change a run's numbers and are in no other field of the run."""
     identity: dict[str, Any] = {}
     for entry in EXPERIMENT.settings:
         value = getattr(experiment, entry.field)

@@ -1,4 +1,4 @@
-"""The clients of an experiment's models, and what they must be able to do."""
+"""The clients of an experiment's models, and checks of their abilities."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from falter.scorers.choosing import usual_scorer
 
 
 def connect_all(experiment: Experiment) -> tuple[Client, ...]:
-    """The clients of the models that are asked, in engines of their own where that is wanted."""
+    """Return the clients of the models, each in separate engine processes if an engine is set."""
     engine = experiment.engine
     if engine is not None and experiment.batch:
         raise refusal(UsageError, "engine.engine_and_batch")
@@ -25,6 +25,10 @@ def connect_all(experiment: Experiment) -> tuple[Client, ...]:
 
 
 def connect(spec: ModelSpec, engine: EngineSpec | None = None) -> Client:
+    """Return the client of a model; raise if its client is unknown.
+
+    With an engine, the model runs in the engine's worker processes.
+    """
     name, mark, rest = spec.name.partition(":")
     if not mark and name not in clients.names() and nearest(name, clients.names()) is None:
         raise refusal(UsageError, "engine.unknown_model", name=name)
@@ -44,7 +48,10 @@ def connect(spec: ModelSpec, engine: EngineSpec | None = None) -> Client:
 
 
 def connect_judge(spec: ModelSpec, *, batch: bool) -> Client:
-    """A model that judges; in batches if that is how all is asked."""
+    """Return the client of a judge; raise if it cannot generate text or use batches.
+
+    Batches are required only with `batch`.
+    """
     judge = connect(spec)
     if not judge.capabilities.generates:
         raise refusal(UsageError, "engine.judge_without_text", name=spec.name)
@@ -54,7 +61,7 @@ def connect_judge(spec: ModelSpec, *, batch: bool) -> Client:
 
 
 def require_batches(spec: ModelSpec, client: Client, scorer: Scorer | None = None) -> None:
-    """Raise unless what the scorer asks of the model may be handed in as a batch."""
+    """Raise unless the scorer's requests to the model can be submitted as a batch."""
     if not client.capabilities.batches:
         raise refusal(UsageError, "engine.no_batches", name=spec.name)
     if scorer is not None and scorer.needs_scores:
@@ -66,7 +73,7 @@ def require_batches(spec: ModelSpec, client: Client, scorer: Scorer | None = Non
         )
 
 
-# What a model really answers: one short text, and the log-probabilities of two options.
+# Probes of a model's real responses: one short text, and the log-probabilities of two options.
 
 
 QUESTION = "What is the capital of France? Answer with one word."
@@ -81,7 +88,7 @@ REASONING_LIMIT = 4096
 
 
 async def probed(client: Client) -> dict[str, Any]:
-    """Ask for a text where the model writes, and for log-probabilities where it gives any."""
+    """Request a text if the model generates text, and log-probabilities if it returns any."""
     found: dict[str, Any] = {"text": None, "log_probabilities": None}
     able = client.capabilities
     if able.generates:
@@ -102,7 +109,7 @@ async def probed(client: Client) -> dict[str, Any]:
 
 
 async def probed_tools(client: Client) -> dict[str, Any]:
-    """Ask one question with one tool: a native call, one in the text, or none."""
+    """Ask one question with one tool, and report a native call, a call in the text, or none."""
     if not client.capabilities.tools:
         return {"failure": f"takes none; {client.capabilities.instead}".rstrip("; ")}
     asked = _request(
@@ -116,7 +123,7 @@ async def probed_tools(client: Client) -> dict[str, Any]:
 
 
 def tools_text(found: Mapping[str, Any]) -> str:
-    """The finding about tools in a line."""
+    """Return the result of `probed_tools` as a line."""
     if found["failure"]:
         return f"tools: {found['failure']}"
     told = json_line(found["calls"]) if found["calls"] else repr(found["text"])
@@ -124,7 +131,7 @@ def tools_text(found: Mapping[str, Any]) -> str:
 
 
 def probe_text(found: Mapping[str, Any]) -> Iterator[str]:
-    """The findings, a line each."""
+    """Yield the results of `probed` as lines."""
     text, scores = found["text"], found["log_probabilities"]
     if text is not None:
         if text["failure"]:
@@ -148,6 +155,7 @@ def probe_text(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _tokens(text: Mapping[str, Any]) -> str:
+    """Return the token counts of a response as a line."""
     if not text["prompt_tokens"]:
         return "tokens: the server does not count them"
     extra = [
@@ -160,6 +168,7 @@ def _tokens(text: Mapping[str, Any]) -> str:
 
 
 def _text(response: Response) -> dict[str, Any]:
+    """Return a response as plain data."""
     usage = response.usage
     return {
         "failure": response.failure,
@@ -175,6 +184,7 @@ def _text(response: Response) -> dict[str, Any]:
 
 
 def _request(client: Client, most: int = MOST_TOKENS, **asked: Any) -> Request:
+    """Return a request of a probe."""
     item = Item(task="probe", key="probe", fields={})
     variant = Variant(
         item=item, recipe=BASELINE, draw=0, prompt=Prompt(sections=()), status="baseline"

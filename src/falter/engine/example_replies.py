@@ -1,4 +1,4 @@
-"""Replies to a real item that a scorer reads, and one that it does not: for a plan."""
+"""Example replies to a real item for a plan: some that a scorer reads, and one that it does not."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from falter.scorers.json_fields import json_object
 from falter.scorers.short_answers import accepted
 
 _MAX_REPLIES = 3
+"""Maximum number of example replies that are read."""
 _LONGEST = 200
-"""Characters of a target: a longer one makes no example that fits a line."""
+"""Maximum length of a target; an example with a longer one does not fit on a line."""
 
 
 def replies_text(row: Mapping[str, Any]) -> str:
-    """Return the example replies of a row of a plan as a line; an empty text without any."""
+    """Return the example replies of a plan's row as a line; empty if there are none."""
     replies = row.get("replies")
     if not replies:
         return ""
@@ -33,10 +34,11 @@ def replies_text(row: Mapping[str, Any]) -> str:
 
 
 def example_replies(panel: PanelPlan, scorer: Scorer) -> dict[str, Any] | None:
-    """Return three replies to an item that are `read` as right answers, and one that is `not_read`.
+    """Return up to three replies that are `read` as correct, and one that is `not_read`.
 
-    Each is really scored; `judged` is the scorer's word for the last. None for scorers that have no
-    second reader, because they read no answer, and for targets that are long.
+    Each reply is really scored; `judged` is the scorer's word for the last one. The result is None
+    for scorers without a second reader, because they extract no answer, and for targets that are
+    long.
     """
     if second_reader(scorer) is None or not panel.items:
         return None
@@ -62,7 +64,7 @@ def example_replies(panel: PanelPlan, scorer: Scorer) -> dict[str, Any] | None:
 
 
 def _replies(prompt: Prompt, target: str, labels: Sequence[str]) -> Iterator[str]:
-    """Replies to an item, those first that hold its answer."""
+    """Yield replies to an item; replies that contain only its answer come first."""
     other = next((label for label in labels if label != target), "something else")
     if isinstance(prompt.target, int) and prompt.labels:
         right = prompt.labels[prompt.target]

@@ -1,4 +1,4 @@
-"""Run a resolved experiment: preflight, queues, store. Estimate the cost of what is missing."""
+"""Run a resolved experiment: check clients, send queues, store responses; estimate costs."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from falter.store.batches import Batches
 from falter.store.store import PlannedCell, Store
 from falter.tasks.task import pick
 
-# Python's default is 700, or 2,000 by version. A plan makes several objects for each request, none
-# of them in a reference cycle, so that a pass finds nothing and costs a walk over all items.
+# Python's default is 700 or 2,000, by version. A plan creates several objects for each request,
+# none of them in a reference cycle. So a pass finds nothing and costs a walk over all items.
 GC_THRESHOLD = 50_000
-"""Number of new objects after which the garbage collector makes its next pass."""
+"""Number of new objects after which the garbage collector starts its next pass."""
 
 
 @contextlib.contextmanager
 def reduced_gc() -> Iterator[None]:
     """Reduce garbage-collector passes while many objects without reference cycles are created."""
     usual = gc.get_threshold()
-    # What exists already, modules and items, is left out of the passes that remain.
+    # Existing objects, such as modules and items, are left out of the remaining passes.
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD, *usual[1:])
     try:
@@ -58,22 +58,29 @@ def reduced_gc() -> Iterator[None]:
 
 T = TypeVar("T")
 Watch = Callable[[Sequence[Progress]], None]
+"""Function that displays the counts of all queues."""
 OnPlanned = Callable[[Sequence[Request]], None]
+"""Function that receives each chunk of a plan before its requests are sent."""
 WATCH_EVERY = 0.1
+"""Seconds between two updates of a display."""
 PLAN_COMMIT = 512
+"""Number of planned cells in one transaction."""
 SAMPLED_CELLS = 5_000
-"""The cells that a plan counts one by one; 5,000 prompts take about two seconds to make."""
+"""Number of cells up to which a plan counts each; 5,000 prompts take about two seconds."""
 SAMPLED_ITEMS, SAMPLED_PARTS = 200, 10
-"""Of more cells, the items whose prompts are made, and the parts that the error comes from."""
+"""Number of items counted above `SAMPLED_CELLS` cells, and the number of parts they form.
+
+The token counts of the parts give the error of the estimate.
+"""
 SAMPLING = 2
-"""Added to the seed, so that the sample is independent of the items that a limit draws."""
+"""Number added to the seed, so that the sample is independent of the items that a limit draws."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelCost:
     """The missing requests of a panel and their cost, counted or estimated from some items.
 
-    `items` are those that were looked at. `error` is the relative 95 % error of the tokens.
+    `items` is the number of items counted. `error` is the relative 95 % error of the tokens.
     """
 
     panel: PanelPlan
@@ -83,10 +90,11 @@ class PanelCost:
 
 
 def planned_cost(resolved: Resolved, store: Store | None, *, exact: bool = True) -> list[PanelCost]:
-    """Return the requests still to be sent for each panel. Sends nothing, writes nothing.
+    """Return the cost of the missing requests for each panel. Sends nothing, writes nothing.
 
-    What panels share, such as the answers that two scorers read, counts for the first of them.
-    Unless `exact`, prompts are made for `SAMPLED_ITEMS` of the items of a large panel.
+    Requests that panels share, such as two scorers' responses, count for the first panel. Unless
+    `exact`, only `SAMPLED_ITEMS` items of a large panel are counted. Without a store, all requests
+    are missing.
     """
 
     def all_of(keys: Sequence[str]) -> set[str]:
@@ -113,6 +121,7 @@ def _panel_cost(
     counted: set[bytes],
     exact: bool,
 ) -> PanelCost:
+    """Return the cost of one panel; `counted` has the requests of earlier panels and grows."""
     cells = p.cells(run.draws, run.repeats)
     items = p.items
     if not exact and cells > SAMPLED_CELLS:
@@ -129,7 +138,7 @@ def _panel_cost(
     ]  # fmt: skip
     seen = reduce(Cost.plus, parts)
     tokens = [part.prompt_tokens for part in parts]
-    # The standard error of a sum of ten independent parts, from how much they differ.
+    # The standard error of a sum of ten independent parts, from their standard deviation.
     spread = statistics.stdev(tokens) * len(parts) ** 0.5 if len(parts) > 1 else 0.0
     error = 1.96 * spread / max(1, sum(tokens))
     cost = seen if seen.cells == cells else replace(seen.times(cells / seen.cells), cells=cells)
@@ -137,7 +146,7 @@ def _panel_cost(
 
 
 def record_run(resolved: Resolved, store: Store, command: str = "") -> bool:
-    """Record the run, and what started it. True if all of its answers are stored already."""
+    """Record the run with the command that started it; return True if all responses are stored."""
     run = resolved.run
     cells = sum(p.cells(run.draws, run.repeats) for p in resolved.panels)
     made_by = {"command": command} if command else {}
@@ -146,21 +155,24 @@ def record_run(resolved: Resolved, store: Store, command: str = "") -> bool:
         return False
     planned, answered = store.counts(resolved.run)
     if planned == answered:
-        store.finish_run(resolved.run)  # once more: what was run last is what is shown first
+        store.finish_run(resolved.run)  # again, so that this run is shown as the newest
     return planned == answered
 
 
 async def carry_out(
     resolved: Resolved, store: Store, watch: Watch | None, shard: Shard | None = None
 ) -> list[Progress]:
-    """Send the missing requests of a recorded run, or of a shard of it, with open clients."""
+    """Send the missing requests of a recorded run, or of a shard, with clients that are open."""
     return await carry_out_together([resolved], store, watch, shard)
 
 
 async def carry_out_together(
     several: Sequence[Resolved], store: Store, watch: Watch | None, shard: Shard | None = None
 ) -> list[Progress]:
-    """Send the missing requests of several runs at once, so that their requests alternate."""
+    """Send the missing requests of several runs at once, so that their requests alternate.
+
+    Raises `RunStopped` if a run has no response in the end.
+    """
     recorders = [_Recorder(resolved.run, store) for resolved in several]
     queues = [
         queue
@@ -188,7 +200,10 @@ async def carry_out_together(
 async def send(
     queues: Sequence[ModelQueue], store: Store, stop: asyncio.Event, *, batch: bool
 ) -> None:
-    """Send the missing requests, in batches or singly, but none that an open batch holds."""
+    """Send the missing requests, in batches or singly, and store the responses.
+
+    Singly, raises `PreflightError` if an open batch holds any of the requests.
+    """
     book = Batches(store)
     if batch:
         await run_batches(queues, store, book, stop, _say)
@@ -198,7 +213,7 @@ async def send(
 
 
 def _require_read_batches(queues: Sequence[ModelQueue], book: Batches) -> None:
-    """Raise if an unread batch holds requests that would now be sent, and paid, again."""
+    """Raise if an open batch holds requests that would now be sent, and paid for, again."""
     if not book.any_open():
         return
     held: set[str] = set()
@@ -210,11 +225,12 @@ def _require_read_batches(queues: Sequence[ModelQueue], book: Batches) -> None:
 
 
 def _say(text: str) -> None:
+    """Print a message on standard error."""
     print(printable(text), file=sys.stderr)
 
 
 def recorded_plan(resolved: Resolved, store: Store) -> Iterator[tuple[Client, list[Request]]]:
-    """A run's requests, a stretch at a time, each in the store's plan when it is yielded."""
+    """Yield a run's requests in chunks, each recorded in the store's plan before it is yielded."""
     run = resolved.run
     with _Recorder(run, store) as recorder:
         for place, p in enumerate(resolved.panels):
@@ -227,7 +243,7 @@ def recorded_plan(resolved: Resolved, store: Store) -> Iterator[tuple[Client, li
 
 
 def _finished(run: Run, store: Store) -> int:
-    """Mark the plan as whole, and the run as finished if it is; how many cells have an answer."""
+    """Mark the plan as complete, and the run if all cells are answered; return how many are."""
     store.finish_plan(run)
     planned, answered = store.counts(run)
     if planned == answered:
@@ -243,7 +259,7 @@ def check_scorers(resolved: Resolved) -> None:
 
 @contextlib.asynccontextmanager
 async def opened(clients: Sequence[Client]) -> AsyncIterator[None]:
-    """Preflight every client before the first request; close all of them in any case."""
+    """Check every client before the first request; close all of them in any case."""
     try:
         for client in clients:
             await client.check()
@@ -254,7 +270,7 @@ async def opened(clients: Sequence[Client]) -> AsyncIterator[None]:
 
 
 def _queues(resolved: Resolved, recorder: _Recorder, shard: Shard | None) -> list[ModelQueue]:
-    """One queue for each model; the panels of a model follow each other."""
+    """Return one request queue for each model; the panels of a model follow each other."""
     run = resolved.run
     by_model: dict[str, list[int]] = {}
     for place, p in enumerate(resolved.panels):
@@ -278,7 +294,7 @@ def _queues(resolved: Resolved, recorder: _Recorder, shard: Shard | None) -> lis
 
 
 async def _probe(queue: ModelQueue, store: Store) -> None:
-    """Test what the server of a queue can do, before a panel is paid for."""
+    """Test the abilities of a queue's server before its panels are paid for."""
     planned, share = queue.requests, queue.share
     if queue.client.model.base_url is None or not isinstance(planned, _Planned):
         return
@@ -288,7 +304,7 @@ async def _probe(queue: ModelQueue, store: Store) -> None:
 
 
 def _is_cut(resolved: Resolved, panels: Sequence[PanelPlan]) -> Callable[..., bool]:
-    """Return a test for answers cut at the limit in which no scorer finds a whole answer."""
+    """Return a test for truncated responses in which no scorer finds a complete answer."""
 
     def is_cut(request: Request, response: Response) -> bool:
         if response.failure is not None or response.finish_reason not in CUT:
@@ -302,7 +318,7 @@ def _is_cut(resolved: Resolved, panels: Sequence[PanelPlan]) -> Callable[..., bo
 
 
 class _Planned(Iterable[Request]):
-    """The requests of some panels, planned anew whenever they are gone through."""
+    """The requests of some panels, planned anew on every iteration."""
 
     def __init__(self, panels: Sequence[PanelPlan], run: Run) -> None:
         self._panels, self._run = panels, run
@@ -317,9 +333,9 @@ class _Planned(Iterable[Request]):
 
 
 class _Recorder:
-    """Writes the plan to the store as it unfolds, some hundreds of cells at a time.
+    """Records a plan in the store as it unfolds, some hundreds of cells at a time.
 
-    A killed run loses the last of them, which does no harm: the next run plans them again.
+    A killed run loses its last chunk, which does no harm: the next run plans these cells again.
     """
 
     def __init__(self, run: Run, store: Store) -> None:
@@ -327,10 +343,10 @@ class _Recorder:
         self._cells: list[PlannedCell] = []
 
     def of(self, panels: Sequence[int], counts: Sequence[int]) -> OnPlanned:
-        """A function that records the requests of a queue: `counts` cells of these `panels`.
+        """Return a function that records a queue's requests: `counts` cells for each of `panels`.
 
-        Two panels that differ in their scorer may have the same requests, so nothing but their
-        order says which panel a request is for.
+        Two panels that differ only in their scorer have identical requests. So only the order tells
+        the panel of a request.
         """
         cells = (
             (panel, sequence)
@@ -343,7 +359,7 @@ class _Recorder:
                 panel, sequence = next(cells)
                 self._cells.append(PlannedCell(panel=panel, sequence=sequence, request=request))
             if len(self._cells) >= PLAN_COMMIT:
-                with contextlib.suppress(StoreBusy):  # later, with those that follow
+                with contextlib.suppress(StoreBusy):  # later, with the cells that follow
                     self._flush()
 
         return record
@@ -355,10 +371,11 @@ class _Recorder:
         try:
             self._flush()
         except StoreError:
-            if error is None:  # else it says already why the run ends
+            if error is None:  # another error already explains why the run ends
                 raise
 
     def _flush(self) -> None:
+        """Write the collected cells to the store."""
         if self._cells:
             self._store.put_plan(self._run, self._cells)
             self._cells = []
@@ -366,7 +383,7 @@ class _Recorder:
 
 @contextlib.contextmanager
 def _stopped_by_the_store(progress: Sequence[Progress]) -> Iterator[None]:
-    """Trouble with the store stops a run; once something was sent, the run is incomplete."""
+    """Turn an error of the store into `RunStopped` if anything was sent: the run is incomplete."""
     try:
         yield
     except StoreError as error:
@@ -375,17 +392,17 @@ def _stopped_by_the_store(progress: Sequence[Progress]) -> Iterator[None]:
         raise RunStopped(f"The run was stopped. {error.message}", hint=error.hint) from error
 
 
-# Containers are killed ten seconds after SIGTERM, so that longer waiting would store less.
+# Seconds. Containers are killed ten seconds after SIGTERM, so a longer wait would store less.
 TERMINATION_SECONDS = 5.0
 
 
 @contextlib.contextmanager
 def interruptible(stop: asyncio.Event) -> Iterator[None]:
-    """Let requests in flight land after the first Ctrl-C or SIGTERM; end at once on the second.
+    """Let requests in flight land after the first Ctrl-C or SIGTERM; cancel on the second.
 
-    After SIGTERM they have five seconds.
+    After SIGTERM the requests have `TERMINATION_SECONDS` to land.
     """
-    # Python permits signal handlers in the main thread alone; in a notebook a run has another.
+    # Python permits signal handlers only in the main thread; in a notebook a run has another one.
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -420,7 +437,7 @@ def interruptible(stop: asyncio.Event) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def watching(watch: Watch | None, progress: Sequence[Progress]) -> AsyncIterator[None]:
-    """Show the counts every tenth of a second, and once more at the end."""
+    """Display the counts every tenth of a second, and once more at the end."""
     if watch is None:
         yield
         return
@@ -439,7 +456,7 @@ async def watching(watch: Watch | None, progress: Sequence[Progress]) -> AsyncIt
 
 
 def run_async(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine to its end on a fast loop; inside a running loop, on a thread of its own."""
+    """Run a coroutine on a fast event loop; inside a running loop, use a separate thread."""
 
     def run() -> T:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -454,6 +471,7 @@ def run_async(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return uvloop's factory of event loops, or None if uvloop is not installed."""
     try:
         import uvloop
     except ImportError:
@@ -462,20 +480,20 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-# A panel's first request goes out alone where a server must give more than text
+# A panel's first request is sent alone if the server must return more than text
 
 
 ITEMS = 3
-"""One prompt may be too long for a server, or refused by its filter; three tell of the server."""
+"""Number of items in a probe: a single prompt may be too long or filtered, three are evidence."""
 
 
 async def probe(
     requests: Iterable[Request], client: Client, store: Store, progress: Progress
 ) -> None:
-    """Ask a server for one item of a panel, and store the answer: the run does not ask again.
+    """Request one item of a panel from a server, and store the response for the run.
 
-    Raises `PreflightError` when the server gives no log-probabilities of given texts, or does not
-    hold the model to the possible answers, for any of three items or at all.
+    Raises `PreflightError` if the server gives none of three items log-probabilities of given
+    texts, or constrained answers, as the panel needs. Text-only panels are not probed.
     """
     misfits: list[str] = []
     for request in islice(_one_an_item(requests), ITEMS):
@@ -505,6 +523,7 @@ async def probe(
 
 
 def _unfit(client: Client, request: Request, reason: str) -> PreflightError:
+    """Return the error for a server that cannot serve a panel."""
     other = "" if request.scores else ", or another constraint with --option hold_by=…"
     return PreflightError(
         f"{client.model.base_url} {reason}",
@@ -513,7 +532,7 @@ def _unfit(client: Client, request: Request, reason: str) -> PreflightError:
 
 
 def _one_an_item(requests: Iterable[Request]) -> Iterator[Request]:
-    """The first request of each item, if it is for more than text."""
+    """Yield the first request of each item; nothing if the requests are for text only."""
     seen = set()
     for request in requests:
         if not request.scores and request.answers is None:
@@ -525,7 +544,7 @@ def _one_an_item(requests: Iterable[Request]) -> Iterator[Request]:
 
 
 def _misfit(request: Request, response: Response) -> str | None:
-    """Return the reason to refuse the server; None if it fits, or if the reply tells nothing."""
+    """Return the reason to refuse the server; None if it fits or if the reply is inconclusive."""
     if response.failure is not None:
         wanted = "log-probabilities" if request.scores else "constrained answers"
         return f"failed at the first request for {wanted}: {response.failure}"

@@ -1,4 +1,4 @@
-"""YAML from strangers: no key twice, nothing that grows or nests without end, no code."""
+"""Experiment files as untrusted YAML: no duplicate key, bounded size and depth, no code."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ from falter.records.errors import UsageError, printable, refusal
 from falter.tasks.task import tasks
 
 MOST_BYTES = 8 * 2**20
+"""Maximum size of a file, in bytes."""
 MOST_NODES = 200_000
+"""Maximum number of values once all aliases are written out."""
 DEEPEST = 100
+"""Maximum depth of nested values."""
 
 
 def read_file(path: Path | str, *, needs_models: bool = True) -> Experiment:
-    """Read an experiment file. Paths in it are relative to the file."""
+    """Read an experiment file; paths in it are relative to the file."""
     return read_experiment(read_settings(path), folder=Path(path).parent, needs_models=needs_models)
 
 
 def read_settings(path: Path | str) -> Mapping[str, Any]:
-    """The mapping in an experiment file, not checked yet."""
+    """Return the mapping in an experiment file, without checking its settings."""
     path = Path(path)
     try:
         data = read_yaml(path)
@@ -40,7 +43,10 @@ def read_settings(path: Path | str) -> Mapping[str, Any]:
 
 
 def read_yaml(path: Path) -> Any:
-    """The value in a YAML file; `FileNotFoundError` if there is none."""
+    """Return the value in a YAML file; raise `FileNotFoundError` if the file does not exist.
+
+    Raises `UsageError` for a file that cannot be read, is too large or too deep, or is not YAML.
+    """
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -61,7 +67,7 @@ def read_yaml(path: Path) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML's own types, and no key twice: the second would silently take the first one's place."""
+    """A safe YAML loader that refuses duplicate keys; YAML would silently keep the second."""
 
     def get_single_node(self) -> Any:
         node = super().get_single_node()
@@ -84,14 +90,18 @@ class _Loader(yaml.SafeLoader):
 
 
 def _count(node: Any, known: dict[int, int], depth: int) -> int:
-    """Count the values of a node once its aliases are written out; each node is visited once."""
+    """Return the number of values of a node with its aliases written out.
+
+    `known` keeps the counts, so that each node is visited once. Raises for too many values, too
+    deep nesting and unprintable text.
+    """
     if id(node) in known:
         return known[id(node)]
     if depth > DEEPEST:
         raise refusal(
             UsageError, "engine.nested_line", line=node.start_mark.line + 1, deepest=DEEPEST
         )
-    known[id(node)] = MOST_NODES  # what contains itself never ends
+    known[id(node)] = MOST_NODES  # a node that contains itself would never end
     if isinstance(node, yaml.MappingNode):
         inner = [part for pair in node.value for part in pair]
     else:
@@ -111,20 +121,23 @@ def _count(node: Any, known: dict[int, int], depth: int) -> int:
 
 
 def _printable(text: str) -> bool:
-    """No lone surrogate, and no control character but those of lines and tabs."""
+    """Return True unless the text has a lone surrogate or a control character.
+
+    Tabs and line breaks are allowed.
+    """
     return text.isprintable() or not any(
         0xD800 <= ord(c) <= 0xDFFF or (ord(c) < 32 and c not in "\t\n\r") or 0x7F <= ord(c) < 0xA0
         for c in text
     )
 
 
-# What an experiment file may ask for by itself, and what needs a word on the command line.
+# Permissions: some requests of an experiment file need an option on the command line.
 #
-# A file may come from a stranger. It must not send a secret or a file to an address of its choice,
-# nor run code; so whoever types the command allows each: `--allow-env NAME`, `--allow-code`.
-# `falter.clients.permits` lists what is safe.
+# A file may be untrusted. It must not send a secret or a file to an address of its choice, nor run
+# code. So the user allows each explicitly: `--allow-env NAME`, `--allow-code`.
+# `falter.clients.permits` lists the safe settings.
 
-# The names that keys of model providers have; anything else may hold any secret.
+# Names of model providers' keys, such as OPENAI_API_KEY; any other variable may hold any secret.
 _MODEL_KEY = re.compile(r"[A-Z0-9_]*API_KEY|HF_TOKEN|HUGGING_FACE_HUB_TOKEN")
 _PATHS = frozenset({"data", "path", "template_file", "rewrites", "rubrics", "file"})
 
@@ -132,7 +145,10 @@ _PATHS = frozenset({"data", "path", "template_file", "rewrites", "rubrics", "fil
 def check_permits(
     settings: Mapping[str, Any], file: Path, *, env: Collection[str] = (), code: bool = False
 ) -> None:
-    """Raise for the first thing in a file's settings that nobody has allowed."""
+    """Raise `UsageError` for the first permission that a file needs and the user withheld.
+
+    `env` has the allowed environment variables; `code` allows code.
+    """
     named = [s.name for s in (*EXPERIMENT.settings, *STUDY.settings) if _is_model(s.shape)]
     places = (*named, "model")
     rest = {name: value for name, value in settings.items() if name not in places}
@@ -152,14 +168,17 @@ def check_permits(
 
 
 def _is_model(shape: Any) -> bool:
+    """Return True if a setting of this shape names a model, or several."""
     return isinstance(shape, Model) or isinstance(getattr(shape, "entry", None), Model)
 
 
 def _each(value: Any) -> list[Any]:
+    """Return a value as a list; a single value becomes a list of one."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def _check_code(what: str, file: Path, allowed: bool) -> None:
+    """Raise if `what` names code (it is not empty) and code is not allowed."""
     if what and not allowed:
         raise UsageError(
             f"{printable(str(file))} runs code: {printable(what)[:200]}",
@@ -168,7 +187,7 @@ def _check_code(what: str, file: Path, allowed: bool) -> None:
 
 
 def _is_safe_task(task: str) -> bool:
-    """A task that executes nothing of the file's choice, or one that nobody knows."""
+    """Return True for a task that runs no code of the file's choice, and for an unknown task."""
     name = task.partition(":")[0]
     if name not in tasks or SAFE_TASK.fullmatch(task):
         return True
@@ -176,7 +195,10 @@ def _is_safe_task(task: str) -> bool:
 
 
 def _check_paths(settings: Mapping[str, Any], file: Path, address: str) -> None:
-    """A file of this machine that would go to a server of the experiment file's choice."""
+    """Raise if a local file would be sent to an address that the experiment file chooses.
+
+    Files below the experiment file's folder or below the current folder are allowed.
+    """
     roots = [os.path.realpath(folder) for folder in (file.parent, Path.cwd())]
     for path in _paths(settings):
         whole = os.path.realpath(file.parent / path)
@@ -190,7 +212,7 @@ def _check_paths(settings: Mapping[str, Any], file: Path, address: str) -> None:
 
 
 def _paths(value: Any, name: str = "") -> Iterator[str]:
-    """The paths that settings name: of data, templates, rewrites, rubrics and recipes."""
+    """Yield the paths that settings name: of data, templates, rewrites, rubrics and recipes."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             of_grid = name == "grid" and key == "template"
@@ -203,7 +225,7 @@ def _paths(value: Any, name: str = "") -> Iterator[str]:
 
 
 def _check_variable(variable: str, where: Any, file: Path) -> None:
-    """A variable that is no model's key, or a key for a server that the file names."""
+    """Raise for a variable that is no model's key, and for a key that goes to a named server."""
     host = _host(where) if isinstance(where, str) else None
     shown = printable(variable)[:80]
     if not _MODEL_KEY.fullmatch(variable):
@@ -217,6 +239,7 @@ def _check_variable(variable: str, where: Any, file: Path) -> None:
 
 
 def _host(url: str) -> str:
+    """Return the host of a URL, or the text itself if it has none."""
     try:
         return urlsplit(url).hostname or url
     except ValueError:

@@ -1,7 +1,7 @@
-"""An extractor: a model that takes answers out of replies that a scorer inferred or could not read.
+"""Answer extraction by a model, for replies whose answer a scorer inferred or could not parse.
 
-It never sees the target. Its own replies are stored responses, found again by what they were asked
-with: nothing is asked twice, and a report needs no client.
+The model, the extractor, never sees the target. Its replies are stored responses, found again by
+their requests. So nothing is requested twice, and a report needs no client.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from falter.store.rewrites import find_responses
 from falter.store.store import Store, StoredCell
 
 MAX_STATED = 50
-"""Stated replies that are read once more, to compare."""
+"""Number of stated replies that the extractor reads too, to compare it with the scorer."""
 LONGEST = 6_000  # characters of a question or a reply that are shown
 LONGEST_EXTRACTION = 20_000  # characters
 MAX_BRACES = 50
-"""Braces that are tried as the start of an extraction: a model that thinks writes others before."""
+"""Number of braces tried as the start of an extraction; a thinking model writes others first."""
 
 ExtractionOutcome = Literal["read", "none", "rejected", "unreadable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One reply that an extractor is asked about; `stated` is what the scorer read if it is sure.
+    """One reply that an extractor has to read.
 
-    `options` are the answers that may be given, by the text that a scorer reads as each; empty
-    where the answer is any text.
+    `options` are the possible answers, each by the text that the scorer reads as that answer; empty
+    if any text may be the answer. `stated` is the scorer's answer if the reply states it.
     """
 
     request: Request
@@ -60,9 +60,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extractions:
-    """The answers that an extractor took out of the replies of a run, and its account.
+    """The answers that an extractor found in the replies of a run, with counts.
 
-    Of `compared` stated replies it read `agreeing` as the scorer did.
+    `asked` is the number of inferred and unparsed replies, and `found` counts them by outcome. Of
+    `compared` stated replies, the extractor read `agreeing` ones as the scorer did.
     """
 
     reader: str
@@ -73,7 +74,7 @@ class Extractions:
     agreeing: int
 
     def line(self, level: float) -> str:
-        """The account of it, for a report."""
+        """Return the counts in a sentence for a report."""
         read, none, rejected, unreadable = (n.whole(count) for count in self.found.values())
         text = (
             f"{self.reader} read {read} of the {n.whole(self.asked)} replies that were inferred or "
@@ -96,17 +97,17 @@ class Extractions:
 def questions(
     store: Store, run: Run, scorers: Mapping[str, Scorer], reader: Mapping[str, Any]
 ) -> dict[str, Question]:
-    """The questions about a run's replies by the key of the reply, as far as replies are there.
+    """Return the questions about a run's stored replies, by the key of the reply.
 
-    They are about each reply that a scorer inferred or could not read, and about a sample of the
-    stated ones, drawn with the run's seed.
+    There is one for each reply whose answer is inferred or unparsed. A sample of stated replies,
+    drawn with the run's seed, is added.
     """
     target = Target(
         **{name: getattr(from_json(Way, reader["way"]), name) for name in ("asking", "sampling")},
         model=from_json(Model, reader["model"]),
     )
     unsure: dict[str, Question] = {}
-    stated: dict[bytes, tuple[str, Question]] = {}  # the smallest hashes, in whatever order
+    stated: dict[bytes, tuple[str, Question]] = {}  # the smallest hashes: a random sample
     for cell, score in scored_cells(store, run, scorers, sections=True):
         scorer = scorers[run.panels[cell.panel].scorer]
         if score is None or not reads_prose(scorer) or not _has_words(cell):
@@ -123,24 +124,26 @@ def questions(
 
 
 def calls_at_most(resolved: Resolved) -> int:
-    """The most calls that a reader can take: one for each reply that could be read by it."""
+    """Return the maximum number of an extractor's calls: one for each reply that it can read."""
     run = resolved.run
     panels = [p for p in resolved.panels if reads_prose(resolved.scorers[p.panel.scorer])]
     return sum(p.cells(run.draws, run.repeats) for p in panels)
 
 
 def reads_prose(scorer: Scorer) -> bool:
-    """Return True if a model may take the answer out of a reply in the scorer's place."""
+    """Return True if a model may extract the answer from a reply in the scorer's place."""
     able = isinstance(scorer, TextScorer) and not scorer.needs_baseline
     return able and not constrains(scorer) and scorer.answer_kind != "code"
 
 
 def _has_words(cell: StoredCell) -> bool:
+    """Return True if a cell has a written reply, and no answer with several fields."""
     text = None if cell.response is None else cell.response.text
     return bool(text and text.strip()) and cell.variant.prompt.schema is None
 
 
 def _question(cell: StoredCell, scorer: Scorer, target: Target, stated: str | None) -> Question:
+    """Return the question about a cell's reply, with its request."""
     assert isinstance(scorer, TextScorer) and cell.response is not None
     case = Case(variant=cell.variant, response=cell.response)
     options = possible_answers(scorer, case)
@@ -158,9 +161,9 @@ def _question(cell: StoredCell, scorer: Scorer, target: Target, stated: str | No
 
 
 def possible_answers(scorer: Scorer, case: Case) -> dict[str, str]:
-    """The answers of a closed set as a scorer reads them, each with the line that shows it.
+    """Return the answers of a closed set as a scorer reads them, each with its line in the list.
 
-    Empty where any text may be the answer.
+    Empty if any text may be the answer.
     """
     prompt, labels = case.variant.prompt, getattr(scorer, "labels", {})
     if prompt.choices and scorer.answer_kind == "option" and "{label}" in prompt.choice_format:
@@ -172,14 +175,15 @@ def possible_answers(scorer: Scorer, case: Case) -> dict[str, str]:
 
 @cache
 def _task() -> str:
+    """Return the instructions to the extractor."""
     file = resources.files("falter.engine").joinpath("data", "extraction.txt")
     return file.read_text("utf-8").strip() + "\n\n"
 
 
 def _prompt(case: Case, options: Mapping[str, str]) -> Prompt:
-    """Our own words, with question, options and reply as quoted lines; never with the target."""
+    """Return the extractor's prompt: question, options and reply, quoted; never the target."""
     own = case.variant.prompt.sections
-    left_out = ("system", "choices") if options else ("system",)  # options are listed by themselves
+    left_out = ("system", "choices") if options else ("system",)  # options have their own list
     question = "".join(section.text for section in own if section.kind not in left_out)
     shown = [f"The question:\n{quoted(question, LONGEST)}"]
     if options:
@@ -201,27 +205,29 @@ def _prompt(case: Case, options: Mapping[str, str]) -> Prompt:
     )
 
 
-# Readings
+# Extracted answers
 
 
 def read_extraction(
     text: str, reply: str, options: Mapping[str, str]
 ) -> tuple[ExtractionOutcome, str]:
-    """The answer in an extractor's own reply, as text that a scorer reads; how it was found.
+    """Return the outcome of an extractor's reply, and the answer as text for the scorer.
 
-    The words it quotes have to stand in the reply, white space aside. The answer is one of the
-    options or, where any text may be one, stands in the quote. If backslashes as JSON has them lead
-    nowhere, they count as they are: models copy LaTeX without doubling them.
+    The words that it quotes have to be in the reply, apart from white space. The answer is one of
+    the options or, if any text may be the answer, part of the quote. If that fails, backslashes in
+    the JSON count as plain characters, because models copy LaTeX without doubling them.
     """
     first = _read_json(text, reply, options)
     if first[0] not in ("rejected", "unreadable") or "\\" not in text:
         return first
+    # "\frac" becomes "\\frac", and an escaped quotation mark (\") stays.
     doubled = re.sub(r'\\(?!")', r"\\\\", text[:LONGEST_EXTRACTION])
     second = _read_json(doubled, reply, options)
     return second if second[0] == "read" else first
 
 
 def _read_json(text: str, reply: str, options: Mapping[str, str]) -> tuple[ExtractionOutcome, str]:
+    """Return the outcome and answer of the first JSON object that has a quote and an answer."""
     for brace in islice(re.finditer(r"\{", text[:LONGEST_EXTRACTION]), MAX_BRACES):
         try:
             data, _ = json.JSONDecoder().raw_decode(text[:LONGEST_EXTRACTION], brace.start())
@@ -239,6 +245,7 @@ def _read_json(text: str, reply: str, options: Mapping[str, str]) -> tuple[Extra
     if not words or words not in _folded(reply):
         return "rejected", ""
     if not options:
+        # The answer as a whole word or number: 5 in "it is 5.", not in "15", "-5", "2.5", "5.2".
         found = re.search(rf"(?<![\w.,−-]){re.escape(_plain(answer))}(?!\w|[.,]\d)", _plain(words))
         return ("read", answer) if found else ("rejected", "")
     for option, line in options.items():
@@ -248,17 +255,19 @@ def _read_json(text: str, reply: str, options: Mapping[str, str]) -> tuple[Extra
 
 
 def _folded(text: str) -> str:
+    """Return the text with each run of white space as one space."""
     return " ".join(text.split())
 
 
 def _plain(text: str) -> str:
+    """Return the text in lower case, without commas between thousands: `1,234` becomes `1234`."""
     return re.sub(r"(?<=\d),(?=\d{3})", "", text).casefold()
 
 
 def extractions(
     store: Store, run: Run, scorers: Mapping[str, Scorer], reader: Mapping[str, Any]
 ) -> Extractions:
-    """Return what an extractor read in the replies of a run, from its stored replies alone."""
+    """Return the answers that an extractor found in a run's replies, from its stored replies."""
     asked = questions(store, run, scorers, reader)
     label = from_json(Model, reader["model"]).label
     stored = find_responses(store, list({q.request.key for q in asked.values()}))
@@ -283,6 +292,7 @@ def extractions(
 
 
 def _same_answer(question: Question, answer: str) -> bool:
+    """Return True if the scorer reads the extracted answer as its own stated answer."""
     read = question.scorer.read(answer, question.case).extracted
     return read is not None and read.casefold() == (question.stated or "").casefold()
 
@@ -303,23 +313,23 @@ def stored_extractions(store: Store, run: Run) -> Extractions | None:
 def stored_scorers(
     store: Store, run: Run, extracted: Extractions | None = None
 ) -> dict[str, Scorer]:
-    """The scorers of a stored run, with the readings of its reader, if it has one."""
+    """Return the scorers of a stored run, with the answers of its reader, if it has one."""
     extracted = extracted or stored_extractions(store, run)
     readings = {} if extracted is None else extracted.readings
     return {name: with_readings(s, readings) for name, s in run_scorers(run).items()}
 
 
-# Marks of people
+# Marks by people
 
 
 def read_marks(
     path: Path, store: Store, run: Run, places: Collection[int]
 ) -> dict[str, ReadElsewhere]:
-    """The readings in a file of marks, as the viewer exports it, by the key of the reply.
+    """Return the answers in a file of marks, as the viewer exports it, by the key of the reply.
 
     A line is an object with a `key` and a `reading`: a text, null for no answer, or an empty text
-    that takes back a line before. Of several lines about a reply the last one counts. Each reply
-    has to be in one of the panels.
+    that takes back an earlier line. The last line about a reply counts. Each reply has to be in one
+    of the panels `places`; otherwise, and for a damaged line, `UsageError` is raised.
     """
     marked: dict[str, ReadElsewhere] = {}
     number = 0

@@ -37,10 +37,11 @@ HEAD = f"""\
 # A '#' without a space after it turns a setting off. Remove the '#' to use the setting.
 """
 COMMENTS = 30
-"""The column in which the comments stand."""
+"""Column in which the comments begin."""
 
 
 def _example() -> str:
+    """Return the example file, with every setting that has a value for it."""
     lines = [HEAD]
     for setting in (*EXPERIMENT.settings, *STUDY.settings):
         lines += [f"\n# {setting.above}\n"] if setting.above else []
@@ -49,7 +50,7 @@ def _example() -> str:
 
 
 def _lines(setting: Setting, width: int) -> Iterator[str]:
-    """A setting as it appears in the example: with its help, or with the settings below it."""
+    """Yield the lines of a setting in the example, with its help or with the settings inside it."""
     value, off = setting.on or setting.off, "" if setting.on else "#"
     block = setting.shape.block
     below = None if value.startswith("{") or isinstance(block, InRole) else block
@@ -68,6 +69,7 @@ def _lines(setting: Setting, width: int) -> Iterator[str]:
 
 
 EXAMPLE = _example()
+"""The experiment file that `falter init` writes."""
 
 _TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
 _TYPES: Mapping[type, dict[str, Any]] = {
@@ -81,7 +83,7 @@ _REGISTRIES: Mapping[str, Registry[Any]] = {
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of an experiment file, with every name that is registered now."""
+    """Return the JSON Schema of an experiment file, with all names that are registered now."""
     experiment = _block(EXPERIMENT)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -92,7 +94,7 @@ def schema() -> dict[str, Any]:
 
 
 def _shape(shape: Shape[Any]) -> dict[str, Any]:
-    """The JSON Schema of a value of this shape."""
+    """Return the JSON Schema of a value of this shape."""
     match shape:
         case Value(kind=kind, names=names, words=words) if kind in (str, tuple) and not words:
             text = _name(names) if names else _TEXT
@@ -150,7 +152,7 @@ def _or_mapping(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _name(kind: str) -> dict[str, Any]:
-    """A registered name; those of tasks and clients may continue after a colon."""
+    """Return the schema of a registered name; a task or client may continue after a colon."""
     names = _REGISTRIES[kind].names()
     return {"enum": names} if kind in ("scorers", "protocols") else {**_TEXT, "examples": names}
 
@@ -162,7 +164,7 @@ def _value(kind: type, words: Any, low: float | None, high: float | None) -> dic
 
 
 def _step(perturbation: Perturbation) -> dict[str, Any]:
-    """A perturbation with its parameters."""
+    """Return the schema of a perturbation with its parameters."""
     parameters = {
         p.name: {"description": p.help, **_value(p.type, p.options, p.low, p.high)}
         for p in perturbation.parameters

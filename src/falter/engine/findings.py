@@ -1,4 +1,4 @@
-"""The results of a stored study: its parts read back, its figures made. Calls no model."""
+"""The results of a stored study: its parts read back and its figures computed. Calls no model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from falter.store.studies import StoredStudy
 def part_results(
     store: Store, stored: StoredStudy, *, incomplete: bool = False
 ) -> tuple[PartResult, ...]:
-    """The parts of a study as they are stored; with `incomplete`, as far as they have come."""
+    """Return the results of a study's parts; `incomplete` accepts unfinished runs."""
     return tuple(
         part_result(
             store,
@@ -56,9 +56,10 @@ def part_results(
 def part_result(
     store: Store, part: Part, run: Run, *, incomplete: bool = False, split: bool = False
 ) -> PartResult:
-    """The result of a part, from the answers in the store.
+    """Return the result of a part, from the responses in the store.
 
-    With `split` what splits its drops is read together with the answers, else when it is analysed.
+    With `split`, the evidence that decomposes its drops is read together with the responses.
+    Otherwise it is read when the part is analysed.
     """
     extracted = stored_extractions(store, run)
     chosen = stored_scorers(store, run, extracted)
@@ -99,7 +100,7 @@ def part_result(
 
 
 def check_published(name: str) -> None:
-    """Refuse a protocol whose paper's tables are not here; `name` is empty for a single run."""
+    """Raise unless falter has the tables of a protocol's paper; a single run has no `name`."""
     if name and protocols.get(name).has_published_tables:
         return
     known = [other for other in protocols.names() if protocols.get(other).has_published_tables]
@@ -110,7 +111,7 @@ def check_published(name: str) -> None:
 def shown_study(
     store: Store, stored: StoredStudy, results: Sequence[PartResult], *, published: bool = False
 ) -> Study:
-    """Every figure of a study, and what it was made of; with the `published` tables at its end."""
+    """Return every figure of a study, with its origin; `published` tables come at the end."""
     protocol = protocols.get(stored.protocol) if stored.protocol else SINGLE_RUN
     first = results[0].analysis
     models = {
@@ -148,7 +149,7 @@ def shown_study(
 
 
 def shown_analysis(analysis: Analysis) -> Study:
-    """The figures of an analysis of other tools' results."""
+    """Return the figures of an analysis of other tools' results."""
     return Study(
         id=analysis.run,
         title=analysis_title(analysis),
@@ -165,6 +166,7 @@ def shown_analysis(analysis: Analysis) -> Study:
 
 
 def _study_part(result: PartResult) -> StudyPart:
+    """Return a part's counts of planned, answered, failed and unparsed responses."""
     panels = asked_panels(result)
     counts = [panel.counts for panel in panels]
     return StudyPart(
@@ -179,13 +181,13 @@ def _study_part(result: PartResult) -> StudyPart:
     )
 
 
-# A stored result as files of other tools: its answers read from the store and handed over.
+# A stored result as files for other tools, with its responses read from the store.
 
 
 def export_result(
     form: str, study: Study, parts: Sequence[PartResult], store: Path, folder: Path
 ) -> list[Path]:
-    """Write a study and all answers behind it to a new folder; the files. Calls no model."""
+    """Write a study and all its responses to a new folder; return the files. Calls no model."""
     with Store(store, writes=False) as opened:
         runs = tuple(
             ExportedPart(name=one.part.name, run=one.run, cells=partial(_cells, opened, one.run))
@@ -195,6 +197,7 @@ def export_result(
 
 
 def _cells(store: Store, run: Run) -> Iterator[ExportedCell]:
+    """Yield the cells of a run with their responses and scores."""
     for cell, score in scored_cells(store, run, stored_scorers(store, run), sections=True):
         yield ExportedCell(
             panel=cell.panel,

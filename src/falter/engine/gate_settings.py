@@ -14,7 +14,7 @@ POINTS = Value(float, 0.01, 100)
 
 
 class Margins(Shape[float | Mapping[str, float]]):
-    """Points for every recipe, or for those that are named, as a mapping."""
+    """Points for every recipe, or a mapping of recipe names to points."""
 
     expected = "points, or a mapping of recipes to points; 'average' is the mean over all"
 
@@ -27,7 +27,7 @@ class Margins(Shape[float | Mapping[str, float]]):
 
 
 class Looks(Value):
-    """The number of planned looks. Earlier versions also had looks that were not planned."""
+    """The number of planned interim analyses; `anytime` of earlier versions is refused."""
 
     def __init__(self) -> None:
         super().__init__(int, 1, 6)
@@ -41,7 +41,7 @@ class Looks(Value):
 # fmt: off
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The limits of a gate's cost. Stored responses count too, so that a rerun decides alike."""
+    """The limits of a gate's cost; stored responses count too, so that a rerun decides alike."""
 
     calls: int | None = setting("maximum number of requests", low=1, off="4000")
     usd: float | None = setting("maximum cost of the requests, by the models' prices", low=0.01,
@@ -53,7 +53,7 @@ BUDGET = Block(Budget)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateSpec:
-    """The requirements of a gate, in points: a drop of 0.05 is 5 points."""
+    """The requirements of a gate: margins in points (a drop of 0.05 is 5), scores in percent."""
 
     max_drop: float | Mapping[str, float] | None = setting("points that each perturbation's drop "
         "must be shown to stay below", shape=Margins(), off="5")
@@ -84,7 +84,7 @@ class GateSpec:
 
     @property
     def stands_alone(self) -> bool:
-        """Return True if something must hold without another version to compare with."""
+        """Return True if any requirement needs no version to compare with."""
         margins = (self.max_drop, self.min_score, self.keep, self.follow, self.max_unread)
         return any(margin is not None for margin in margins)
 

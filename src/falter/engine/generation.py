@@ -1,4 +1,4 @@
-"""Task inputs written by a model for a list of issues: resumable, checked, and reviewed."""
+"""Task inputs that a model writes for a list of issues: resumable, checked and reviewed."""
 
 from __future__ import annotations
 
@@ -25,16 +25,22 @@ from falter.tasks.enterprise_data import Domain, read_yaml, rule_faults
 from falter.tasks.task import Task
 
 TRIES = 3
+"""Maximum number of requests for one part of an item."""
 ROOM = 2400
+"""Maximum length of a reply, in tokens."""
 ITEMS = "items"
+"""Name of the folder with the generated items."""
 TEXTS = ("case", "question", "answer", "query")
+"""Parts of an item that a reviewer can edit in the sheet."""
 COLUMNS = ("key", "part", "text", "verdict", "edit", "reviewer")
+"""Columns of a review sheet."""
 NEEDED = ("key", "part", "verdict", "edit")
+"""Columns that a reviewed sheet must have."""
 
 
 @cache
 def _words() -> Mapping[str, Any]:
-    """The requests, with the fields and the words that belong to each part of an item."""
+    """Return the words of the prompts, and the fields and key words of each part of an item."""
     data = resources.files("falter.engine").joinpath("data", "generation.yaml")
     words: Mapping[str, Any] = read_yaml(data.read_text("utf-8"))
     return words
@@ -42,7 +48,7 @@ def _words() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generated:
-    """The number of issues and of whole items, and the faults of the others."""
+    """The number of issues and of complete items, and the faults of the incomplete ones."""
 
     author: str
     issues: int
@@ -60,10 +66,12 @@ def generate_items(
     *,
     watch: Watch | None = None,
 ) -> Generated:
-    """Ask for the four inputs of every issue, and again for those with faults, at most three times.
+    """Request all parts of every issue's item, and parts with faults again.
 
-    Replies are stored answers, so that a second call sends what is missing and nothing else. Whole
-    items are written as files, one each; an item with a fault is not.
+    Each part is requested at most `TRIES` times.
+
+    Replies are stored responses, so a second call sends only the missing requests. Each complete
+    item is written to a file; an item with a fault is not.
     """
     author = connect_writer(spec).model.label
     folder = folder / ITEMS
@@ -100,6 +108,7 @@ def generate_items(
 
 
 def _item(issue: Mapping[str, Any], part: str, domain: Domain, faults: str, attempt: int) -> Item:
+    """Return the request for one part as an item; from the second attempt on, it names faults."""
     words = _words()
     told = words["told"].format(
         name=domain["name"],
@@ -118,7 +127,7 @@ def _item(issue: Mapping[str, Any], part: str, domain: Domain, faults: str, atte
 def _ask(
     spec: ModelSpec, items: Sequence[Item], store: Store, watch: Watch | None
 ) -> dict[tuple[str, str], str]:
-    """The replies by issue and part; those that failed are not there."""
+    """Send the requests, and return the replies by issue and part; failed requests are left out."""
     task = Task(
         name="generated",
         items=tuple(items),
@@ -139,7 +148,7 @@ def _ask(
 
 
 def _json_reply(text: str) -> dict[str, Any]:
-    """The one JSON object of a reply, bare or in a fence; empty if there is none."""
+    """Return the JSON object between a reply's first and last brace; empty if it is invalid."""
     start, end = text.find("{"), text.rfind("}")
     try:
         value = json.loads(text[start : end + 1])
@@ -149,7 +158,7 @@ def _json_reply(text: str) -> dict[str, Any]:
 
 
 def _row(issue: Mapping[str, Any], texts: Mapping[tuple[str, str], str]) -> dict[str, Any]:
-    """The item as far as it was written; nothing of a reply but its own fields."""
+    """Return the item as far as it has been written, with known fields only."""
     row: dict[str, Any] = {name: issue[name] for name in ("key", "area", "issue")}
     for part, about in _words()["parts"].items():
         found = _json_reply(texts.get((issue["key"], part), ""))
@@ -158,6 +167,7 @@ def _row(issue: Mapping[str, Any], texts: Mapping[tuple[str, str], str]) -> dict
 
 
 def _faults(issue: Mapping[str, Any], texts: Mapping[tuple[str, str], str]) -> Iterator[str]:
+    """Yield the faults of an issue's item: missing or unreadable parts, and broken rules."""
     for part in _words()["parts"]:
         if (issue["key"], part) not in texts:
             yield f"'{part}': nothing arrived"
@@ -167,7 +177,7 @@ def _faults(issue: Mapping[str, Any], texts: Mapping[tuple[str, str], str]) -> I
 
 
 def _parts_at_fault(faults: Sequence[str]) -> list[str]:
-    """The parts that some fault speaks of; all of them where none is named."""
+    """Return the parts that the faults mention, or all parts if no fault mentions one."""
     if not faults:
         return []
     text = "\n".join(faults)
@@ -177,6 +187,7 @@ def _parts_at_fault(faults: Sequence[str]) -> list[str]:
 
 
 def _write(path: Path, row: Mapping[str, Any]) -> None:
+    """Write an item as a YAML file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(dict(row), allow_unicode=True, sort_keys=False, width=110)
     path.write_text(text, "utf-8")
@@ -186,7 +197,7 @@ def _write(path: Path, row: Mapping[str, Any]) -> None:
 
 
 def items_in(folder: Path) -> dict[Path, dict[str, Any]]:
-    """The items of a folder by file; one that is not whole raises, with all that is wrong."""
+    """Return the items of a folder by file; raise with all faults if an item is incomplete."""
     inner = folder / ITEMS
     paths = sorted((inner if inner.is_dir() else folder).glob("*.yaml"))
     if not paths:
@@ -206,7 +217,7 @@ def items_in(folder: Path) -> dict[Path, dict[str, Any]]:
 
 
 def write_sheet(folder: Path, sheet: Path) -> int:
-    """A line for each part of each item, to be accepted, rejected or edited by people."""
+    """Write a review sheet with a line for each part of each item; return the number of items."""
     rows = items_in(folder)
     lines = ((row["key"], part, text, "", "", "") for row in rows.values()
              for part, text in _reviewed(row))  # fmt: skip
@@ -215,6 +226,7 @@ def write_sheet(folder: Path, sheet: Path) -> int:
 
 
 def _reviewed(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the parts of an item with their texts, as a reviewer reads them."""
     yield "case", row["case"]
     yield "chat", "\n".join(f"{t['at']} {t['who']}: {t['text']}" for t in row["chat"])
     yield "question", row["question"]
@@ -226,11 +238,11 @@ def _reviewed(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def apply_sheet(folder: Path, sheet: Path) -> tuple[int, int]:
-    """Carry out a reviewed sheet: how many items were rejected, how many parts edited.
+    """Apply a reviewed sheet; return the numbers of rejected items and of edited parts.
 
-    A verdict is `ok`, `reject` or `edit`, or empty. A rejected item moves to `rejected`; an edited
-    text takes the place of the old one, and has to keep every rule. Every bad line is named, and
-    nothing is changed then.
+    A verdict is `ok`, `reject`, `edit` or empty. A rejected item moves to the folder `rejected`. An
+    edited text replaces the old one and has to keep every rule. If any line is wrong, nothing is
+    changed, and the error names all wrong lines.
     """
     rows = {row["key"]: (path, row) for path, row in items_in(folder).items()}
     faults = Faults(str(sheet))

@@ -1,4 +1,4 @@
-"""Remedies tried on a user's experiment, and the experiment with the one that helps."""
+"""Comparison of remedies on a user's experiment, and the experiment with the best one."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from falter.remedies import remedies, remedy_from
 
 
 class NothingToApply(UsageError):
-    """No remedy that an experiment file could say is confirmed."""
+    """No remedy that an experiment file could set is confirmed."""
 
 
 OF_A_STUDY = ("protocol", "preset", "judge", "parts", "remedies", "rubrics")
+"""Settings of a study that the resulting experiment does not have."""
 
 
 def with_mending(
     settings: Mapping[str, Any], named: Sequence[str] = (), own: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The settings of an experiment as those of a study that compares remedies.
+    """Return an experiment's settings as the settings of a study that compares remedies.
 
-    `own` are texts with `{prompt}` in them, beside those that are named; by default beside all.
+    `own` are texts with `{prompt}` in them. They are added to the named remedies, or without names
+    to all remedies. Raises if the experiment sets a protocol, a remedy or a grid.
     """
     for name in ("protocol", "remedy", "grid"):
         if settings.get(name) is not None:
@@ -39,10 +41,10 @@ def with_mending(
 
 
 def mended_settings(result: Result, settings: Mapping[str, Any]) -> str:
-    """The user's experiment with the remedy that is confirmed, as a file.
+    """Return the user's experiment with the confirmed remedy, as the text of a file.
 
-    Where several models or tasks were asked, one remedy has to be confirmed for all of them.
-    Raises `NothingToApply` with the reason where none is, or where no file can say it.
+    With several models or tasks, one remedy has to be confirmed for all of them. Raises
+    `NothingToApply` with the reason if no remedy is confirmed, or if no file can set it.
     """
     panels = confirmed(result.parts)
     picked = {panel.remedies[panel.result.picked or ""] for panel in panels if panel.result.helps}

@@ -1,4 +1,4 @@
-"""`falter.plan`, the twin of `falter.run`: what a run would send and cost. Sends nothing."""
+"""`falter.plan`, the counterpart of `falter.run`: a run's requests and costs. Sends nothing."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from falter.tasks import Template
 from falter.tasks.sizes import Described, sized_by_description
 from falter.tasks.task import Task
 
-# A plan as text: the panels, and the sums
+# A plan as text: the panels, and the totals
 
 
 def panel_row(
     planned: PanelCost, price_list: str | None, batch: bool = False, of_all: float = 1.0
 ) -> dict[str, Any]:
-    """The calls, tokens and cost of one panel, and where they would go with whose key.
+    """Return the calls, tokens and cost of one panel, with the address and key of its requests.
 
-    `of_all` multiplies everything that grows with items, where the panel holds some of them only.
+    `of_all` multiplies everything that grows with the items, if the panel has only some of them.
     """
     p, cost = planned.panel, planned.cost.times(of_all)
     return {
@@ -67,7 +67,7 @@ def panel_row(
 
 
 def panel_text(row: Mapping[str, Any]) -> str:
-    """One panel of a plan, in four lines; of a protocol, with its part."""
+    """Return a panel of a plan as text; for a protocol, with its part."""
     part = f"{row['part']}: " if "part" in row else ""
     return (
         f"{part}{row['model']} on {row['task']}, scored by {row['scorer']}\n"
@@ -80,7 +80,7 @@ def panel_text(row: Mapping[str, Any]) -> str:
 
 
 def _other_text(row: Mapping[str, Any]) -> str:
-    """The calls of a judge in one part, or of the rewriter, in two lines."""
+    """Return the calls to a judge in one part, or to another model, in two lines."""
     return (
         f"{row['part']}: at most {row['calls']:,} calls of {row['model']}\n"
         f"  tokens at most {row['prompt_tokens']:,} in, "
@@ -89,7 +89,7 @@ def _other_text(row: Mapping[str, Any]) -> str:
 
 
 def _cells(row: Mapping[str, Any]) -> str:
-    """The items and conditions; of a budget, those it leaves."""
+    """Return the items and conditions in words; under a budget, the ones that it leaves."""
     budget = row["budget"]
     if budget is None:
         return f"{row['items']:,} items × {row['recipes']:,} conditions"
@@ -112,7 +112,7 @@ def _estimated(row: Mapping[str, Any]) -> str:
 
 
 def _promise(row: Mapping[str, Any]) -> str:
-    """Return the expected widths of the intervals for the part that a budget leaves."""
+    """Return the expected interval widths for the part that a budget leaves; empty without one."""
     if row["budget"] is None:
         return ""
     widths = row["budget"]["half_widths"]
@@ -127,7 +127,7 @@ def _promise(row: Mapping[str, Any]) -> str:
 
 
 def _limit(row: Mapping[str, Any]) -> str:
-    """The limit on an answer, where it is one for models that think."""
+    """Return a line on the reply limit if it is the one for models that think first."""
     if not row["thinks"]:
         return ""
     return (
@@ -137,7 +137,7 @@ def _limit(row: Mapping[str, Any]) -> str:
 
 
 def _address(row: Mapping[str, Any]) -> str:
-    """Return the requests' address, and the name of the variable that holds the key."""
+    """Return a line with the address of the requests, and the variable that holds the key."""
     if row["address"] is None:
         return ""
     key = row["key_variable"]
@@ -146,7 +146,7 @@ def _address(row: Mapping[str, Any]) -> str:
 
 
 def _amount(row: Mapping[str, Any]) -> str:
-    """The highest cost of a panel, or that the price list has no price for it."""
+    """Return the maximum cost of a panel, or a note that the price list lacks a price."""
     if row["cost_at_most"] is None:
         return f"   no price in {row['price_list']}" if row["price_list"] else ""
     if row["batch"]:
@@ -166,7 +166,7 @@ def _amount(row: Mapping[str, Any]) -> str:
 
 
 def _costs(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The highest cost by currency, of the panels that have a price."""
+    """Return the maximum cost by currency, over the rows that have a price."""
     sums: dict[str, float] = {}
     for row in rows:
         if row["cost_at_most"] is not None:
@@ -176,7 +176,7 @@ def _costs(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _sums(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The sums; an amount in each currency, and how many panels have no price."""
+    """Return the totals in words: an amount for each currency, and the panels without a price."""
     text = (
         f"{sum(r['calls'] for r in rows):,} calls, "
         f"{sum(r['prompt_tokens'] for r in rows):,} tokens in, "
@@ -192,7 +192,7 @@ def _sums(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _prompt_text(prompt: Mapping[str, Any]) -> str:
-    """A prompt as it would be sent, under a line that says whose it is."""
+    """Return a prompt as it would be sent, below a line with its item and recipe."""
     part = f"{prompt['part']}: " if prompt["part"] not in ("", "run") else ""
     draw = f", draw {prompt['draw']}" if prompt["draw"] else ""
     item = _visible(prompt["item"].replace("\n", " "))
@@ -209,12 +209,12 @@ def _prompt_text(prompt: Mapping[str, Any]) -> str:
 
 
 def _visible(text: str) -> str:
-    """The text with its lines, and every other control character spelled out."""
+    """Return the text with its line breaks, and every other control character written out."""
     return "\n".join(shown_text(line, 20_000) for line in text.split("\n"))
 
 
 def plan_lines(planned: Mapping[str, Any]) -> Iterator[str]:
-    """A whole plan as text: panels, judges, sums, prompts, and what is not here."""
+    """Yield a whole plan as text: panels, other models, totals, prompts, missing rewrites."""
     yield from map(panel_text, planned["panels"])
     yield from map(_other_text, planned["others"])
     rows = [*planned["panels"], *planned["others"]]
@@ -245,7 +245,7 @@ def plan_lines(planned: Mapping[str, Any]) -> Iterator[str]:
 
 
 def plan_remarks(planned: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the remarks beside a plan: notes, and the meaning of its numbers."""
+    """Yield the remarks on a plan: its notes, and the meaning of its numbers."""
     for note in planned["notes"]:
         yield f"note: {note}"
     shared = "Parts share requests, which are sent once, so the sums are upper bounds. "
@@ -255,13 +255,13 @@ def plan_remarks(planned: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-# What a study would still ask
+# The requests that a study would still send
 
 
 def planned_study(
     study: ResolvedStudy, store: Store | None, *, exact: bool = True
 ) -> Iterator[tuple[Part, list[PanelCost]]]:
-    """Yield the requests still to be sent for each part. Sends nothing, writes nothing."""
+    """Yield the cost of the missing requests for each part. Sends nothing, writes nothing."""
     for part, resolved in study.parts:
         yield part, planned_cost(resolved, store, exact=exact)
 
@@ -290,30 +290,31 @@ def planned_prompts(study: ResolvedStudy, items: int) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The requests of a run that was not started: the same numbers and words as `falter plan`.
+    """The requests of a run that was not started, with the numbers and words of `falter plan`.
 
-    `data` is what `falter plan --json` prints; a plan in text is `str(plan)`.
+    `data` has the content of `falter plan --json`; `str(plan)` is the plan as text.
     """
 
     data: Mapping[str, Any]
 
     @property
     def panels(self) -> list[dict[str, Any]]:
-        """One row for each model and task: calls, tokens, cost, the scorer and why."""
+        """One row for each model, task and scorer: calls, tokens, cost, reason for the scorer."""
         return list(self.data["panels"])
 
     @property
     def _all(self) -> list[dict[str, Any]]:
+        """The rows of all panels and of all other models."""
         return [*self.data["panels"], *self.data["others"]]
 
     @property
     def cells(self) -> int:
-        """The number of answers that the run needs."""
+        """The number of responses that the run needs."""
         return sum(row["cells"] for row in self.panels)
 
     @property
     def stored(self) -> int:
-        """The number of these answers that are in the store."""
+        """The number of needed responses that are in the store."""
         return sum(row["stored"] for row in self.panels)
 
     @property
@@ -323,29 +324,29 @@ class Plan:
 
     @property
     def prompt_tokens(self) -> int:
-        """The tokens of all prompts, at four characters each."""
+        """The tokens of all prompts, estimated at four characters each."""
         return sum(row["prompt_tokens"] for row in self._all)
 
     @property
     def completion_tokens_at_most(self) -> int:
-        """The tokens of all answers, if each reaches its limit."""
+        """The tokens of all responses, if each reaches its limit."""
         return sum(row["completion_tokens_at_most"] for row in self._all)
 
     @property
     def cost_at_most(self) -> dict[str, float] | None:
-        """The highest cost by currency; None where a panel has no price, which is no cost of 0."""
+        """The maximum cost by currency; None, for unknown, if any row has no price."""
         if any(row["cost_at_most"] is None for row in self._all):
             return None
         return _costs(self._all)
 
     @property
     def prompts(self) -> list[dict[str, Any]]:
-        """The prompts of the first items as they would be sent; as many as `show` said."""
+        """The prompts of the first items as they would be sent; `show` sets the number of items."""
         return list(self.data["prompts"])
 
     @property
     def notes(self) -> list[str]:
-        """Notes worth reading before the run."""
+        """Notes to read before the run."""
         return list(self.data["notes"])
 
     def __str__(self) -> str:
@@ -365,15 +366,15 @@ def plan(
     exact: bool = False,
     **settings: Unpack[ExperimentSettings],
 ) -> Plan:
-    """Plan what `falter.run` would send with the same settings; sends nothing and writes nothing.
+    """Plan `falter.run` with the same settings; sends nothing and writes nothing.
 
     >>> plan = falter.plan(task="basics", models=["simulated"], recipes=["typos"], limit=50)
     >>> plan.calls, plan.cost_at_most
     >>> print(plan)
 
-    `prices` names a price list (2025-11, or a file) for models without a price of their own; `show`
-    is of how many items the prompts are kept as they would be sent. Of large data some items are
-    looked at and multiplied, and the plan says so, unless it is to be `exact`.
+    `prices` names a price list (2025-11, or a file) for models without a price. `show` is the
+    number of items whose prompts are kept as they would be sent. Large data are estimated from some
+    of their items, and the plan reports this, unless `exact`.
     """
     if isinstance(show, bool) or not isinstance(show, int) or show < 0:
         raise InvalidValue("show", show, "a number of items, 0 or more")
@@ -384,7 +385,7 @@ def plan(
 def plan_of(
     spec: StudySpec, store: Path, prices: str | None, show: int, *, exact: bool = False
 ) -> Plan:
-    """The plan of a study that has been read."""
+    """Return the plan of a study whose settings have been read."""
     price_list = None
     if prices is not None:
         listed = read_prices(prices)
@@ -401,7 +402,7 @@ def plan_of(
 def _planned(
     study: ResolvedStudy, store_path: Path, price_list: str | None, described: Described
 ) -> dict[str, Any]:
-    """The plan as plain data, part by part."""
+    """Return the plan as plain data, part by part."""
     protocol = study.spec.protocol
     store = Store(store_path, writes=False) if store_path.exists() else None
     try:
@@ -453,6 +454,7 @@ def _planned(
 
 
 def _of_tasks(resolved: Resolved, described: Described) -> dict[str, float]:
+    """Return the number of items that each loaded item represents, by task."""
     return {
         task_of(resolved.run, panel.panel.task): _of_all(panel, resolved, described)
         for panel in resolved.panels
@@ -460,21 +462,21 @@ def _of_tasks(resolved: Resolved, described: Described) -> dict[str, float]:
 
 
 def _of_all(panel: PanelPlan, resolved: Resolved, described: Described) -> float:
-    """Return the number of items that each item of the panel stands for."""
+    """Return the number of items that each item of the panel represents."""
     times = described.times(task_of(resolved.run, panel.panel.task))
     limit = resolved.experiment.limit
     return times if limit is None else max(1.0, min(times, limit / max(1, len(panel.items))))
 
 
-# Other models that a plan asks
+# Requests of a plan to other models: judges, the rewriter, the reader
 
 
 def asked_of(
     cost: Cost, client: Client, target: Target, price_list: str | None, batch: bool
 ) -> dict[str, Any]:
-    """Return the calls of a model, their cost, and the address and key that they go with.
+    """Return the calls to a model with their cost, and the address and key of the requests.
 
-    Batches have no cost where there is no price, or where requests fit into none.
+    The cost in batches is None without a price, and for requests that no batch accepts.
     """
     able = client.capabilities.batches and target.asking != "score"
     price, amount = target.price, cost.amount
@@ -496,13 +498,16 @@ def asked_of(
 
 
 RUBRIC, LONGEST_JUDGED, LONGEST_MATERIAL = 1_200, 8_000, 24_000
-"""Characters of a rubric with its instructions, and the most that a judge is shown of a text."""
+"""Maximum characters of a rubric with instructions, of a judged text, and of its material."""
 
 
 def judging_rows(
     study: ResolvedStudy, cells: Mapping[tuple[str, str], int], price_list: str | None
 ) -> Iterator[dict[str, Any]]:
-    """A row for each judge of each part: the most calls, each with material and two replies."""
+    """Yield a row for each judge of each part, with the maximum number of calls.
+
+    Each call is assumed to contain the rubric, the material and two replies of maximum length.
+    """
     panels = [panel for _, resolved in study.parts for panel in resolved.panels]
     different = {id(panel.conditions): panel for panel in panels if study.judging}
     longest = max(map(_characters, different.values()), default=0)
@@ -523,7 +528,7 @@ def judging_rows(
 
 
 def _characters(panel: PanelPlan) -> int:
-    """The mean length of a panel's first prompts."""
+    """Return the mean number of characters of a panel's first prompts."""
     sizes = [len(r.context) + sum(len(text) for _, text in r.messages)
              for r in islice(panel.requests(1), 32)]  # fmt: skip
     return sum(sizes) // max(1, len(sizes))
@@ -534,9 +539,9 @@ def rewriting_rows(
     needs: Sequence[tuple[Needs, Mapping[str, float]]],
     price_list: str | None,
 ) -> Iterator[dict[str, Any]]:
-    """A row for the rewriter, if texts are missing that 'falter rewrites prepare' will ask for.
+    """Yield a row for the rewriter if any texts are missing.
 
-    With the needs of a part: how many items each item of a task stands for.
+    Each entry of `needs` comes with the number of items that each item of a task represents.
     """
     missing = {text.key: text for need, _ in needs for text in need.missing}
     times: dict[str, float] = {}
@@ -554,7 +559,7 @@ def rewriting_rows(
 
 
 def reading_rows(study: ResolvedStudy, price_list: str | None) -> Iterator[dict[str, Any]]:
-    """A row for the model that reads replies: at most one call a reply that it may read."""
+    """Yield a row for the extractor of each part: at most one call for each readable reply."""
     reader = study.spec.experiment.reader
     if reader is None:
         return

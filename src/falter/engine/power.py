@@ -1,4 +1,4 @@
-"""Items, conditions and calls that a goal needs, from assumptions or from real results."""
+"""Items, conditions and calls that a goal needs, from assumptions or from earlier results."""
 
 from __future__ import annotations
 
@@ -20,22 +20,26 @@ from falter.stats.sample_size import AnyGoal, SampleSize, cheapest_design
 from falter.stats.variance import Design, VarianceParts, mean_error
 from falter.stats.verdict_goals import DropDetection, EquivalencePower, VerdictGoal
 
-# Goals about answers that change, and shares of items that do so in practice.
+# Goals that depend on the share of items whose outcome flips, and shares seen in practice.
 CHANGING = ("drop", "micro", "equivalence")
 PLAUSIBLE = (0.05, 0.1, 0.15, 0.2, 0.3)
 USUAL_DISCORDANCE = 0.1
+"""Share of flipped items that is assumed unless a better value is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
-    """The user's expectations. Shares are fractions; None where nothing is known.
+    """The user's expectations. Shares are fractions; None means unknown.
 
-    `conditions` counts the baseline. `brittleness` is the plug-in share with so many conditions,
-    `accuracy` the mean over them, `discordance` the share of items whose outcome a perturbation
-    changes, `model_discordance` the share of cells in which two neighbouring models differ.
-    `complete_baseline`: the baseline is asked on all items, which makes single drops more precise.
-    `assumed`: nobody gave the discordance. `design_effect`: so many items in clusters say as much
-    as one by itself; None where nothing is known of clusters.
+    - `conditions` counts the baseline. `per_item` is the number of conditions of each item.
+    - `discordance` is the share of items whose outcome a perturbation flips. `assumed` says that
+      nobody gave it.
+    - `accuracy` is the mean over the conditions, `brittleness` the plug-in share with so many
+      conditions.
+    - `model_discordance` is the share of cells in which two neighbouring models differ.
+    - With `complete_baseline` all items have the baseline, so single drops are more precise.
+    - `design_effect` is the number of clustered items that give as much information as one
+      independent item; None if no clusters are known.
     """
 
     conditions: int = 16
@@ -56,11 +60,12 @@ class Assumptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedGoal:
-    """One goal: the design that asks the fewest cells, for other items and for exactly these.
+    """A goal with its cheapest designs: `like_these` for similar items, `exact` for these items.
 
-    `asked` and every half-width, margin or gap are fractions. `exact` is None where no number of
-    items was given. `at_discordance` is the same goal at other shares of items that change, where
-    that share was not known but assumed.
+    `asked` is the goal's half-width, margin or gap, as a fraction. `design` and `exact_design` are
+    numbers of conditions per item. `exact` is None without a number of items, and for goals about
+    verdicts. `at_discordance` repeats the goal at other shares of flipped items, if that share was
+    assumed.
     """
 
     name: str
@@ -73,7 +78,11 @@ class PlannedGoal:
 
 
 def with_usual_discordance(goals: Mapping[str, float], expected: Assumptions) -> Assumptions:
-    """The share of items that change, 10 %, assumed where a goal needs it and nobody gave it."""
+    """Return the expectations with a share of flipped items assumed, if a goal needs one.
+
+    The share is 10 %, or the next plausible share that allows the expected drop. Raises if none
+    does.
+    """
     if expected.discordance is not None or not set(goals) & set(CHANGING):
         return expected
     least = max(USUAL_DISCORDANCE, _least_discordance(goals, expected))
@@ -88,7 +97,7 @@ def with_usual_discordance(goals: Mapping[str, float], expected: Assumptions) ->
 
 
 def _least_discordance(goals: Mapping[str, float], expected: Assumptions) -> float:
-    """Return the least share of items that change: as large as the drop they make."""
+    """Return the minimum share of flipped items: it is at least as large as the drop."""
     sought = goals.get("drop", 0.0) if expected.power is not None else 0.0
     return max(abs(expected.drop), sought)
 
@@ -100,9 +109,10 @@ def plan_goals(
     items: int | None = None,
     level: float = 0.95,
 ) -> list[PlannedGoal]:
-    """Every goal with its sample size; `goals` maps each of drop, micro, … to a fraction.
+    """Return every goal with its sample size; `goals` maps names such as `drop` to fractions.
 
-    A discordance that is `assumed` is followed by the same goal at the others that are plausible.
+    If the share of flipped items is assumed, each goal that depends on it is repeated at other
+    shares.
     """
     if not goals:
         raise refusal(UsageError, "engine.no_goal")
@@ -122,6 +132,7 @@ def plan_goals(
 def _at_others(
     plan: PlannedGoal, expected: Assumptions, items: int | None, level: float
 ) -> tuple[tuple[float, PlannedGoal], ...]:
+    """Return the goal at every plausible share of flipped items that allows its drop."""
     least = _least_discordance({plan.name: plan.asked}, expected)
     shares = [share for share in PLAUSIBLE if share >= least]
     return tuple(
@@ -133,6 +144,7 @@ def _at_others(
 def _planned(
     name: str, asked: float, expected: Assumptions, items: int | None, level: float
 ) -> PlannedGoal:
+    """Return a goal with its cheapest design, for similar items and for exactly these items."""
     designs = _designs(name, asked, expected)
     effect = expected.design_effect or 1.0
     goal, size = cheapest_design(designs, available=items, level=level, design_effect=effect)
@@ -150,12 +162,13 @@ def _planned(
 
 
 def _per_item(goal: AnyGoal | None) -> int | None:
+    """Return the number of conditions per item of a goal's design, or None if it has none."""
     per_item = getattr(goal, "per_item", None)
     return per_item if isinstance(per_item, int) else None
 
 
 def _designs(name: str, asked: float, expected: Assumptions) -> list[AnyGoal]:
-    """The goal with every number of conditions per item that is allowed."""
+    """Return the goal with every allowed number of conditions per item."""
     perturbations = expected.conditions - 1
     if name == "drop" and expected.power is not None:
         return [DropDetection(size=asked, power=expected.power, **_drops(expected, name))]  # type: ignore[arg-type]
@@ -194,6 +207,7 @@ def _designs(name: str, asked: float, expected: Assumptions) -> list[AnyGoal]:
 
 
 def _drops(expected: Assumptions, name: str) -> dict[str, object]:
+    """Return the arguments that goals about single drops share."""
     accuracy = (
         _required(expected.accuracy, name, "accuracy") if expected.complete_baseline else None
     )
@@ -208,10 +222,12 @@ def _drops(expected: Assumptions, name: str) -> dict[str, object]:
 def _each(
     make: Callable[[int], AnyGoal], count: int | None, least: int, most: int
 ) -> list[AnyGoal]:
+    """Return a goal for each number of conditions per item, or for the given number only."""
     return [make(n) for n in ([count] if count is not None else range(least, most + 1))]
 
 
 def _required(value: float | None, goal: str, option: str) -> float:
+    """Return the value, or raise with the option that sets it."""
     if value is None:
         raise refusal(UsageError, "engine.goal_without_share", goal=goal, option=option)
     return value
@@ -253,28 +269,31 @@ def assumptions_of(analysis: Analysis, expected: Assumptions) -> Assumptions:
 
 
 def _known_values(values: Iterable[float | None]) -> list[float]:
+    """Return the values without None."""
     return [value for value in values if value is not None]
 
 
 def _note(name: str, values: Sequence[float]) -> str:
+    """Return the sentence on a mean that was taken from results."""
     spread = f", {min(values):.3f} to {max(values):.3f}" if len(values) > 1 else ""
     panels = "1 panel" if len(values) == 1 else f"{len(values)} panels"
     return f"From the results: {name} {fmean(values):.3f} ({panels}{spread})."
 
 
 def _accuracy(panel: PanelResult) -> float | None:
+    """Return the mean accuracy of a panel over its conditions, or None."""
     values = _known_values(e.value for e in (panel.baseline, *(r.accuracy for r in panel.recipes)))
     return fmean(values) if values else None
 
 
 def _rarefied(share: float | None, conditions: int, wanted: int) -> float | None:
-    """Brittleness with another number of conditions: E pert grows as (J - 1)/J."""
+    """Convert brittleness to another number of conditions J: its mean grows as (J − 1)/J."""
     if share is None or conditions < 2:
         return None
     return min(share * conditions / (conditions - 1), 1.0) * (wanted - 1) / wanted
 
 
-# How sure a mean would be: the planned design, and what twice as much of each part would give.
+# The precision of a mean: in the planned design, and with twice the number of each part.
 
 
 NAMES = tuple(field.name for field in fields(VarianceParts))
@@ -283,8 +302,10 @@ SIZES = tuple(field.name for field in fields(Design))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesignError:
-    """A design with the half-widths of its mean: for these conditions, and for conditions like
-    these. `change` says how it differs from what was planned."""
+    """A design with the half-widths of its mean: for these conditions, and for similar conditions.
+
+    `change` is the difference from the planned design, in words.
+    """
 
     change: str
     design: Design
@@ -293,9 +314,9 @@ class DesignError:
 
 
 def components_in(text: str) -> VarianceParts:
-    """`item=0.12,condition=0.001,interaction=0.04,run=0.05` as variance components.
+    """Parse `item=0.12,condition=0.001,interaction=0.04,run=0.05` as variance components.
 
-    The item's has to be there; conditions and interaction are 0 where they are not named.
+    The item's component is required. Condition and interaction default to 0, draw and run to None.
     """
     found: dict[str, float] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
@@ -316,9 +337,9 @@ def components_in(text: str) -> VarianceParts:
 
 
 def components_of(analysis: Analysis) -> tuple[VarianceParts, tuple[str, ...]]:
-    """The crossed components of results, means over their panels, and what is to be said of them.
+    """Return the crossed components of results, means over their panels, with notes.
 
-    A component that came out below 0 counts as 0.
+    A component with an estimate below 0 counts as 0.
     """
     crossed = [panel.components.get("crossed", {}) for panel in analysis.panels]
     values = {
@@ -340,7 +361,7 @@ def components_of(analysis: Analysis) -> tuple[VarianceParts, tuple[str, ...]]:
 def design_errors(
     parts: VarianceParts, planned: Design, *, level: float = 0.95
 ) -> list[DesignError]:
-    """The planned design, and those with twice the items, conditions, draws and repeats."""
+    """Return the planned design, and designs with twice the items, conditions, draws or repeats."""
     designs: Mapping[str, Design] = {
         "as planned": planned,
         **{f"2 × {size}": replace(planned, **{size: 2 * getattr(planned, size)})

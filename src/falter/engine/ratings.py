@@ -1,4 +1,4 @@
-"""People's ratings: how far a judge agrees with them, and sheets on which they rate summaries."""
+"""People's ratings: a judge's agreement with them, and sheets on which they rate summaries."""
 
 from __future__ import annotations
 
@@ -34,18 +34,22 @@ from falter.tasks.task import Task, pick
 
 Question = Literal["preference", "similarity"]
 RUBRICS: Mapping[Question, str] = {"preference": PREFERENCE, "similarity": SIMILARITY}
+"""Instructions to the judge for each question."""
 SCALES: Mapping[Question, tuple[int, int]] = {"preference": (0, 2), "similarity": (1, 3)}
+"""Minimum and maximum of people's ratings for each question."""
 PLACES = {1: 1, 0: 2, 2: 3}
-"""A preference as a rating from 1 to 3: the first text, neither, the second."""
+"""A preference as a rating from 1 to 3: the first text, neither, the second text."""
 LONGEST = 6_000
+"""Maximum number of characters of a text that the judge is shown."""
 SWAPPED = "/swapped"
+"""Suffix of the key of a pair with its texts swapped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatedTexts:
-    """The place of people's ratings: a file, its columns, and the question.
+    """A file with people's ratings of pairs of texts: its path, its columns and the question.
 
-    Of a preference, 1 and 2 name the better text and 0 neither; a similarity is 1 to 3.
+    A preference is 1 or 2 for the better text and 0 for neither. A similarity is 1 to 3.
     """
 
     path: str
@@ -66,11 +70,16 @@ BUNDLED_RATINGS = RatedTexts(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCalibration:
-    """A judge beside people: verdicts read and not read, and coefficients of agreement.
+    """A judge compared with people: numbers of verdicts, and coefficients of agreement.
 
-    `people` are among themselves; `judge` against people's rounded mean (of preferences, their
-    median); `swapped` is the share of verdicts that stay when the texts change places; `rate` is
-    the share of pairs below 3 as people see it, corrected from the judge's by half of the labels.
+    - `read` verdicts were parsed at once, `read_again` ones after a second request, `unread` ones
+      after neither. `failed` requests have no response.
+    - `people` is the agreement of people with each other.
+    - `judge` is the agreement of the judge with people's rounded mean (for preferences, their
+      median).
+    - `swapped` is the share of verdicts that stay the same when the texts are swapped.
+    - `rates` are shares of pairs rated below 3: the judge's, people's, and the judge's share
+      corrected with half of people's labels. It is empty for preferences.
     """
 
     model: str
@@ -96,9 +105,10 @@ def calibrate_judge(
     swap: bool = False,
     watch: Watch | None = None,
 ) -> JudgeCalibration:
-    """Ask the judge for a sample of the pairs, once more where it cannot be read, and compare.
+    """Request a judge's verdicts on a sample of pairs, and compare them with people's ratings.
 
-    Verdicts are stored answers: the same call again sends nothing.
+    An unparsed verdict is requested once more. Verdicts are stored responses, so the same call
+    again sends nothing. With `swap`, each pair is also judged with its texts swapped.
     """
     items, people = _items(rated)
     chosen = pick(items, limit, seed)
@@ -138,7 +148,7 @@ def calibrate_judge(
 
 
 def _items(rated: RatedTexts) -> tuple[list[Item], dict[str, list[float]]]:
-    """The pairs as items, and what people said by key; every bad row is named at once."""
+    """Return the pairs as items, and people's ratings by key; raise with all wrong rows at once."""
     columns = [rated.first, rated.second, *rated.context, *rated.ratings]
     faults = Faults(rated.path)
     items: list[Item] = []
@@ -158,6 +168,7 @@ def _items(rated: RatedTexts) -> tuple[list[Item], dict[str, list[float]]]:
 
 
 def _item(key: str, row: Mapping[str, Any], rated: RatedTexts) -> Item:
+    """Return a row of ratings as an item with its quoted texts."""
     context = "\n".join(str(row[name]) for name in rated.context if str(row[name]).strip())
     about = f"The request:\n{quoted(context, LONGEST)}\n\n" if context else ""
     fields = {
@@ -170,11 +181,13 @@ def _item(key: str, row: Mapping[str, Any], rated: RatedTexts) -> Item:
 
 
 def _swapped(item: Item) -> Item:
+    """Return the item with its two texts swapped."""
     fields = {**item.fields, "first": item.fields["second"], "second": item.fields["first"]}
     return replace(item, key=item.key + SWAPPED, fields=fields)
 
 
 def _task(name: str, items: Sequence[Item], output: str) -> Task:
+    """Return the task that the judge is given."""
     shown = "{about}The first reply:\n{first}\n\nThe second reply:\n{second}\n"
     parts = {"instruction": "{rubric}", "input": shown}
     return Task(
@@ -191,7 +204,7 @@ def _task(name: str, items: Sequence[Item], output: str) -> Task:
 def _ask(
     spec: ModelSpec, task: Task, store: Store, seed: int, watch: Watch | None
 ) -> tuple[dict[str, int], set[str]]:
-    """The verdicts by key, and the keys for which nothing arrived."""
+    """Return the verdicts by key, and the keys without a response."""
     verdicts: dict[str, int] = {}
     failed: set[str] = set()
     for answered in ask_task(spec, task, store, watch, seed=seed):
@@ -207,14 +220,14 @@ def _ask(
 
 
 def _among(ratings: Sequence[Sequence[float]], seed: int) -> tuple[Coefficient, ...]:
-    """Agreement of people with each other; nothing for one of them."""
+    """Return people's agreement with each other; empty for fewer than two people."""
     if not ratings or len(ratings[0]) < 2:
         return ()
     return tuple(coefficients(ratings, (1, 2, 3), over="pairs", seed=seed).values())
 
 
 def _against(ratings: Sequence[tuple[int, int]], seed: int) -> tuple[Coefficient, ...]:
-    """Agreement of what people say together with the judge."""
+    """Return the agreement of people's joint ratings with the judge; empty below two pairs."""
     if len(ratings) < 2:
         return ()
     pair = pair_of("people", "judge", ratings, (1, 2, 3), seed=seed)
@@ -222,7 +235,7 @@ def _against(ratings: Sequence[tuple[int, int]], seed: int) -> tuple[Coefficient
 
 
 def _stays(verdicts: Mapping[str, int], keys: Sequence[str], preferences: bool) -> Coefficient:
-    """The share of verdicts that say the same when the texts have changed places."""
+    """Return the share of verdicts that stay the same when the texts are swapped."""
     both = [(verdicts[k], verdicts[k + SWAPPED]) for k in keys
             if k in verdicts and k + SWAPPED in verdicts]  # fmt: skip
     turned = [(a, 4 - b if preferences else b) for a, b in both]
@@ -233,9 +246,10 @@ def _stays(verdicts: Mapping[str, int], keys: Sequence[str], preferences: bool) 
 def _rates(
     said: Mapping[str, int], verdicts: Mapping[str, int], keys: Sequence[str], seed: int
 ) -> tuple[Coefficient, ...]:
-    """The share of pairs below 3: the judge's, people's, and the judge's as people would say it.
+    """Return the shares of pairs below 3: the judge's, people's, and the judge's corrected.
 
-    The corrected one knows the labels of a random half only, as a user's own would.
+    The correction uses people's labels of a random half only, as a user would have them. The result
+    is empty for fewer than four pairs.
     """
     both = [(said[k] < 3, verdicts[k] < 3) for k in keys if k in verdicts and k in said]
     if len(both) < 4:
@@ -259,9 +273,9 @@ def _rates(
 def summary_sheet(
     store: Path | str, name: str | None = None, *, articles: int = 30, seed: int = 0
 ) -> str:
-    """The sheet for the newest study, or the one of that name, as CSV: see `human_sheet`.
+    """Return the rating sheet of a study as CSV, by default of the newest; see `human_sheet`.
 
-    It says nothing about which summary is whose.
+    It does not reveal who wrote a summary.
     """
     with _first_part(Path(store), name) as result:
         return human_sheet(result, articles=articles, seed=seed)
@@ -283,6 +297,7 @@ def summary_ratings(
 
 @contextmanager
 def _first_part(path: Path, name: str | None) -> Iterator[PartResult]:
+    """Yield the result of a study's first part, with the store open."""
     require_store(path)
     with Store(path, writes=False) as opened:
         yield part_results(opened, find_study(opened, name))[0]

@@ -21,20 +21,20 @@ from falter.remedies.prompts import Remedy
 from falter.tasks.data_sets import CHAT_TASKS
 from falter.tasks.rows import holds_chats, read_template_file, rows_at
 
-# Grids: every combination of the levels of some factors, the first of each being the baseline.
+# Grids: all combinations of the levels of some factors. The first levels form the baseline.
 #
 # grid: {template: [own, other], demonstrations: [2, 4], noise: [none, replace_spaces]}
 
 
 def configurations(grid: GridLevels) -> Iterator[dict[str, Any]]:
-    """The level of every factor, configuration by configuration, the baseline first."""
+    """Yield the level of every factor for each configuration of a grid, the baseline first."""
     names = [factor for factor, _ in grid]
     for levels in itertools.product(*(levels for _, levels in grid)):
         yield dict(zip(names, levels, strict=True))
 
 
 def grid_specs(grid: GridLevels) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """The label and the steps of every configuration but the first."""
+    """Yield the label and the steps of every configuration except the baseline."""
     first = {factor: levels[0] for factor, levels in grid}
     for configuration in itertools.islice(configurations(grid), 1, None):
         steps: list[Any] = []
@@ -46,15 +46,17 @@ def grid_specs(grid: GridLevels) -> Iterator[tuple[str, tuple[Any, ...]]]:
 
 
 def label_of(configuration: Mapping[str, Any]) -> str:
-    """`template own, demonstrations 4, noise none`."""
+    """Return a configuration's label, such as `template own, demonstrations 4, noise none`."""
     return ", ".join(f"{factor} {_short(level)}" for factor, level in configuration.items())
 
 
 def _short(level: Any) -> str:
+    """Return a level as text; a path becomes the name of its file."""
     return Path(level).name if isinstance(level, str) and "/" in level else str(level)
 
 
 def _steps(factor: str, level: Any) -> list[Any]:
+    """Return the steps that set a factor to a level."""
     if factor == "demonstrations":
         return [("demonstrations", {"count": level})]
     if factor == "temperature":
@@ -65,7 +67,7 @@ def _steps(factor: str, level: Any) -> list[Any]:
 
 
 def check_distinct(recipes: list[Recipe]) -> None:
-    """Refuse two configurations that are the same condition, by name."""
+    """Raise `UsageError` if two configurations are the same condition."""
     seen: dict[str, str] = {}
     for recipe in recipes:
         if recipe.id in seen:
@@ -76,7 +78,11 @@ def check_distinct(recipes: list[Recipe]) -> None:
 
 
 def recipes_of(experiment: Experiment) -> tuple[Recipe, ...]:
-    """The baseline and the experiment's recipes, those of its grid, or the default ones."""
+    """Return the baseline with the experiment's recipes, its grid's, or the default ones.
+
+    If answers are compared with the clean answer, or a recipe is a control, a repeat of the clean
+    prompt is added.
+    """
     if experiment.grid is not None:
         return _grid(experiment, experiment.grid)
     specs = experiment.recipes or tuple(((name, {}),) for name in _usual(experiment))
@@ -92,7 +98,7 @@ def recipes_of(experiment: Experiment) -> tuple[Recipe, ...]:
 
 
 def _usual(experiment: Experiment) -> Sequence[str]:
-    """The recipes where none are named: for conversations the sets that fit their columns."""
+    """Return the default recipes' names; for conversations, the sets that fit their columns."""
     data, tasks = experiment.data, experiment.tasks
     own = data is not None and not data.path.startswith("hub:") and holds_chats(data.path)
     if not own and not (tasks and all(name in CHAT_TASKS for name in tasks)):
@@ -110,12 +116,12 @@ def _usual(experiment: Experiment) -> Sequence[str]:
 
 
 def members_of(name: Any) -> tuple[str, ...]:
-    """The recipes of a set, by its name; none where it is the name of no set."""
+    """Return the names of a set's recipes; empty if no set has that name."""
     return RECIPE_SETS.get(name, ()) if isinstance(name, str) else ()
 
 
 def _spelled_out(specs: Sequence[Sequence[StepSpec]]) -> Iterator[Sequence[StepSpec]]:
-    """The recipes, with those of a set in the place of its name: `everyday`."""
+    """Yield the recipes, with the recipes of a set in place of its name, such as `everyday`."""
     for spec in specs:
         name, params = spec[0]
         if len(spec) == 1 and not params and name in RECIPE_SETS:
@@ -125,7 +131,7 @@ def _spelled_out(specs: Sequence[Sequence[StepSpec]]) -> Iterator[Sequence[StepS
 
 
 def _grid(experiment: Experiment, grid: GridLevels) -> tuple[Recipe, ...]:
-    """The configurations of a grid, the first of which is the baseline."""
+    """Return the configurations of a grid as recipes, the baseline first."""
     recipes = [BASELINE]
     for label, spec in grid_specs(grid):
         recipe = recipe_from(spec, experiment.protect, experiment.language)
@@ -137,10 +143,10 @@ def _grid(experiment: Experiment, grid: GridLevels) -> tuple[Recipe, ...]:
 def recipe_from(
     spec: Sequence[StepSpec], protect: Sequence[str] = (), language: str | None = None
 ) -> Recipe:
-    """A recipe from its steps. Its label shows the parameters that are not the default.
+    """Return the recipe of some steps; its label shows the parameters that differ from defaults.
 
-    `protect` is added to every step that protects text; `language` holds for every step that has
-    one and does not set its own.
+    `protect` is added to every step that protects text. `language` applies to every step with a
+    language that does not set its own. Raises `InvalidValue` for a chain that cannot be combined.
     """
     names = [name for name, _ in spec]
     if BASELINE.label in names:
@@ -177,11 +183,12 @@ def recipe_from(
 
 
 def _is_setting(step: Step) -> bool:
+    """Return True if a step changes the settings of a request and not the text of its prompt."""
     return isinstance(perturbations.get(step.name), SettingPerturbation)
 
 
 def _output_format(kinds: Sequence[Perturbation]) -> str | None:
-    """The answer format; a chain that asks for two is an error."""
+    """Return the answer format of a chain; raise if its perturbations request two."""
     forms = {p.output_format: p.name for p in kinds if p.output_format}
     if len(forms) > 1:
         raise InvalidValue("recipes", "+".join(forms.values()), "one answer format")
@@ -189,6 +196,7 @@ def _output_format(kinds: Sequence[Perturbation]) -> str | None:
 
 
 def _step(name: str, params: Mapping[str, Any], language: str | None) -> Step:
+    """Return a step with the experiment's language, if it has a language and does not set it."""
     step = parse_step(name) if not params and ":" in name else resolve_step(name, params)
     if (
         language is None
@@ -202,12 +210,13 @@ def _step(name: str, params: Mapping[str, Any], language: str | None) -> Step:
 
 
 def _given_parameters(step: Step) -> dict[str, Any]:
-    """The parameters as they may be given again: a count stands without the rate it replaced."""
+    """Return the parameters that can be passed again: with a count, the rate is left out."""
     dosed = step.params.get("count") is not None
     return {k: v for k, v in step.params.items() if not (k == "rate" and dosed)}
 
 
 def _label(step: Step) -> str:
+    """Return a step's label, with the parameters that differ from their defaults."""
     defaults = {p.name: p.default for p in perturbations.get(step.name).parameters}
     always = _is_setting(step)
     shown = [
@@ -221,6 +230,7 @@ def _label(step: Step) -> str:
 
 
 def _protected(step: Step, protect: Sequence[str]) -> Step:
+    """Return a step that also protects the experiment's patterns, if it protects text."""
     if not protect or "protect" not in step.params:
         return step
     own = tuple(step.params["protect"] or ())
@@ -231,18 +241,21 @@ def _protected(step: Step, protect: Sequence[str]) -> Step:
 
 
 def remedy_of(experiment: Experiment) -> Remedy | None:
-    """The remedy that the experiment names, if it names one."""
+    """Return the remedy that the experiment names, or None."""
     return None if experiment.remedy is None else remedy_from(experiment.remedy)
 
 
 def examples_of(experiment: Experiment) -> int:
-    """The number of solved examples shown by default: the user's, else the remedy's."""
+    """Return the usual number of demonstrations: the user's, otherwise the remedy's."""
     remedy = remedy_of(experiment)
     return experiment.demonstrations or (0 if remedy is None else remedy.examples)
 
 
 def shown_from(recipe: Recipe, usual: int) -> int:
-    """The number of items a recipe takes its examples from: its own set, and those before it."""
+    """Return the number of items that a recipe's demonstrations are taken from.
+
+    A recipe with another set of demonstrations needs the items of all sets before it too.
+    """
     count = usual if recipe.demonstrations is None else recipe.demonstrations
     if recipe.examples and not count:
         raise refusal(UsageError, "engine.other_examples", label=recipe.label)

@@ -1,4 +1,4 @@
-"""Items whose answer stands in their own input: a change of it would be another question."""
+"""Remarks on a resolved run, shown before it: copied answers, moved system turns, examples."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from falter.rewrites.bank import model_made
 from falter.scorers.choosing import are_labels
 
 SAMPLE_ITEMS, TRIED_ITEMS = 200, 25
+"""Number of items checked for copied answers, and of items on which recipes are tried."""
 
 
 def copied_answers(resolved: Resolved) -> list[str]:
-    """One remark for each task whose answers stand in its items, word for word.
+    """Return one remark for each task whose answers appear verbatim in its items.
 
-    It names the rule-made recipes that would change one, from the first draw of a few items.
-    Tasks with options or labels are passed over: whoever chooses among them need not copy, and
-    prompts name them.
+    A change of a copied answer would be another question. So the remark names the rule-based
+    recipes that would change an answer, from the first draw of a few items. Tasks with options or
+    labels are skipped: their answers are chosen and not copied, and prompts name them.
     """
     remarks: dict[str, str] = {}
     for panel in resolved.panels:
@@ -37,7 +38,7 @@ def copied_answers(resolved: Resolved) -> list[str]:
 
 
 def moved_system_turns(resolved: Resolved) -> list[str]:
-    """One remark for each model whose API takes system turns in front alone, where some are not."""
+    """Return a remark for each model whose API moves later system turns to the front."""
     in_front = {c.model.id for c in resolved.clients if c.capabilities.system_in_front}
     remarks: dict[str, None] = {}
     for panel in resolved.panels:
@@ -53,7 +54,7 @@ def moved_system_turns(resolved: Resolved) -> list[str]:
 
 
 def unmade_controls(resolved: Resolved) -> list[str]:
-    """One remark for each task without right answers, if controls are made from these."""
+    """Return one remark for each task whose controls need correct answers that it lacks."""
     remarks: dict[str, None] = {}
     for panel in resolved.panels:
         steps = [step.name for condition in panel.conditions for step in condition.recipe.steps]
@@ -74,6 +75,7 @@ def _has_late_system(messages: str) -> bool:
 
 
 def _remark(panel: PanelPlan) -> str | None:
+    """Return the remark on a panel's copied answers, or None."""
     if panel.task.has_choices or are_labels(panel.task.targets):
         return None
     base = panel.conditions[0]
@@ -94,7 +96,7 @@ def _remark(panel: PanelPlan) -> str | None:
 
 
 def _changed(base: Condition, condition: Condition, items: Sequence[Item]) -> int:
-    """In how many of a few items the answer stands fewer times than before."""
+    """Count the first items, up to `TRIED_ITEMS`, whose copied answer a recipe changes."""
     if not condition.recipe.steps or model_made(condition.recipe):
         return 0
     pairs = (
@@ -107,12 +109,12 @@ def _changed(base: Condition, condition: Condition, items: Sequence[Item]) -> in
     )
 
 
-# How many demonstrations a recipe changes, to be shown before a run.
+# The number of demonstrations that a recipe changes, shown before a run.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemonstrationChanges:
-    """A recipe's demonstrations, and how many of them it changes in the first draw."""
+    """The number of demonstrations that a recipe shows, and changes in the first draw."""
 
     task: str
     scorer: str
@@ -122,7 +124,7 @@ class DemonstrationChanges:
 
 
 def demonstration_changes(resolved: Resolved) -> list[DemonstrationChanges]:
-    """One row for each way of asking and recipe; none where demonstrations stay clean.
+    """Return one row for each task, scorer and recipe; empty if demonstrations stay clean.
 
     While rewrites are missing, recipes that need them have no row: their changes are not known.
     """
@@ -134,6 +136,7 @@ def demonstration_changes(resolved: Resolved) -> list[DemonstrationChanges]:
 
 
 def _rows(plan: PanelPlan, known: bool) -> Iterable[DemonstrationChanges]:
+    """Yield a panel's rows, one for each recipe that reaches the demonstrations."""
     for condition in plan.conditions:
         recipe = condition.recipe
         if reaches_demonstrations(recipe) and (known or not model_made(recipe)):

@@ -1,4 +1,4 @@
-"""Requests written to files, and answers that were made elsewhere read from files."""
+"""Requests written to files, and responses from elsewhere read from files."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from falter.records.types import Request, Response, Run
 from falter.store.batches import Batches, planned_keys
 from falter.store.store import Store
 
-# The place of a number in a file's name: "%d", "%03d"; not "%s", "%5.2f" or "100%", which the `%`
-# operator would take and which a user's file name may hold.
+# The place of a number in a file's name: "%d" or "%03d". Not "%s", "%5.2f" or "100%": the `%`
+# operator would interpret these, but a user's file name may contain them.
 PLACE = re.compile(r"%0?[0-9]{0,2}d")
-# Bytes. Twice what one answer may have over HTTP, so that a file without line breaks cannot fill
-# the memory.
+# Bytes: twice the limit of one response over HTTP. A file without line breaks cannot fill the
+# memory.
 LONGEST_LINE = 64 * 2**20
-COMMIT = 500  # answers in one transaction
+COMMIT = 500  # responses in one transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """The files that were written: their number of requests, and the runs they are for.
+    """The files that were written, their number of requests, and the runs that they are for.
 
-    `held` are requests that were left out, since a batch that has not been read holds them.
+    `held` is the number of requests that were left out, because a batch without results has them.
     """
 
     requests: int
@@ -45,7 +45,14 @@ class Exported:
 
 @dataclass(slots=True, kw_only=True)
 class ImportedResults:
-    """The number of lines of results by what became of them."""
+    """The numbers of lines of results, by their use.
+
+    - `stored` and `failed` lines are now in the store; `already` ones were there before.
+    - `unanswered` lines have no response. `unknown` ones belong to no request of the run.
+    - `unreadable` lines are not results.
+    - `twice` lines repeat a request. `differing` ones also give it another response.
+    - `models` counts the lines that report another model, by its name.
+    """
 
     stored: int = 0
     failed: int = 0
@@ -68,8 +75,8 @@ def export_requests(
 ) -> Exported:
     """Record the plan of a study, and write its missing requests to files. Sends nothing.
 
-    `output` may hold a number, as in `part-%03d.jsonl`: then no file has more than `per_file`
-    requests, nor those of two models.
+    If `output` contains a number, as in `part-%03d.jsonl`, then each file has at most `per_file`
+    requests of a single model. Raises if a file exists, or if rewrites are missing.
     """
     for _, resolved in study.parts:
         if resolved.rewrites is not None:
@@ -99,7 +106,7 @@ def export_requests(
 
 
 class _Files:
-    """Files that are created as they are needed; an existing file is never changed."""
+    """Output files that are created when they are needed; an existing file is never changed."""
 
     def __init__(self, output: str, per_file: int) -> None:
         self._output, self._per_file = output, per_file
@@ -118,6 +125,7 @@ class _Files:
             self._file.close()
 
     def write(self, request: Request, client: Client, form: str) -> None:
+        """Append a request as a line; begin a new file for another model or after a full file."""
         try:
             line = forms.request_line(request, client, form)
         except orjson.JSONEncodeError as error:
@@ -135,13 +143,15 @@ class _Files:
         self.written += 1
 
     def _begin(self, client: Client) -> None:
+        """Create the next file; raise if a second file is needed but the output has no number."""
         if self._file is not None:
             self._file.close()
             if not self._numbered:
                 raise refusal(UsageError, "engine.several_models", output=self._output)
         path = self._path(len(self.paths) + 1)
         try:
-            # "x" and not "w": a file that another process made since the check stays as it is.
+            # "x" and not "w": never overwrite a file that another process has created since the
+            # check.
             self._file = path.open("xb")
         except OSError as error:
             raise UsageError(
@@ -151,6 +161,7 @@ class _Files:
         self._model, self._in_file = client.model.id, 0
 
     def _path(self, number: int) -> Path:
+        """Return the path of a file by its number; raise if that file exists."""
         path = Path(PLACE.sub(lambda place: place[0] % number, self._output, count=1))
         if path.exists():
             raise refusal(UsageError, "engine.file_exists", path=path)
@@ -160,10 +171,11 @@ class _Files:
 def import_results(
     store: Store, run: Run, paths: Sequence[Path], *, any_model: bool = False
 ) -> ImportedResults:
-    """Store the answers in files as a run's own. All lines are checked before any is stored.
+    """Store the responses in files as a run's own. All lines are checked before any is stored.
 
-    Raises where no line belongs to the run, or one says that another model has answered. What is
-    no JSON, belongs elsewhere, is there twice or has no answer is counted and left out.
+    Raises `UsageError` if no line belongs to the run, or if a line reports another model. With
+    `any_model`, other models are accepted. Lines that are unreadable, foreign, repeated or without
+    a response are counted and left out.
     """
     panels = planned_keys(store, run)
     report = _checked(run, panels, paths, any_model)
@@ -191,7 +203,10 @@ def import_results(
 def _checked(
     run: Run, panels: dict[str, int], paths: Sequence[Path], any_model: bool
 ) -> ImportedResults:
-    """Sort the lines by their use, without storing any."""
+    """Count the lines by their use, without storing any, and raise for a wrong model or run.
+
+    `panels` maps each planned request's key to its panel.
+    """
     report, texts = ImportedResults(), dict[str, int]()
     for path, number, result in _results(paths):
         if result is None:
@@ -213,7 +228,7 @@ def _checked(
         if response is None:
             report.unanswered += 1
         elif response.failure is None:
-            # A hash, so that a file of any size is checked without its texts being in memory.
+            # A hash in place of the text, so that a large file does not fill the memory.
             mark = hash((response.text, response.scores))
             report.twice += key in texts
             report.differing += key in texts and texts[key] != mark
@@ -228,6 +243,7 @@ def _checked(
 def _store(
     store: Store, run: Run, waiting: dict[int, list[Response]], report: ImportedResults
 ) -> None:
+    """Store the responses of each panel that the store lacks, and count them in the report."""
     for panel, responses in waiting.items():
         missing = store.missing([response.key for response in responses])
         fresh = [response for response in responses if response.key in missing]
@@ -255,6 +271,7 @@ def _results(paths: Sequence[Path]) -> Iterator[tuple[Path, int, forms.ResultLin
 
 
 def _json(line: bytes) -> Any:
+    """Return the JSON value of a line, or None if it is not JSON."""
     try:
         return read_json(line)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Names become objects, once. What can be known before the first call is checked here."""
+"""Resolution of names to objects, with all checks that are possible before the first call."""
 
 from __future__ import annotations
 
@@ -50,14 +50,16 @@ from falter.tasks.rows import source_name
 from falter.tasks.task import Task
 
 REASONING_LIMIT = 4096
-"""The longest answer, in tokens, of a model that is asked to think, unless the user sets one."""
+"""Maximum reply of a model that is told to think first, in tokens, unless the user sets one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelPlan:
-    """A panel with what is needed to run it.
+    """A panel with everything that is needed to run it.
 
-    Where a budget leaves cells out, `asked` are those it keeps, of `available` items.
+    - `because` is the reason for its scorer, in words.
+    - `thinks` says that the reply limit is the one for models that think first.
+    - `asked` are the cells that a budget keeps, of `available` items; None without a budget.
     """
 
     panel: Panel
@@ -73,7 +75,7 @@ class PanelPlan:
     available: int = 0
 
     def requests(self, draws: int, repeats: int = 1, items: int | None = None) -> Iterator[Request]:
-        """Everything that is asked, in order; of the first `items`, where given."""
+        """Yield all requests in order, or only the requests of the first `items` items."""
         return plan(
             self.items[:items],
             self.conditions,
@@ -84,13 +86,13 @@ class PanelPlan:
         )
 
     def cells(self, draws: int, repeats: int) -> int:
-        """Return the number of these requests."""
+        """Return the number of requests that `requests` yields."""
         return count_cells(len(self.items), self.conditions, draws, repeats, self.asked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """An experiment with every name turned into an object."""
+    """An experiment with every name resolved to an object."""
 
     experiment: Experiment
     run: Run
@@ -100,6 +102,7 @@ class Resolved:
 
     @property
     def clients(self) -> list[Client]:
+        """The clients of all panels, each once."""
         return list({id(p.client): p.client for p in self.panels}.values())
 
 
@@ -111,11 +114,11 @@ def resolve(
     clients: Sequence[Client] | None = None,
     recipes: tuple[Recipe, ...] | None = None,
 ) -> Resolved:
-    """Turn names into objects, or raise with the name that does not fit. Sends nothing.
+    """Resolve names to objects, or raise with the name that does not fit. Sends nothing.
 
-    `bank` holds the rewrites of perturbations that a model makes. The `rewrites` of the result say
-    what it lacks; such a result can be counted but not run. Tasks, clients (one for each model)
-    and recipes can be passed in where they exist already.
+    `bank` holds the rewrites of perturbations that need a model. The `rewrites` of the result list
+    the missing ones, and a result with missing ones can be counted but not run. Tasks, clients (one
+    for each model) and recipes can be passed in if they already exist.
     """
     recipes = recipes_of(experiment) if recipes is None else recipes
     distinct([r.id for r in recipes], [r.label for r in recipes], what="recipe")
@@ -130,7 +133,7 @@ def resolve(
     ledger = ledger_for(recipes, bank)
     panels: list[PanelPlan] = []
     by_name: dict[str, Scorer] = {}
-    made: dict[tuple[int, int], tuple[Condition, ...]] = {}  # for all that are asked alike
+    made: dict[tuple[int, int], tuple[Condition, ...]] = {}  # shared by panels with equal prompts
     for n, task in enumerate(loaded):
         held_out, items = hold_out(task, experiment, recipes)
         for spec, client in connected:
@@ -169,7 +172,7 @@ def resolve(
                 )
     require_label_scorer(experiment, by_name.values())
     needs = None
-    if ledger is not None:  # the same for all models that are asked in the same way
+    if ledger is not None:  # models with equal prompts share conditions, and so their needs
         sets = {id(p.conditions): (p.items, p.conditions, experiment.draws) for p in panels}
         needs = needs_from(ledger, sets.values(), asks=experiment.rewriter is not None)
     with_labels_of = {p.panel.task for p in panels if reads_labels(by_name[p.panel.scorer])}
@@ -197,17 +200,18 @@ def resolve(
 
 
 def _origin(experiment: Experiment) -> dict[str, str]:
-    """The name of the run's data, and the levels of its grid: what reports need to know."""
+    """Return facts for reports: the name of the run's data, and the levels of its grid."""
     data, grid = experiment.data, experiment.grid
     named = {} if data is None else {"data": source_name(data.path)}
     return named if grid is None else {**named, "grid": json.dumps(dict(grid))}
 
 
 EXTRACTION_TOKENS = 256
+"""Maximum reply of a model that extracts answers and does not think first, in tokens."""
 
 
 def reader_settings(client: Client) -> dict[str, Any]:
-    """Return the settings of a model that reads replies, enough to find its stored replies."""
+    """Return the settings of a model that extracts answers; they find its stored replies."""
     able = client.capabilities
     sampling = Sampling(max_tokens=REASONING_LIMIT if able.reasons else EXTRACTION_TOKENS)
     way = Way(asking="chat" if able.chats else "plain", sampling=sampling)
@@ -215,7 +219,7 @@ def reader_settings(client: Client) -> dict[str, Any]:
 
 
 def distinct(ids: Sequence[str], names: Sequence[str], what: str = "model") -> None:
-    """Raise if the same thing is named twice, by one name or by two."""
+    """Raise `DuplicateName` if one thing is named twice, by one name or by two."""
     name_of: dict[str, str] = {}
     for identity, name in zip(ids, names, strict=True):
         if identity in name_of:
@@ -230,11 +234,12 @@ def distinct(ids: Sequence[str], names: Sequence[str], what: str = "model") -> N
 
 
 def _has_own_limit(experiment: Experiment) -> bool:
+    """Return True if the user limits the length of replies."""
     return experiment.sampling is not None and bool(experiment.sampling.max_tokens)
 
 
 def _thinks(experiment: Experiment, client: Client) -> bool:
-    """Return True if replies get the room that a model takes that thinks first."""
+    """Return True if replies get the limit of a model that thinks first."""
     return client.capabilities.reasons and not _has_own_limit(experiment)
 
 
@@ -246,7 +251,7 @@ def _target(
     scorer: Scorer,
     others: Sequence[Scorer],
 ) -> Target:
-    """Return the target of a panel: its model and the way to ask it."""
+    """Return the target of a panel: its model and the settings of its requests."""
     sampling, remedy = experiment.sampling or Sampling(), remedy_of(experiment)
     if not _has_own_limit(experiment):
         least = 0 if remedy is None else remedy.reply_tokens

@@ -1,4 +1,4 @@
-"""The Python front door: `falter.run`, and what it returns."""
+"""The Python interface: `falter.run`, `falter.open`, and the results that they return."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ from falter.store.store import Store
 from falter.store.studies import StoredStudy, find_study, require_store, studies
 from falter.tasks.rows import is_rows, offer_rows
 
-# What can be shown in every form: figures, tables, rows, reports.
+# Results that can be shown in every form: figures, tables, rows, reports.
 
 
 FORMS: tuple[str, ...] = ("csv", "html", "json", "md", "parquet", "tex")
+"""File endings of the forms of a report."""
 
 
 class Shown:
@@ -49,7 +50,7 @@ class Shown:
         return self.study.figures
 
     def summary(self, *names: str, width: int = 100) -> str:
-        """The terminal report as text: the figures with these names, or the main ones."""
+        """Return the terminal report as text: the named figures, or the main ones without names."""
         from falter.report.forms.terminal import terminal
 
         text = io.StringIO()
@@ -57,16 +58,17 @@ class Shown:
         return text.getvalue()
 
     def figure(self, name: str) -> Figure:
-        """A figure by its name, for example `drops`."""
+        """Return a figure by its name, for example `drops`; raise `UnknownName` if none has it."""
         known = {figure.name: figure for figure in self.figures}
         if name not in known:
             raise UnknownName("figure", name, list(known))
         return known[name]
 
     def table(self, name: str) -> list[dict[str, Any]]:
-        """The table of a figure, one dictionary per row: `row["recipe"]`, `row["drop"]`.
+        """Return the table of a figure, one dictionary per row: `row["recipe"]`, `row["drop"]`.
 
-        Where every model on every task has one, the rows of all, with `model`, `task`, `template`.
+        If each model and task has a figure of that name, the rows of all are returned. They then
+        have the columns `model`, `task` and `template` too.
         """
         from falter.report.tables import figure_table
 
@@ -74,31 +76,31 @@ class Shown:
         if len(found) == 1 and found[0].name == name:
             return figure_table(found[0])
         if not found:
-            return figure_table(self.figure(name))  # the error names those that there are
+            return figure_table(self.figure(name))  # raises, and lists the figures that exist
         return [self._panel(one) | row for one in found for row in figure_table(one)]
 
     def _panel(self, figure: Figure) -> dict[str, Any]:
-        """The model, task and template that the numbers of a figure are about."""
+        """Return the model, task and template that the numbers of a figure are about."""
         group = next((found.group for found in estimates(figure)), {})
         return {"model": group.get("model", ""), "task": group.get("task", ""), "template": ""}
 
     def rows(self, *names: str) -> list[dict[str, Any]]:
-        """One dictionary for each number of these figures, or of all: what the CSV holds."""
+        """Return a dictionary for each number of the named figures, or of all, as in the CSV."""
         from falter.report.tables import figure_rows
 
         chosen = [self.figure(name) for name in names] or self.figures
         return [row for figure in chosen for row in figure_rows(figure)]
 
     def to_pandas(self, figure: str | None = None) -> Any:
-        """The table of a figure as a pandas data frame; without a name, a row for each number."""
+        """Return a figure's table as a pandas data frame; without a name, `rows` of all figures."""
         return _frame("pandas", self.rows() if figure is None else self.table(figure))
 
     def to_polars(self, figure: str | None = None) -> Any:
-        """The same as a polars data frame."""
+        """Return a figure's table as a polars data frame; without a name, `rows` of all figures."""
         return _frame("polars", self.rows() if figure is None else self.table(figure))
 
     def _repr_html_(self) -> str:
-        """Return the page of a notebook: the main figures, in a frame that runs no script."""
+        """Return the HTML for a notebook: the main figures, in a frame that runs no script."""
         from falter.report.page import frame
 
         names = self.study.headline
@@ -106,7 +108,7 @@ class Shown:
         return frame(replace(self.study, figures=shown))
 
     def report(self, path: Path | str) -> Path:
-        """Write a report; the file's ending says which: html, json, csv, md, tex or parquet."""
+        """Write a report in the form of the file's ending: html, json, csv, md, tex or parquet."""
         path = given_path("path", path)
         write_report(self.study, path)
         return path
@@ -116,6 +118,7 @@ class Shown:
 
 
 def _frame(library: Literal["pandas", "polars"], rows: list[dict[str, Any]]) -> Any:
+    """Return rows as a data frame; raise `UsageError` if the library is not installed."""
     try:
         module = importlib.import_module(library)
     except ImportError as error:
@@ -126,14 +129,14 @@ def _frame(library: Literal["pandas", "polars"], rows: list[dict[str, Any]]) -> 
 
 
 def given_path(argument: str, path: object) -> Path:
-    """A path that was given in Python, or an error that says what was given in its place."""
+    """Return a path that was given in Python; raise `InvalidValue` if it is not a path."""
     if not isinstance(path, (str, Path)):
         raise InvalidValue(argument, path, "the path of a file")
     return Path(path)
 
 
 def report_form(path: Path) -> str:
-    """The form of a report that a file's ending names."""
+    """Return the form of a report that a file's ending names."""
     form = path.suffix.removeprefix(".").lower()
     if form not in FORMS:
         raise InvalidValue("path", str(path), f"a file ending in .{', .'.join(FORMS)}")
@@ -166,7 +169,7 @@ def report_text(study: Study, form: str) -> str:
 class Result(Shown):
     """The results of a run, or of all runs of a protocol: figures, tables, scores, reports.
 
-    Everything here is computed from the store; no model is called.
+    Everything is computed from the store; no model is called.
     """
 
     def __init__(self, study: Study, parts: Sequence[PartResult], store: Path) -> None:
@@ -186,21 +189,22 @@ class Result(Shown):
 
     @property
     def no_answers(self) -> bool:
-        """Return True if replies came and none of them holds an answer, so nothing is measured."""
+        """Return True if responses arrived but none contains an answer, so nothing is measured."""
         panels = [panel for each in self.analyses.values() for panel in each.panels]
         return bool(panels) and all(panel.counts.hold_no_answer for panel in panels)
 
     @property
     def run(self) -> Run:
-        """The run, if there is only one."""
+        """The run, if there is only one; otherwise `UsageError`."""
         return self._only().run
 
     @property
     def analysis(self) -> Analysis:
-        """The analysis of the run, if there is only one."""
+        """The analysis of the run, if there is only one; otherwise `UsageError`."""
         return self._only().analysis
 
     def _only(self) -> PartResult:
+        """Return the only part; raise if there are several."""
         if len(self.parts) != 1:
             names = ", ".join(result.part.name for result in self.parts)
             raise UsageError(
@@ -217,7 +221,7 @@ class Result(Shown):
         return columns
 
     def show(self, *names: str) -> Result:
-        """The same result with these figures alone, as a cell of a notebook shows them."""
+        """Return a result with the named figures only, for display in a notebook's cell."""
         chosen = tuple(
             one for n in names for one in (figures_named(self.figures, n) or (self.figure(n),))
         )
@@ -233,9 +237,10 @@ class Result(Shown):
         reader: str | None = None,
         marks: Path | str | None = None,
     ) -> Result:
-        """The same answers as another scorer, a model or people read them, beside this reading.
+        """Return the result with the responses read again: by another scorer, a model or people.
 
-        Only a `reader`, a model, is asked. `marks` is a file that `falter view` exported.
+        The figures compare both readings. Only a `reader`, a model, sends requests. `marks` is a
+        file that `falter view` exported.
         """
         study = rescored_study(
             self.store,
@@ -248,14 +253,14 @@ class Result(Shown):
         return Result(study, self.parts, self.store)
 
     def export(self, form: str, folder: Path | str) -> list[Path]:
-        """Write the answers for another tool to a new folder: `inspect`, `hf` or `otel`.
+        """Write the responses for another tool to a new folder: `inspect`, `hf` or `otel`.
 
         >>> result.export("hf", "answers")
         """
         return export_result(form, self.study, self.parts, self.store, Path(folder))
 
     def scores(self) -> list[dict[str, Any]]:
-        """One row for each score: item, recipe, model, outcome, value, what was read."""
+        """Return one row for each score: item, recipe, model, outcome, value, extracted answer."""
         rows: list[dict[str, Any]] = []
         with Store(self.store, writes=False) as store:
             for name, run in self.runs.items():
@@ -273,16 +278,17 @@ def run(
     watch: Watch | None = None,
     **settings: Unpack[ExperimentSettings],
 ) -> Result:
-    """Run an experiment to its end and analyse it; stored answers are not asked for again.
+    """Run an experiment to its end and analyse it; stored responses are not requested again.
 
     >>> result = falter.run(task="basics", models=["smollm2"], recipes=["typos"], limit=50)
 
-    Takes the settings of an experiment file as keywords, or a mapping of them, or an `Experiment`.
-    A model may be any callable, async too, from a prompt to a text (`falter.Scored` with a score).
-    `data` may be rows in memory: a list of dictionaries or a data frame, by itself or as
-    `{"rows": rows, "target": "answer"}` with the settings of a data file.
-    With `protocol="brittlebench"` it runs all parts of that protocol. Works inside a running event
-    loop too (a notebook).
+    The experiment is given as keywords with the names of an experiment file, as a mapping of them,
+    or as an `Experiment`. A model may be any callable, async too, from a prompt to a text or
+    `falter.Scored`. `data` may be rows in memory: a list of dictionaries or a data frame. With the
+    settings of a data file, it is `{"rows": rows, "target": "answer"}`. `protocol="brittlebench"`
+    runs all parts of that protocol.
+
+    The function also works inside a running event loop, as in a notebook.
     """
     spec, path = given_study(experiment, settings, store)
     with study_in(spec, path) as study, Store(path) as opened:
@@ -295,7 +301,7 @@ def given_study(
     settings: Mapping[str, Any],
     store: Path | str,
 ) -> tuple[StudySpec, Path]:
-    """The study that was given in Python, and the path of its store."""
+    """Return the study that was given in Python, and the path of its store."""
     if experiment is not None and settings:
         raise refusal(UsageError, "engine.settings_twice")
     path = given_path("store", store)
@@ -318,7 +324,7 @@ def _no_experiment(given: object) -> InvalidValue:
 
 
 def with_names(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings in their blocks, with names for functions as models and for rows in memory."""
+    """Return the settings in their blocks, with names for functions and for rows in memory."""
     settings = _in_blocks(settings)
     data = settings.get("data")
     if is_rows(data):
@@ -330,7 +336,7 @@ def with_names(settings: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _in_blocks(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, those that are spelled as on the command line in the blocks they belong to."""
+    """Return the settings with command-line spellings moved into the blocks that they belong to."""
     nested, flat = dict(settings), spelled_flat()
     if "model" in nested and "models" not in nested:
         nested["models"] = nested.pop("model")
@@ -350,7 +356,7 @@ def _in_blocks(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _block(block: str, value: Any) -> dict[str, Any]:
-    """A block of settings: as it is, or the one value that stands for it."""
+    """Return a block of settings; a single value becomes the block's first setting."""
     if isinstance(value, Mapping):
         return dict(value)
     if value is None:
@@ -361,7 +367,7 @@ def _block(block: str, value: Any) -> dict[str, Any]:
 
 
 def _with_models(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings with the names of the functions that are given as models, which are kept."""
+    """Return the settings with a name in place of each function that is given as a model."""
     models = settings.get("models")
     if not isinstance(models, (list, tuple)):
         is_function = callable(models) or (
@@ -392,10 +398,10 @@ def open_result(
     incomplete: bool = False,
     published: bool = False,
 ) -> Result:
-    """The result of a stored run or study, named by the first digits of its id; else the newest.
+    """Return the result of a stored run or study, by the first digits of its id or the newest.
 
-    A run that was not finished is refused unless it may be `incomplete`. With `published`, the
-    tables of the protocol's paper stand at the end of the report.
+    Unless `incomplete`, a run that is not finished is refused. With `published`, the tables of the
+    protocol's paper are at the end of the report.
     """
     path = given_path("store", store)
     require_store(path)
@@ -412,7 +418,7 @@ def stored_result(
     incomplete: bool = False,
     published: bool = False,
 ) -> Result:
-    """The result of a study in an open store."""
+    """Return the result of a study in an open store; see `open_result`."""
     if published:
         check_published(stored.protocol)
     results = part_results(store, stored, incomplete=incomplete)
@@ -420,18 +426,18 @@ def stored_result(
     return Result(study, results, path)
 
 
-# A store opened in Python: its runs and studies by name.
+# A store that is opened in Python: its runs and studies by name.
 
 
 class StoredResults(Mapping[str, Result]):
-    """The results in a store, the newest first; calls no model.
+    """The results in a store, newest first; calls no model.
 
     >>> results = falter.open("falter.db")
     >>> results.newest.table("drops")
     >>> results["937e30"].report("report.html")
 
-    Names are the first digits of an id. A run that was not finished is there and is refused when it
-    is opened; `open_result(path, name, incomplete=True)` opens it as it is.
+    Names are the first digits of an id. A run that is not finished is listed, but refused when it
+    is opened. `open_result(path, name, incomplete=True)` opens it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -461,7 +467,7 @@ class StoredResults(Mapping[str, Result]):
 
 
 def open_store(path: Path | str = "falter.db") -> StoredResults:
-    """The results in a store that exists."""
+    """Return the results in a store; raise if the store does not exist."""
     path = given_path("path", path)
     require_store(path)
     return StoredResults(path)

@@ -1,4 +1,4 @@
-"""Rewrites that a model makes, or rates: through the same planner, runner and store as a run."""
+"""Rewrites that a model writes or rates, with the planner, the runner and the store of a run."""
 
 from __future__ import annotations
 
@@ -63,12 +63,14 @@ from falter.store.store import Store
 from falter.tasks.task import Task
 
 ROUNDS = 4
+"""Maximum number of rounds of requests; each round prepares the next rewrite of a chain."""
 LATER_DRAWS = 0.7
+"""Temperature of the second and later draws of a rewrite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """The number of texts that were wanted, of those made by status, and of those still missing."""
+    """The numbers of texts: wanted, rewritten (by status), and still missing."""
 
     author: str
     wanted: int
@@ -88,9 +90,9 @@ class StatusRow:
 
 
 def bank_for(experiment: Experiment, store: Store | None) -> RewriteBank:
-    """The rewrites an experiment runs with: its file's, bundled ones, then those of the store.
+    """Return an experiment's rewrites: from its file, then hand-written ones, then the store's.
 
-    If a rewriter is named, the file and the store give its rewrites alone.
+    If a rewriter is named, the file and the store contribute only that author's rewrites.
     """
     author = None if experiment.rewriter is None else experiment.rewriter.name
     banks: list[RewriteBank] = []
@@ -103,14 +105,14 @@ def bank_for(experiment: Experiment, store: Store | None) -> RewriteBank:
 
 
 def _written_by_hand(experiment: Experiment, store: Store | None) -> list[RewriteBank]:
-    """Return the texts that people wrote or edited, in the store and bundled."""
+    """Return the rewrites that people wrote or edited, in the store, bundled and of tasks."""
     banks: list[RewriteBank] = [] if store is None else [StoreBank(store, HAND_WRITTEN)]
     return [*banks, bundled_bank(), TaskRewrites(experiment)]
 
 
 @contextlib.contextmanager
 def bank_in(experiment: Experiment, path: Path) -> Iterator[RewriteBank | None]:
-    """The experiment's rewrites, if it needs any: `bank_for` with the store at `path`."""
+    """Yield the experiment's rewrites with the store at `path` open, or None if it needs none."""
     if not any(map(model_made, recipes_of(experiment))):
         yield None
     elif not path.exists():
@@ -121,7 +123,10 @@ def bank_in(experiment: Experiment, path: Path) -> Iterator[RewriteBank | None]:
 
 
 def needs_of(experiment: Experiment, bank: RewriteBank | None) -> Needs:
-    """The texts to rewrite. The models decide how items are asked; without them, the tasks do."""
+    """Return the texts to rewrite; raise if no recipe needs a rewriter.
+
+    The models decide which templates are used. Without models, the tasks decide it.
+    """
     recipes = recipes_of(experiment)
     if not any(map(model_made, recipes)):
         raise refusal(UsageError, "engine.no_rewriter_needed")
@@ -142,16 +147,16 @@ def prepare(
     store: Store,
     watch: Watch | None = None,
 ) -> Prepared:
-    """Ask the rewriter for every text that neither it nor a person has rewritten yet.
+    """Request a rewrite of every text that neither the rewriter nor a person has rewritten yet.
 
-    Each rewrite is one stored response. A request that failed is sent again the next time; a
-    rewrite that was refused, cut off or broken is recorded and not asked for again.
+    Each rewrite is one stored response. A failed request is sent again the next time. A rewrite
+    that was refused, truncated or broken is recorded and not requested again.
     """
     statuses: Counter[str] = Counter()
     experiments = [replace(experiment, rewriter=rewriter) for experiment in experiments]
     wanted, missing = _texts(experiments, store)
     batch = any(experiment.batch for experiment in experiments)
-    for _ in range(ROUNDS):  # a chain of two rewrites asks for the second after the first
+    for _ in range(ROUNDS):  # a chain of two rewrites needs the first for the second's request
         before = missing
         if not before:
             break
@@ -184,7 +189,7 @@ def _round(
     watch: Watch | None,
     batch: bool,
 ) -> Counter[str]:
-    """Ask for the missing texts once; the rewrites made, by status."""
+    """Request the missing texts once; return the number of new rewrites by status."""
     client = connect_writer(rewriter)
     target = writing_target(client, rewriter)
     requests = []
@@ -210,7 +215,10 @@ def _round(
 
 
 def rewriting_request(wanted: Wanted, target: Target) -> Request:
-    """The request for one text: at most two tokens per byte, and at random for a second draw."""
+    """Return the request for one text, with a limit of about two tokens per byte.
+
+    Later draws have a temperature above 0, so that they differ.
+    """
     size = len(wanted.text.encode("utf-8", "surrogatepass"))
     sampling: dict[str, float] = {"max_tokens": STEP * (2 + 2 * size // STEP)}
     if wanted.draw:
@@ -230,9 +238,9 @@ def rewriting_request(wanted: Wanted, target: Target) -> Request:
 
 
 def rewrite_status(experiment: Experiment | None, store: Store) -> list[StatusRow]:
-    """Rewrites counted by perturbation and author; with an experiment, those that it needs.
+    """Count rewrites by perturbation and author; with an experiment, only rewrites that it needs.
 
-    The bundled ones are counted where an experiment needs some of them and may use them.
+    Bundled rewrites are counted if an experiment needs some of them and may use them.
     """
     statuses: dict[tuple[str, str], Counter[str]] = {}
     if experiment is None:
@@ -256,9 +264,9 @@ def rewrite_status(experiment: Experiment | None, store: Store) -> list[StatusRo
 def _needs_by_author(
     rewriter: ModelSpec | None, experiment: Experiment, store: Store
 ) -> list[tuple[str, Needs]]:
-    """Return the texts needed beside each author's rewrites, or all if there is no author.
+    """Return the texts that each author's rewrites leave to be written, or all without authors.
 
-    A rewriter that is named is asked for what people have not written.
+    A named rewriter only has to write texts that people have not written.
     """
     if rewriter is not None and rewriter.name != HAND_WRITTEN:
         bank = Banks(*_written_by_hand(experiment, store), StoreBank(store, rewriter.name))
@@ -272,6 +280,7 @@ def _needs_by_author(
 
 
 def _row(place: tuple[str, str], counts: Counter[str], wanted: int | None) -> StatusRow:
+    """Return a row of the status, with the number of missing rewrites if it is known."""
     name, author = place
     return StatusRow(
         perturbation=name,
@@ -285,15 +294,22 @@ def _row(place: tuple[str, str], counts: Counter[str], wanted: int | None) -> St
 # A judge that rates rewrites
 
 JUDGE_TOKENS = 256
+"""Maximum length of a judge's reply, in tokens."""
 
 _ASK = "\n\nReply with one line: Rating: and a whole number from 1 to 5."
+# "Rating: 4", "**Rating:** 4/5"; not "Rating: 4.5" or "rating 45".
 _LINE = re.compile(r"rating\W{0,12}([1-5])(?!\d|[.,]\d)", re.IGNORECASE)
+# A whole reply such as "4" or "**4/5**."; not "4 of 5" or "It is 4".
 _ALONE = re.compile(r"\W{0,8}([1-5])(?:\s*/\s*5)?\W{0,8}\Z")
 LONGEST = 20_000
+"""Number of characters at the end of a judge's reply that are searched for a rating."""
 
 
 def judge_prompt(sample: Sample) -> Prompt:
-    """The question to the judge about one sample; it does not say whether the text is damaged."""
+    """Return the question to the judge about one sample, which may be damaged on purpose.
+
+    The prompt does not reveal if the text is damaged.
+    """
     rubric = resources.files("falter.engine").joinpath("data", "rating.txt").read_text("utf-8")
     return Prompt(
         sections=(
@@ -307,7 +323,10 @@ def judge_prompt(sample: Sample) -> Prompt:
 
 
 def rating_in_reply(text: str | None) -> int | None:
-    """The rating in a judge's answer: the last `Rating: n`, or a number that stands alone."""
+    """Return the rating in a judge's reply, or None.
+
+    It is the last `Rating: n`, or a number that is the whole reply, such as `4/5`.
+    """
     reply = (text or "")[-LONGEST:]
     ratings = _LINE.findall(reply)
     if ratings:
@@ -318,7 +337,7 @@ def rating_in_reply(text: str | None) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The answers of a judge: samples, ratings, unreadable answers, failed requests."""
+    """The numbers of a judge's samples, ratings, unparsed replies and failed requests."""
 
     judge: str
     samples: int
@@ -330,10 +349,10 @@ class Judged:
 def judge_rewrites(
     store: Store, judge: ModelSpec, rewrites: Sequence[Rewrite], watch: Watch | None = None
 ) -> Judged:
-    """Ask a judge to rate rewrites, and all damaged samples of sheets, from 1 to 5.
+    """Let a judge rate rewrites, and all damaged samples of sheets, from 1 to 5.
 
-    Answers are stored like any other, and not asked for again. The judge's ratings are kept under
-    `judge:NAME`; whether a rewrite is used does not depend on them.
+    Replies are stored like all responses, and not requested again. The ratings are stored under the
+    rater `judge:NAME`. They do not decide if a rewrite is used.
     """
     samples = {sample.id: sample for sample in map(sample_of, rewrites) if sample.shown}
     samples |= {key: s for key, s in scan_samples(store).items() if s.flaw is not None}
@@ -355,6 +374,7 @@ def judge_rewrites(
 
 
 def _rating_request(sample: Sample, target: Target) -> Request:
+    """Return the request for a judge's rating of one sample."""
     variant = Variant(
         item=Item(task="ratings", key=sample.id, fields={"text": sample.shown}),
         recipe=Recipe(label="rating", sampling={"max_tokens": JUDGE_TOKENS}),
@@ -368,7 +388,7 @@ def _rating_request(sample: Sample, target: Target) -> Request:
 def _store_ratings(
     store: Store, judge: ModelSpec, requests: dict[str, Request], samples: dict[str, Sample]
 ) -> tuple[int, int]:
-    """Store the ratings that arrived; how many there were, and how many answers without one."""
+    """Store the ratings that arrived; return their number and the number of unparsed replies."""
     answers = find_responses(store, list(requests))
     reviews, unparsed = [], 0
     for key, response in answers.items():
@@ -383,7 +403,7 @@ def _store_ratings(
 
 
 class TaskRewrites:
-    """People's translations and rewordings of an experiment's tasks; read when first asked for."""
+    """People's translations and rewordings of an experiment's tasks, read on first use."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
@@ -402,7 +422,7 @@ class TaskRewrites:
 
 
 def rewrites_of(task: Task) -> Iterator[tuple[Wanted, str]]:
-    """The rewrites a task brings along: every text that may be wanted anew, and the new one."""
+    """Yield the rewrites that a task contains: a text that may be wanted, and its new text."""
     if task.translations is not None:
         for language, texts in task.translations().items():
             for text, new in texts.items():

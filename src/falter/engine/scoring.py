@@ -1,4 +1,4 @@
-"""The scorers of an experiment: chosen, checked, and ready with labels and remedy."""
+"""The scorers of an experiment: chosen, checked, and prepared with labels and remedy."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from falter.tasks import Template
 from falter.tasks.task import Task
 
 LABELS_ONLY = "letter"
+"""Style of scorers whose templates have to list the options."""
 
 # The remedy of an experiment
 
@@ -34,7 +35,7 @@ class RemedyUnfit(UsageError):
 
 
 def noisy_recipes(recipes: Sequence[Recipe]) -> list[Recipe]:
-    """The recipes that change the text of an example by rule, so that it can be shown as noise."""
+    """Return the recipes that change an example's text by rule, for a remedy that shows noise."""
     return [
         recipe
         for recipe in recipes
@@ -44,7 +45,7 @@ def noisy_recipes(recipes: Sequence[Recipe]) -> list[Recipe]:
 
 
 def require_fit_remedy(experiment: Experiment, recipes: Sequence[Recipe]) -> None:
-    """Raise if the remedy has nothing to do with these demonstrations and recipes."""
+    """Raise `RemedyUnfit` if the remedy does not fit the demonstrations or the recipes."""
     remedy = remedy_of(experiment)
     if remedy is None or not remedy.examples:
         return
@@ -64,7 +65,7 @@ def _unfit(remedy: Remedy, why: str, hint: str) -> RemedyUnfit:
 
 
 def with_reasoning(scorer: Scorer, settings: Mapping[str, Any]) -> Scorer:
-    """The scorer as it reads the replies of an experiment with these settings."""
+    """Return the scorer as it reads replies under a run's remedy, with reasoning or without."""
     name = str(settings.get("remedy") or "")
     reasons = name in remedies and remedies.get(name).reasons
     return after_reasoning(scorer) if reasons else scorer
@@ -74,9 +75,10 @@ def with_reasoning(scorer: Scorer, settings: Mapping[str, Any]) -> Scorer:
 
 
 def task_labels(experiment: Experiment, task: Task) -> tuple[str, ...]:
-    """The labels that the user named, else the different targets, in the order of the alphabet.
+    """Return the labels that the user named, otherwise the distinct targets, sorted.
 
-    Of all items of the task, however many are asked, so that a smaller run reads by the same set.
+    The targets of all items of the task count, even if fewer are sent, so that a smaller run has
+    the same labels. Raises if a target is not among the named labels.
     """
     if not experiment.labels:
         return tuple(sorted(set(task.targets)))
@@ -97,18 +99,18 @@ def reads_labels(scorer: Scorer) -> bool:
 
 
 def require_label_scorer(experiment: Experiment, chosen: Iterable[Scorer]) -> None:
-    """Raise if labels were named and nothing reads them."""
+    """Raise if labels were named but no scorer uses them."""
     if experiment.labels and not any(map(reads_labels, chosen)):
         raise refusal(UsageError, "engine.unread_labels")
 
 
 def with_labels(scorer: Scorer, labels: Mapping[str, Sequence[str]]) -> Scorer:
-    """The scorer, with the labels of each task if it reads labels."""
+    """Return the scorer, with the labels of each task if it reads labels."""
     return scorer.among(labels) if isinstance(scorer, Label) else scorer
 
 
 def run_scorers(run: Run) -> dict[str, Scorer]:
-    """The scorers of a stored run, with the labels that it was planned with."""
+    """Return the scorers of a stored run, with the labels that it was planned with."""
     labels = run.experiment.get("labels") or {}
     ignored = run.experiment.get("ignore_arguments") or ()
     native = run.experiment.get("calls") == "native"
@@ -130,10 +132,11 @@ def task_scorers(
     spec: ModelSpec | None = None,
     able: Capabilities | None = None,
 ) -> tuple[Scorer, ...]:
-    """The scorers of the n-th task, for one model or for any.
+    """Return the scorers of the n-th task, for one model or for any.
 
-    Those named for the model, else for the task in the experiment, else the task's own, else the
-    usual one. A task has its own name, and the name by which the experiment calls it.
+    The first choice that is set applies: the scorer of the model, of the task in the experiment, of
+    the task itself, or the usual one. A task has its own name, and the name that the experiment
+    gives it.
     """
     same = same_scorers(experiment, loaded[n])
     chosen = _named(experiment, loaded, n, spec)
@@ -145,7 +148,7 @@ def task_scorers(
 def _named(
     experiment: Experiment, loaded: Sequence[Task], n: int, spec: ModelSpec | None
 ) -> tuple[str, ...]:
-    """The scorers that somebody named for the n-th task."""
+    """Return the names of the scorers that are set for the n-th task; empty if none is."""
     task = loaded[n]
     names = [{each.name, without_prompt(experiment.template, each.name)} for each in loaded]
     if len(experiment.tasks) == len(loaded):
@@ -158,7 +161,7 @@ def _named(
 
 
 def _usual(experiment: Experiment, task: Task, able: Capabilities | None) -> str:
-    """The scorer of a task for which nobody named one."""
+    """Return the name of the scorer of a task for which none is set."""
     return usual_scorer(
         choices=task.has_choices,
         likelihoods=(able is None or able.scores) and "cloze" in task.templates,
@@ -170,7 +173,7 @@ def _usual(experiment: Experiment, task: Task, able: Capabilities | None) -> str
 def scorer_reason(
     experiment: Experiment, loaded: Sequence[Task], n: int, spec: ModelSpec, scorer: Scorer
 ) -> str:
-    """Return the reason for a task's scorer: it was named, or it is the usual one."""
+    """Return the reason for a task's scorer: it is set, or it is the usual one."""
     task = loaded[n]
     if scorer.name in same_scorers(experiment, task):
         return "every answer is compared with the one to the clean prompt"
@@ -182,7 +185,7 @@ def scorer_reason(
 def require_fit(
     scorer: Scorer, spec: ModelSpec, task: Task, able: Capabilities, recipes: Sequence[Recipe]
 ) -> None:
-    """Raise unless the model, the task and the recipes have what the scorer needs."""
+    """Raise unless the model, the task and the recipes meet the scorer's needs."""
     model, choices = spec.name, task.has_choices
     written = usual_scorer(choices=choices, likelihoods=False)
     likely = usual_scorer(choices=True, likelihoods=True)
@@ -223,7 +226,7 @@ def require_fit(
 
 
 def require_readable(experiment: Experiment, scorer: Scorer) -> None:
-    """Raise if the remedy asks for reasoning and the scorer cannot read an answer behind it."""
+    """Raise if the remedy requests reasoning, but the scorer cannot read an answer after it."""
     remedy = remedy_of(experiment)
     if remedy is None or not remedy.reasons:
         return
@@ -239,12 +242,12 @@ def require_readable(experiment: Experiment, scorer: Scorer) -> None:
 
 
 def constrains(scorer: Scorer) -> bool:
-    """Return True if the scorer has the server hold the model to certain answers."""
+    """Return True if the scorer lets the server constrain the model to certain answers."""
     return isinstance(scorer, ConstrainedScorer) and scorer.constrains
 
 
 def target_faults(scorer: Scorer, items: Iterable[Item]) -> list[tuple[str, str]]:
-    """Targets with what is wrong with them, if the scorer can compare a reply with none of them."""
+    """Return all targets with their faults if no reply can be compared with any of them."""
     targets = [
         str(item.choices[item.target] if isinstance(item.target, int) and item.choices
             else item.target)
@@ -260,7 +263,7 @@ def target_faults(scorer: Scorer, items: Iterable[Item]) -> list[tuple[str, str]
 
 
 def require_targets(scorer: Scorer, task: Task, items: Sequence[Item]) -> None:
-    """Raise if no reply could be right."""
+    """Raise if no reply could be correct for any item."""
     for target, fault in target_faults(scorer, items):
         raise UsageError(
             f"The scorer '{scorer.name}' cannot score any item of '{task.name}': {fault}, as in "
@@ -270,9 +273,9 @@ def require_targets(scorer: Scorer, task: Task, items: Sequence[Item]) -> None:
 
 
 def reply_tokens(task: Task, scorer: Scorer, others: Sequence[Scorer]) -> int:
-    """Return the limit of a reply: the largest that a scorer needs which asks in the same way.
+    """Return the reply limit: the largest that a scorer with the same prompts needs.
 
-    So that scorers of the same task read the same replies, and none is paid for twice.
+    So scorers of a task read the same replies, and no reply is paid for twice.
     """
     template = template_for(task, scorer)
     alike = (s for s in others if not s.needs_scores and template_for(task, s) == template)
@@ -280,7 +283,7 @@ def reply_tokens(task: Task, scorer: Scorer, others: Sequence[Scorer]) -> int:
 
 
 def template_for(task: Task, scorer: Scorer) -> Template:
-    """The task's template for the way the scorer asks."""
+    """Return the task's template for the scorer's style; raise if it lacks the list of options."""
     style = scorer.style
     template = task.templates.get(style) or next(iter(task.templates.values()))
     if style == LABELS_ONLY and not template.lists_choices:

@@ -1,4 +1,4 @@
-"""Send a plan's missing requests: a model's workers take them, and store responses on arrival."""
+"""Send a plan's missing requests: workers of each model store every response on arrival."""
 
 from __future__ import annotations
 
@@ -16,23 +16,22 @@ from falter.records.types import Request, Response
 
 # Responses on their way to the store, committed when they are many or old enough.
 
-
-# A killed process loses what is buffered and pays for it again: at most so many answers, or those
-# of 50 ms. By count and by age: a commit costs about as much for one answer as for some hundred,
-# and answers that come slowly must not wait for a full buffer.
+# A killed process loses the buffered responses and pays for them again: at most so many, or the
+# responses of 50 ms. Limits by count and by age: a commit costs about as much for one response as
+# for a hundred, and responses that arrive slowly must not wait for a full buffer.
 MAX_BUFFERED = 256
 MAX_BUFFER_SECONDS = 0.05
 BUSY_RETRY_SECONDS = 0.25
-# A locked store or a full disk is waited for so long; then the run ends and says what is lost.
+# Seconds to wait for a locked store or a full disk; then the run ends and reports the loss.
 MAX_BUSY_SECONDS = 30.0
 
 
 class Buffer:
-    """Collects landed responses and commits them inline, in small batches.
+    """Buffer of landed responses, committed in small batches on the event loop, without a thread.
 
-    Not in a thread: under load a writer thread starves on the interpreter lock; in a trial a kill
-    then lost 10,000 of 16,500 responses. While the store is locked or its disk is full, nothing is
-    dropped and the commit is tried again.
+    Under load a writer thread starves on the interpreter lock: in a trial a kill then lost 10,000
+    of 16,500 responses. If the store is locked or its disk is full, the commit is retried and
+    nothing is dropped.
     """
 
     def __init__(self, store: ResponseStore) -> None:
@@ -46,7 +45,7 @@ class Buffer:
         self.error: BaseException | None = None
 
     def add(self, request: Request, response: Response) -> None:
-        """Add one response; failures are stored apart, so that a later run asks again."""
+        """Add one response; failures are stored separately, so that a later run retries them."""
         if response.failure is None:
             self._landed.append((request, response))
             self._keys.add(request.key)
@@ -61,15 +60,14 @@ class Buffer:
         return key in self._keys
 
     def flush(self) -> None:
-        """Commit all buffered responses; those that cannot be committed stay in the buffer."""
+        """Commit all buffered responses; responses that cannot be committed stay in the buffer."""
         if self._timer is not None:
-            # A full buffer commits early, and its timer must not cut the next batch short.
+            # A full buffer commits before its timer fires, which must not cut the next batch short.
             self._timer.cancel()
             self._timer = None
         if self._landed:
             self._store.put_responses(self._landed)
-            # After the commit: a lease that ends before it lets another process send the request
-            # again.
+            # After the commit: with a lease released before, another process would send again.
             self._release([request.key for request, _ in self._landed])
             self._landed = []
             self._keys.clear()
@@ -79,7 +77,7 @@ class Buffer:
             self._failed = []
 
     async def ready(self) -> bool:
-        """Wait while the store accepts nothing; return False after `MAX_BUSY_SECONDS`."""
+        """Wait while the store is busy; return False after `MAX_BUSY_SECONDS`."""
         while self._busy_since is not None and self.error is None:
             if self._loop.time() - self._busy_since > MAX_BUSY_SECONDS:
                 return False
@@ -87,7 +85,7 @@ class Buffer:
         return True
 
     async def settle(self) -> None:
-        """Commit the rest, waiting for a busy store; raise with the number of answers lost."""
+        """Commit the rest, waiting for a busy store; raise with the number of lost responses."""
         since = self._loop.time() if self._busy_since is None else self._busy_since
         while True:
             try:
@@ -121,22 +119,22 @@ class Buffer:
 # Requests that are planned and looked up in the store at once: one query for all of them, and a
 # plan of a million requests is never in memory.
 LOOK_AHEAD = 64
-# The more prompts are sorted at once, the longer the beginnings that neighbours share.
+# The more prompts are sorted at once, the longer the prefixes that neighbours share.
 SORTED_AHEAD = 512
-# One item in many conditions may fail alike, since its prompt is too long; five items that fail say
-# that the endpoint is wrong. 25 requests are what a wrong setting may cost.
+# One item may fail in all its conditions because its prompt is too long. If five items fail, the
+# endpoint is wrong. A wrong setting may cost 25 requests.
 ABORT_AFTER_RESPONSES = 25
 ABORT_MIN_ITEMS = 5
-# Requests that others hold stay in memory: beyond so many, look whether they are answered.
+# Requests that other processes have leased stay in memory; above so many, recheck them.
 MAX_WAITING = 1024
 LEASE_POLL_SECONDS = 0.1
 LANDING_SECONDS = 10.0
-"""Seconds that requests in flight have to land once an error has ended the run."""
+"""Seconds that requests in flight have to land after an error has ended the run."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """Counts of one queue, updated in place; a display may read them at any time."""
+    """Counts of one request queue, updated in place; a display may read them at any time."""
 
     label: str
     total: int
@@ -154,17 +152,17 @@ class Progress:
 
     @property
     def done(self) -> int:
-        """Cells of the plan that need nothing more, failed ones included."""
+        """The number of cells that need nothing more, failed cells included."""
         return self.stored + self.landed + self.failed + self.elsewhere
 
 
 @dataclass(slots=True, kw_only=True)
 class ModelQueue:
-    """One model's share of a run: its requests in plan order, its client, its concurrency.
+    """One model's part of a run: its requests in plan order, its client, its concurrency.
 
     `on_planned` is called once with each chunk of the plan, before any of its requests is sent.
-    `is_cut` tests whether a response reached the token limit before there was anything to score.
-    Requests that are not in the `share` of this process are planned and not sent.
+    `is_cut` tests if a response was truncated before it contained an answer. Requests that are not
+    in `share`, this process's part, are planned but not sent.
     """
 
     requests: Iterable[Request]
@@ -181,10 +179,10 @@ async def run_queues(
 ) -> None:
     """Send the missing requests of all queues at once, and store every response on arrival.
 
-    Raises `AuthenticationError` if an endpoint refuses the credentials, and `RunStopped` if one
-    only ever fails, if the first responses were all truncated, if `stop` is set, or if the store
-    accepts nothing for too long. Responses that arrived, or arrive within ten seconds after an
-    error, are stored if possible. Requests that another process is sending are waited for.
+    Raises `AuthenticationError` if an endpoint refuses the credentials. Raises `RunStopped` if all
+    requests fail, the first responses are all truncated, `stop` is set, or the store stays busy.
+    Responses that have landed, or land within ten seconds after an error, are stored if possible.
+    Requests that another process is sending are waited for.
     """
     stop, ending = stop or asyncio.Event(), asyncio.Event()
     buffer = Buffer(store)
@@ -221,7 +219,7 @@ async def run_queues(
 
 
 def _width(queue: ModelQueue) -> int:
-    """Return the number of a queue's workers; the user's concurrency is that within an engine."""
+    """Return a queue's number of workers; an engine applies the user's concurrency itself."""
     most = queue.client.capabilities.lanes
     if isinstance(queue.client, ChunkClient):
         return most or 1
@@ -229,7 +227,7 @@ def _width(queue: ModelQueue) -> int:
 
 
 def main_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the most important error of a group: refused credentials before their consequences."""
+    """Return a group's most important error: `AuthenticationError`, otherwise the first one."""
     flat: list[BaseException] = []
     for error in group.exceptions:
         flat.append(main_error(error) if isinstance(error, BaseExceptionGroup) else error)
@@ -239,20 +237,19 @@ def main_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
 class _Feed:
     """The requests that one queue still has to send.
 
-    The plan is read a stretch at a time and looked up in the store, so a plan of a million
-    requests is never in memory. A request that is in flight or on its way to the store is not
-    sent again; once it is stored, the look-up finds it.
+    The plan is read in chunks and looked up in the store. A request in flight or in the buffer is
+    not sent again; once it is stored, the look-up finds it.
 
-    Missing requests are sent in plan order, by whichever worker is free. With `piles`, more of the
-    plan is read at a time, sorted by text and split into a work queue for each worker: each engine
-    then receives prompts with a common beginning in a row, and reads that beginning once.
+    Missing requests are sent in plan order by any free worker. With `piles`, larger chunks are
+    sorted by text and split into a work queue for each worker. Each engine then receives prompts
+    with a common prefix in a row, and reads that prefix once.
     """
 
     def __init__(
         self, queue: ModelQueue, store: ResponseStore, buffer: Buffer, piles: int = 0
     ) -> None:
         self.queue = queue
-        # Looked at once: of a protocol's methods that takes 40 µs, as long as half a request.
+        # Checked once: `isinstance` with a protocol takes 40 µs, as long as half a request.
         self.chunks = queue.client if isinstance(queue.client, ChunkClient) else None
         self._ahead = SORTED_AHEAD if piles else LOOK_AHEAD
         self._piles: list[deque[Request]] = [deque() for _ in range(piles or 1)]
@@ -273,7 +270,7 @@ class _Feed:
         self.ended = False
 
     def take(self, limit: int, worker: int = 0) -> list[Request]:
-        """Up to `limit` requests to send next; an empty list if there are none just now."""
+        """Return up to `limit` requests to send next; an empty list if none is due at present."""
         requests: list[Request] = []
         while len(requests) < limit and not self.ended:
             request = self._next(worker)
@@ -289,15 +286,16 @@ class _Feed:
         return requests
 
     def _next(self, worker: int) -> Request | None:
-        """Return a request of the worker's own pile, or else the last one of the highest pile."""
+        """Return a request from the worker's own pile, or else the last one of the highest pile."""
         pile = self._piles[worker % len(self._piles)]
         if pile:
             return pile.popleft()
         highest = max(self._piles, key=len)
-        # From the far end: its owner goes on with the neighbours of what its engine has read last.
+        # From the far end: the owner continues with neighbours of the prompt that it sent last.
         return highest.pop() if highest else None
 
     def _pile_up(self, missing: list[Request]) -> None:
+        """Divide the missing requests among the piles, sorted by text if there are several."""
         if self._ahead == SORTED_AHEAD:
             missing.sort(key=_text)
         height = -(-len(missing) // len(self._piles))
@@ -310,10 +308,10 @@ class _Feed:
         cells = 1 + self._waiting.pop(request.key, 0)
         progress = self.progress
         if response.failure is None:
-            # The first answer after a pause: the server is back, and its failures are taken back.
+            # The first response after a pause: the server is back, so its failures are retried.
             if self._in_vain:
                 self.send_again()
-                # What was sent to the dead server may still fail, as by its time-out.
+                # Requests sent while the server was dead may still fail, for example by time-out.
                 self._forgiven, self._in_vain = set(self._in_flight), False
             self._lost.clear()
             progress.landed += cells
@@ -332,24 +330,24 @@ class _Feed:
                 self.send_again()
 
     def lose(self) -> None:
-        """Attribute the failures since the last answer to the server, which has died."""
+        """Attribute the failures since the last response to the server, which has died."""
         self._in_vain = True
 
     def send_again(self) -> None:
-        """Take back the failures since the last answer, which a dead server caused."""
+        """Take back the failures since the last response, which a dead server caused."""
         for request, cells in self._lost:
             self.progress.failed -= cells
             self._failed.discard(request.key)
-            # The other cells of this request were counted as failed with it; they wait once more.
+            # The other cells of this request were counted as failed too; they wait once more.
             self._waiting[request.key] = cells - 1
             self._held.setdefault(request.key, []).append(request)
         self._lost.clear()
-        # The plan is through, but these requests have to be sent again: go on with them alone.
+        # The plan has ended, but these requests have to be sent again: continue with them alone.
         if self.ended and self._held:
             self._missing, self.ended = self._leased(), False
 
     def _stop_if_hopeless(self) -> None:
-        """Give up if every response is a failure, over several items: one may just be too long."""
+        """Stop if every response is a failure, over several items: one item may be too long."""
         progress = self.progress
         few = progress.failed < ABORT_AFTER_RESPONSES or len(self._failed_items) < ABORT_MIN_ITEMS
         if progress.landed == 0 and not few:
@@ -360,7 +358,7 @@ class _Feed:
             )
 
     def _stop_if_cut(self, request: Request, response: Response) -> None:
-        """Give up if every answer ends at the limit, over several items: more would not help."""
+        """Stop if every response is truncated, over several items: more requests would not help."""
         if self._some_whole:
             return
         if not self.queue.is_cut(request, response):
@@ -378,7 +376,7 @@ class _Feed:
             )
 
     def _stream(self) -> Iterator[list[Request]]:
-        """Yield the requests to send; nothing while another process holds all the others."""
+        """Yield the requests to send; an empty list while other processes lease the rest."""
         queue, progress = self.queue, self.progress
         for stretch in batched(queue.requests, self._ahead):
             progress.planned += len(stretch)
@@ -391,12 +389,14 @@ class _Feed:
         yield from self._leased()
 
     def _leased(self) -> Iterator[list[Request]]:
+        """Yield requests that other processes had leased, until all of them are answered."""
         while self._held:
             missing = list(self._recheck_leased())
             if missing or self._held:
                 yield missing
 
     def _share_of(self, stretch: Sequence[Request]) -> Sequence[Request]:
+        """Return the requests of this process's part; count the others."""
         share = self.queue.share
         if share is None:
             return stretch
@@ -405,20 +405,20 @@ class _Feed:
         return ours
 
     def _recheck_leased(self) -> Iterator[Request]:
-        """Re-check requests that another process had leased: answered, still leased, or ours."""
+        """Recheck requests that another process had leased; yield the ones that are now ours."""
         held, self._held = self._held, {}
         for stretch in batched((r for same in held.values() for r in same), self._ahead):
             yield from self._unanswered(stretch)
 
     def _unanswered(self, stretch: Sequence[Request]) -> Iterator[Request]:
+        """Yield the requests of a chunk that are missing and now leased; count all other cells."""
         progress = self.progress
         known = (self._in_flight, self._buffer, self._failed)
-        # What is in flight or buffered is not in the store yet, and what failed is final in this
-        # run.
+        # In flight or buffered: not in the store yet. Failed: final in this run.
         fresh = {r.key for r in stretch if not any(r.key in keys for keys in known)}
         missing = self._store.missing(list(fresh))
         store = self._store
-        # `claim` looks once more: another process may have answered and let go since the look-up.
+        # `claim` checks again: another process may have stored a response since the look-up.
         ours = store.claim(missing) if isinstance(store, SharedStore) else set(missing)
         for request in stretch:
             key = request.key
@@ -430,8 +430,8 @@ class _Feed:
                 progress.failed += 1
             elif key in ours:
                 self._in_flight.add(key)
-                # The caller sends while this generator rests: the answer may be stored before the
-                # next cell with this key is looked at, and must not be sent for twice.
+                # The caller sends while this generator is suspended. The response may be stored
+                # before the next cell with this key, which must not send the request again.
                 ours.discard(key)
                 missing.discard(key)
                 yield request
@@ -442,7 +442,7 @@ class _Feed:
 
 
 def _text(request: Request) -> tuple[str, ...]:
-    """Return the text that a model reads, for sorting: prompts that begin alike stand together."""
+    """Return the text that a model reads; sorting by it joins prompts with a common prefix."""
     if request.messages:
         return tuple(content for _, content in request.messages)
     return (request.context,)
@@ -450,7 +450,7 @@ def _text(request: Request) -> tuple[str, ...]:
 
 async def _try_one(feed: _Feed, buffer: Buffer, seconds: float) -> None:
     """Send one request and wait at most `seconds`: a server may accept connections and be mute."""
-    # Failures are put back, so that there is something to try even at the end of the plan.
+    # Failures are put back, so that there is a request to try even at the end of the plan.
     feed.send_again()
     for request in feed.take(1):
         try:
@@ -475,6 +475,7 @@ async def _ask(feed: _Feed, requests: Sequence[Request]) -> Sequence[Response]:
 async def _work(
     feed: _Feed, worker: int, buffer: Buffer, breaker: Breaker, stopped: Callable[[], bool]
 ) -> None:
+    """Take requests, send them and store their responses until the queue is empty or stopped."""
     client, progress = feed.queue.client, feed.progress
     try:
         while not stopped():
@@ -482,11 +483,10 @@ async def _work(
             if buffer.error is not None:
                 raise buffer.error
             if not ready:
-                return  # what is in flight may still land
+                return  # requests in flight may still land
             limit = client.capabilities.batch if feed.chunks is None else feed.chunks.chunk
             requests = [] if progress.paused else feed.take(limit, worker)
-            # At the end no more attempts come that could convict a dead server: judge by those
-            # there are.
+            # At the end no new attempt could reveal a dead server: judge by the attempts so far.
             if not requests and feed.ended and not breaker.opens(at_the_end=True):
                 return
             if not requests:
@@ -497,29 +497,29 @@ async def _work(
                 buffer.add(request, response)
                 feed.landed(request, response)
     finally:
-        # `watch` ends with the last worker, in whatever way that one ends.
+        # `watch` ends with the last worker, even if that worker raised.
         breaker.workers -= 1
 
 
-# Servers that have died: noticed, their queue paused, tried again at growing intervals
-
+# Dead servers: detected, their queue paused, probed at growing intervals
 
 POLL_SECONDS = 0.1
-# Without a pause, a run had 654 failures ten minutes after its server had died.
+# A server is dead if all of at least 20 attempts in 30 s failed in one way. Without a pause, a run
+# had 654 failures ten minutes after its server had died.
 OUTAGE_SECONDS = 30.0
 OUTAGE_ATTEMPTS = 20
 FIRST_PROBE_SECONDS = 2.0
 MAX_PAUSE_SECONDS = 120.0
-"""A server is dead when all of at least so many attempts in so many seconds failed alike. It is
-tried again after 2, 4, 8, … seconds, for two minutes, and given up within three."""
+"""Seconds for which a dead server is tried again, after 2, 4, 8, … s; given up within 3 min."""
 
 
 class Breaker:
-    """Judge a server by the attempts of its client's transport, and pause its queue if it is dead.
+    """Circuit breaker of a request queue: pauses the queue while its server is dead.
 
-    A server that answers at all, even with a refusal, is alive, and may be so while it works on
-    what it accepted. A client without a transport is never paused. `workers` counts those running.
-    `in_vain` is called when a pause begins: what failed since the last answer is to be sent again.
+    Attempts of the client's transport are the evidence. Any response shows that a server is alive,
+    even a refusal, as does work on an accepted request. A client without a transport is never
+    paused. `workers` is the number that are running. `in_vain` is called when a pause begins: the
+    failures since the last response are to be sent again.
     """
 
     def __init__(
@@ -535,7 +535,7 @@ class Breaker:
             self._transport.on_attempt = self._attempted
 
     def opens(self, *, at_the_end: bool = False) -> bool:
-        """Pause if enough attempts have failed alike; at the end of a plan without more delay."""
+        """Pause if enough attempts failed alike; at the end of a plan, without the usual delay."""
         # Only the kind ("HTTP 503"): a dead server fails in one way, an overloaded one in several.
         kinds = {trouble.partition(":")[0] for _, trouble in self._failed}
         enough = len(self._failed) >= OUTAGE_ATTEMPTS and not self._is_at_work()
@@ -550,7 +550,7 @@ class Breaker:
     ) -> None:
         """While the server is dead, call `try_one` at growing intervals with the seconds left.
 
-        Raises `RunStopped` if the server has not answered for two minutes.
+        Raises `RunStopped` if the server has not responded for two minutes.
         """
         progress = self._progress
         while self.workers and not stopped():
@@ -591,7 +591,7 @@ class Breaker:
             self._progress.paused = None
             return
         self._failed.append((now, trouble))
-        # Never empties the queue: the newest attempt has just been added.
+        # This never empties the queue: the newest attempt has just been added.
         while self._failed[0][0] < now - OUTAGE_SECONDS:
             self._failed.popleft()
 

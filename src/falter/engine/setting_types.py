@@ -1,4 +1,4 @@
-"""Shapes: what a setting may hold. Each checks a value strictly and knows what it expects."""
+"""Value types of settings ("shapes"): each checks a value strictly and describes valid values."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from falter.tasks.rows import read_template_file
 
 T = TypeVar("T")
 AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*((?i:tokens?)|[A-Za-z]{3})?")
+"""A number with an optional unit: `2000`, `200000 tokens`, `5 USD`."""
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""The name of an environment variable, such as `TEAM_TOKEN`."""
 StepSpec = tuple[str, Mapping[str, Any]]
+"""A perturbation's name with its parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +32,23 @@ class Place:
     folder: Path = Path()
 
     def at(self, key: str) -> Place:
+        """Return the place of a mapping's entry."""
         return Place(f"{self.name}.{key}" if self.name else key, self.folder)
 
     def nth(self, n: int) -> Place:
+        """Return the place of a list's entry."""
         return Place(f"{self.name}[{n}]", self.folder)
 
     def refuse(self, value: object, expected: str, hint: str | None = None) -> InvalidValue:
+        """Return the error for a wrong value at this place."""
         return InvalidValue(self.name or "the experiment", value, expected, hint=hint)
 
 
 class Shape(Generic[T]):
-    """The form of a value. Its option takes values of the type `takes`, several if `many`.
+    """The type of a setting's value, as a file, the command line or Python gives it.
 
-    `block` is the `Block` of the settings below it, if there are any.
+    The option takes values of the type `takes`, and several values if `many`. `block` is the
+    `Block` of the settings inside the value, if there are any.
     """
 
     expected: str
@@ -50,18 +57,21 @@ class Shape(Generic[T]):
     block: Any = None
 
     def parse(self, value: Any, place: Place) -> T:
-        """The value, checked; a wrong one is an error that names the place."""
+        """Return the checked value; raise an error that names the place if the value is wrong."""
         raise NotImplementedError
 
     def typed(self, value: Any, place: Place, before: Any = None) -> Any:
-        """An option's value in the form that a file has; `before` is the value in the file."""
+        """Return an option's value in the form of the file; `before` is the file's own value."""
         value = list(value) if self.many else value
         self.parse(value, place)
         return value
 
 
 class Value(Shape[Any]):
-    """A number, true or false, a text, or a list of texts; `names` is the registry of a name."""
+    """A number, true or false, a text, or a list of texts; `names` is the registry of a name.
+
+    A number has to be at least 0 unless `low` is given.
+    """
 
     def __init__(
         self, kind: type, low: float | None = None, high: float | None = None,
@@ -86,6 +96,7 @@ class Value(Shape[Any]):
         return self.kind(one_or_more)
 
     def _fits(self, value: Any) -> bool:
+        """Return True if the value has the type and lies within the bounds."""
         if self.kind is tuple:
             is_list = isinstance(value, (list, tuple))
             return is_list and all(isinstance(text, str) and text for text in value)
@@ -99,7 +110,7 @@ class Value(Shape[Any]):
 
 
 class File(Value):
-    """A path, relative to the experiment file. What starts with `elsewhere` is no path."""
+    """A path relative to the experiment file; a text that starts with `elsewhere` is no path."""
 
     def __init__(self, *elsewhere: str) -> None:
         super().__init__(str)
@@ -114,7 +125,7 @@ class File(Value):
 
 
 class Options(Shape[dict[str, Any]]):
-    """A mapping of names to values, which somebody else checks."""
+    """A mapping of names to values, which are checked elsewhere."""
 
     expected = "a mapping of names to values"
 
@@ -125,7 +136,7 @@ class Options(Shape[dict[str, Any]]):
 
 
 class NamedValues(Options):
-    """A mapping of names to values; NAME=VALUE on the command line, the value as YAML has it."""
+    """A mapping of names to values; NAME=VALUE on the command line, with VALUE as in YAML."""
 
     many = True
 
@@ -139,7 +150,7 @@ class NamedValues(Options):
 
 
 def _as_yaml(written: str) -> Any:
-    """A value as an experiment file would hold it; what is none is the text itself."""
+    """Return a typed value as an experiment file would hold it; invalid YAML remains a text."""
     try:
         return yaml.safe_load(written) if written.strip() else written
     except yaml.YAMLError:
@@ -147,7 +158,7 @@ def _as_yaml(written: str) -> Any:
 
 
 class Headers(Options):
-    """Names of headers with names of environment variables."""
+    """A mapping of header names to names of environment variables."""
 
     expected = "a mapping of headers to names of environment variables"
 
@@ -164,7 +175,7 @@ class Headers(Options):
 
 
 class Budget(Shape[int | str]):
-    """A number of requests, or what they may take: `200000 tokens`, `5 USD`."""
+    """A number of requests, or an amount with its unit: `200000 tokens`, `5 USD`."""
 
     expected = "a number of requests from 1, or an amount such as '200000 tokens' or '5 USD'"
 
@@ -184,14 +195,14 @@ class Budget(Shape[int | str]):
 
 
 class Columns(Value):
-    """Columns; an option names several with commas between them."""
+    """Names of columns; an option separates them by commas."""
 
     def typed(self, value: Any, place: Place, before: Any = None) -> Any:
         return super().typed([name for text in value for name in text.split(",")], place)
 
 
 class Placeholders(Options):
-    """The columns that fill placeholders; NAME=COLUMN on the command line."""
+    """A mapping of placeholders to columns; NAME=COLUMN on the command line."""
 
     many = True
 
@@ -221,9 +232,10 @@ class Template(Shape[str | Mapping[str, str]]):
 
 
 class TemplateFile(Value):
-    """The path of a file that holds a template; several are pairs of the file's name and its text.
+    """The path of a template file, or several paths.
 
-    The name is that of the file without its ending.
+    A single file becomes its text. Several files become pairs of a name, which is the file's
+    without its ending, and a text.
     """
 
     def __init__(self) -> None:
@@ -248,7 +260,7 @@ class TemplateFile(Value):
 
 
 class RecipeSteps(Shape[tuple[StepSpec, ...]]):
-    """`typos`, `typos:count=4`, `typos+persona`, `{typos: {count: 4}}`, or a list of those."""
+    """`typos`, `typos:count=4`, `typos+persona`, `{typos: {count: 4}}`, or a list of these."""
 
     expected = "a perturbation's name, or a list of names for a chain"
 
@@ -273,7 +285,7 @@ class RecipeSteps(Shape[tuple[StepSpec, ...]]):
 
 
 class Scorers(Shape[ScorerNames]):
-    """A scorer, several, or those of each task."""
+    """One scorer or several, for all tasks or for each task."""
 
     expected = "a scorer's name, a list of names, or a mapping of tasks to these"
     many = True
@@ -294,7 +306,10 @@ class Scorers(Shape[ScorerNames]):
         return checked[0] if len(checked) == 1 else checked
 
     def typed(self, value: Any, place: Place, before: Any = None) -> Any:
-        """Names, or TASK=NAME; a task that is named twice has two scorers."""
+        """Return NAME or TASK=NAME options in the form of a file.
+
+        A task that is named twice has two scorers.
+        """
         tasks: dict[str, list[str]] = {}
         for text in value:
             task, _, name = text.rpartition("=")
@@ -310,6 +325,7 @@ GridLevels = tuple[tuple[str, tuple[Any, ...]], ...]
 """Factors in order, each with its levels."""
 
 NONE, OWN, OTHER = "none", "own", "other"
+"""First level of a factor of perturbations, first level of a template, and its second one."""
 ONE_FOR_ALL = frozenset(
     {"data", "draws", "judge", "language", "limit", "max_tokens", "model", "models", "repeats",
      "rewriter", "scorer", "seed", "stop", "task", "tasks", "top_p"}
@@ -319,6 +335,7 @@ NUMBERS: Mapping[str, tuple[type, float, float]] = {
     "demonstrations": (int, 0, 64),
     "temperature": (float, 0, 10),
 }
+"""Factors whose levels are numbers, each with type, minimum and maximum."""
 
 
 class Grid(Shape[GridLevels]):
@@ -353,6 +370,7 @@ class Grid(Shape[GridLevels]):
 
     @staticmethod
     def _number(factor: str, level: str) -> Any:
+        """Return a typed level as a number, if the factor has numbers."""
         if factor not in NUMBERS:
             return level.strip()
         try:
@@ -361,6 +379,7 @@ class Grid(Shape[GridLevels]):
             return level
 
     def _levels(self, factor: str, levels: Any, place: Place) -> tuple[Any, ...]:
+        """Return the checked levels of a factor; the first one has to be its baseline."""
         if not isinstance(levels, (list, tuple)) or len(levels) < 2:
             raise place.refuse(levels, "two or more levels", "a factor needs at least two levels")
         if len(set(map(str, levels))) < len(levels):

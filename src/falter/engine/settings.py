@@ -1,10 +1,10 @@
-"""Settings: each is declared once, and everything that reads, writes or shows it follows from that.
+"""Declarations of settings; everything that reads, writes or shows a setting follows from one.
 
-A declaration stands at the field that holds the value and takes its type from there,
+A declaration is at the field that holds the value, and takes its type from that field:
 
     limit: int | None = setting("how many items are asked", "--limit", low=1)
 
-or, where the record belongs to another room, in the `Block` that reads it.
+If the record belongs to another package, the declaration is in the `Block` that reads it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from falter.records.errors import UnknownName, UsageError
 T = TypeVar("T")
 
 BY_TYPE: Shape[Any] = Shape()
+"""Marks a setting whose shape follows from its field's type."""
 BY_FIELD: Any = object()
+"""Marks a setting whose default is the default of its field."""
 
 
 REMOVED = {
@@ -33,17 +35,18 @@ REMOVED = {
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: what it is for, its option on the command line, and what it may hold.
+    """One setting: its purpose, its option on the command line, and the values that it accepts.
 
-    - `shape` is needed where the field's type with `low`, `high` and `names` (a registry) is not
+    - `shape` is needed if the field's type with `low`, `high` and `names` (a registry) is not
       enough.
-    - `on` or `off` is its value in the example file, with the words `above` it.
-    - `without` says in words what holds if it is not set, if the default does not show it;
-      `required` is the hint if it must be set and is not.
+    - `on` or `off` is its value in the example file, in use or commented out, with the words
+      `above` it.
+    - `without` is the value in words that applies if it is not set, unless the default shows it.
+    - `required` is the hint of the error if it must be set and is not.
     - `instead` names the fields that it replaces. A field that can be written in two ways has a
-      setting for each, one of them with a `name` of its own.
-    - `identity` says whether it is part of a run's id. A setting added later is so only when it is
-      set, so that older runs keep their ids.
+      setting for each way, one of them with a different `name`.
+    - `identity` says if the setting is part of a run's id. A later addition is part of the id only
+      when it is set, so that older runs keep their ids.
     """
 
     help: str
@@ -67,12 +70,12 @@ class Setting:
 
     @property
     def flag(self) -> str:
-        """The long form of its option."""
+        """The long form of the option."""
         return self.option.rpartition(" ")[2]
 
     @property
     def otherwise(self) -> str:
-        """The value that applies if it is not set, in words."""
+        """The value that applies if the setting is not set, in words."""
         if self.default in (MISSING, None) or isinstance(self.default, (bool, tuple)):
             return self.without
         number = isinstance(self.default, float)
@@ -83,14 +86,14 @@ def setting(
     help: str, option: str = "", *, default: Any = None, factory: Any = MISSING,
     also: tuple[Setting, ...] = (), **more: Any,
 ) -> Any:  # fmt: skip
-    """A dataclass's field with its setting; `also` are other ways to write the same field."""
+    """Return a dataclass field with its setting; `also` are other ways to write the same field."""
     default = default if factory is MISSING else MISSING
     declared = (Setting(help, option, **more), *also)
     return field(default=default, default_factory=factory, metadata={"settings": declared})
 
 
 def _declared(make: type, others: Mapping[str, Setting]) -> Iterator[Setting]:
-    """The settings at a record's fields, and the others, with names, shapes and defaults."""
+    """Yield the settings at a record's fields, then `others`, with names, shapes and defaults."""
     own = {entry.name: entry for entry in fields(make)} if is_dataclass(make) else {}
     hints = get_type_hints(make)
     table = [(name, s) for name, f in own.items() for s in f.metadata.get("settings", ())]
@@ -103,7 +106,7 @@ def _declared(make: type, others: Mapping[str, Setting]) -> Iterator[Setting]:
 
 
 def _by_type(hint: Any, entry: Setting) -> Value:
-    """The shape that follows from a field's type."""
+    """Return the shape that follows from a field's type."""
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     (kind,) = (kind for kind in kinds if kind is not type(None))
     words = get_args(kind) if get_origin(kind) is Literal else ()
@@ -112,7 +115,7 @@ def _by_type(hint: Any, entry: Setting) -> Value:
 
 
 class Many(Shape[tuple[T, ...]]):
-    """A list, or an entry that stands for a list of one; `block` says what an entry may hold."""
+    """A list, or a single entry in its place; `block` has the settings of an entry."""
 
     many = True
 
@@ -129,7 +132,10 @@ class Many(Shape[tuple[T, ...]]):
 
 
 class Block(Shape[T]):
-    """A mapping of settings that makes a record; `others` are those not declared at its fields."""
+    """A mapping of settings that becomes a record.
+
+    `others` are settings that are not declared at the record's fields.
+    """
 
     expected = Options.expected
 
@@ -142,7 +148,10 @@ class Block(Shape[T]):
         return self.make(**absent | self.values(value, place))
 
     def values(self, data: Any, place: Place, *, complete: bool = True) -> dict[str, Any]:
-        """The fields that a mapping sets, each checked. None counts as not set."""
+        """Return the fields that a mapping sets, each checked. None counts as not set.
+
+        Raises for unknown and removed names and, if `complete`, for missing required settings.
+        """
         mapping = Options().parse(data, place)
         names = [entry.name for entry in self.settings]
         for name in mapping:
@@ -167,25 +176,25 @@ class Block(Shape[T]):
         return values
 
     def typed(self, value: Any, place: Place, before: Any = None) -> Any:
-        """The option of a block sets its first setting; the file's other settings stay."""
+        """Set a block's first setting by the block's option; the file's other settings stay."""
         first = self.settings[0]
         return {**before, first.name: first.shape.typed(value, place)}
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A setting on the command line; `parent` is the one whose block it stands in."""
+    """A setting on the command line; `parent` is the setting whose block contains it, if any."""
 
     setting: Setting
     parent: Setting | None = None
 
     @property
     def key(self) -> str:
-        """Its name among a command's arguments."""
+        """The name among a command's arguments."""
         return f"{self.parent.name}__{self.setting.name}" if self.parent else self.setting.name
 
     def over(self, before: Any, typed: Any) -> Any:
-        """The file's value of the top setting, with what was typed in its place."""
+        """Return the top setting's value in the file, with the typed value put in its place."""
         top, flag, name = self.parent or self.setting, self.setting.flag, self.setting.name
         if isinstance(top.shape, Block):
             if isinstance(before, str):
@@ -210,23 +219,24 @@ class Option:
         return written[0] if alone else written
 
     def _alone(self, top: Setting) -> UsageError:
+        """Return the error for an option whose block has no value."""
         hint = f"add {top.flag} {top.metavar}, or drop {self.setting.flag}"
         return UsageError(f"{self.setting.flag} needs {top.flag}", hint=hint)
 
 
 def _over(block: Mapping[str, Any], name: str, value: Any) -> Any:
-    """Return the typed value in place of the file's; of a mapping, replace only what was named."""
+    """Return the typed value; merge it into the file's value if both are mappings."""
     before = block.get(name)
     return {**before, **value} if isinstance(before, Mapping) and isinstance(value, dict) else value
 
 
 def removed(name: str) -> UsageError:
-    """The error for a setting of an earlier version."""
+    """Return the error for a setting of an earlier version."""
     return UsageError(f"'{name}' was removed; {REMOVED[name]}")
 
 
 def options_of(block: Block[Any], parent: Setting | None = None) -> list[Option]:
-    """Every setting of a block that has an option, those of blocks below included."""
+    """Return every setting of a block that has an option, including settings of blocks below it."""
     options = []
     for entry in block.settings:
         below = entry.shape.block

@@ -1,4 +1,4 @@
-"""A study: parts read, resolved, run one after another. A run by itself is a study of one part."""
+"""Studies: parts that are read, resolved and run one after another; a run is a single part."""
 
 from __future__ import annotations
 
@@ -58,15 +58,16 @@ from falter.store.studies import StoredPart, StoredStudy, put_study, single_run
 from falter.tasks.task import Task
 
 OF_A_PART = ("limit", "demonstrations", "scorer")
-"""Settings of a part: one that it does not set has its default, and not the user's value."""
+"""Settings of a part: an unset one has its default, and not the user's value."""
 OnPart = Callable[[int, int, str], None]
+"""Function that is called before each part with its number, the number of parts and its title."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySpec:
-    """A user's request to run, checked and not yet resolved: an experiment, or a whole protocol.
+    """A user's request to run, checked but not resolved: an experiment, or a whole protocol.
 
-    `experiment` are the user's own settings; `settings` is the mapping that they were read from.
+    `experiment` has the user's own settings; `settings` is the mapping that they were read from.
     """
 
     protocol: Protocol
@@ -81,18 +82,18 @@ class StudySpec:
     rubrics: Mapping[str, str] = field(default_factory=dict)
 
     def names_remedy(self, remedy: str) -> bool:
-        """Return True if the user asked for this remedy, by itself or for a vote."""
+        """Return True if the user requested this remedy, by itself or for a vote."""
         return any(remedy in re.split("[:+]", text) for text in self.remedies)
 
     @property
     def title(self) -> str:
-        """`brittlebench, preset quick`; empty for a single run."""
+        """The title, such as `brittlebench, preset quick`; empty for a single run."""
         return f"{self.protocol.name}, preset {self.preset}" if self.protocol.name else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgingPart:
-    """A part whose items are the answers of another: known once that one has run."""
+    """A part that judges the responses of another part, so its items are known only later."""
 
     part: Part
     experiment: Experiment
@@ -100,7 +101,7 @@ class JudgingPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedStudy:
-    """A study with every name turned into an object. `notes` say what was left out, and why."""
+    """A study with every name resolved to an object; `notes` name parts left out, with reasons."""
 
     spec: StudySpec
     parts: tuple[tuple[Part, Resolved], ...]
@@ -111,7 +112,7 @@ class ResolvedStudy:
 
 
 def study_of(experiment: Experiment) -> StudySpec:
-    """An experiment as a study of one part."""
+    """Return an experiment as a study with one part."""
     return StudySpec(
         protocol=SINGLE_RUN, preset=SINGLE_RUN.presets[0], judges=(), experiment=experiment,
         settings={}, folder=Path(),
@@ -121,7 +122,10 @@ def study_of(experiment: Experiment) -> StudySpec:
 def read_study(
     settings: Mapping[str, Any], *, folder: Path = Path(), needs_models: bool = True
 ) -> StudySpec:
-    """Read the settings of an experiment, or of a protocol with those of an experiment."""
+    """Read the settings of an experiment, or of a protocol with its experiment's settings.
+
+    Raises for settings that the protocol does not use.
+    """
     if isinstance(recipes := settings.get("recipes"), (list, tuple)) and not recipes:
         raise InvalidValue(
             "recipes", recipes, "at least one", hint="leave it out for the usual rule-made ones"
@@ -169,7 +173,7 @@ def read_study(
 
 
 def rewriting_experiments(spec: StudySpec) -> list[Experiment]:
-    """The experiments with recipes that need rewrites, without models."""
+    """Return the experiments that have recipes which need rewrites, without models."""
     if not spec.protocol.name:
         return [spec.experiment]
     shelf = TaskCache(spec.experiment, spec.protocol.name)
@@ -181,17 +185,17 @@ def rewriting_experiments(spec: StudySpec) -> list[Experiment]:
 
 @contextlib.contextmanager
 def study_in(spec: StudySpec, path: Path) -> Iterator[ResolvedStudy]:
-    """The study resolved, with the store open for as long as rewrites may be read."""
+    """Yield the resolved study; meanwhile the store is open for its rewrites."""
     with contextlib.ExitStack() as stack:
         yield _Resolver(spec, path, stack).study()
 
 
 class _NothingLeft(Exception):
-    """Every recipe of a part needs rewrites that nobody wrote."""
+    """Every recipe of a part needs rewrites that do not exist."""
 
 
 class _Resolver:
-    """Resolves the parts of one study with the same tasks, clients and open banks."""
+    """Resolver of a study's parts, which share tasks, clients and open rewrite stores."""
 
     def __init__(self, spec: StudySpec, path: Path, stack: contextlib.ExitStack) -> None:
         self.spec, self.path, self.stack = spec, path, stack
@@ -204,6 +208,7 @@ class _Resolver:
         self.shelf = TaskCache(spec.experiment, spec.protocol.name)
 
     def study(self) -> ResolvedStudy:
+        """Return the resolved study; parts that cannot run are left out with a note."""
         spec = self.spec
         settings = _user_settings(spec, self.clients, self.shelf, self.judges)
         parts, unavailable = placed_parts(chosen_parts(spec.protocol, settings), settings)
@@ -251,9 +256,10 @@ class _Resolver:
         )  # fmt: skip
 
     def _part(self, part: Part) -> tuple[Resolved, list[str]]:
-        """A part with remarks on it; recipes whose rewrites are all missing are left out.
+        """Return a resolved part with remarks; recipes whose rewrites are missing are left out.
 
-        If a rewriter is named, or the part insists, missing rewrites stay an error of the run.
+        All recipes stay if a rewriter or a file of rewrites is named, or if the part insists.
+        Missing rewrites are then an error of the run.
         """
         experiment = _experiment(self.spec, part, self.shelf)
         resolved = self._resolved(experiment)
@@ -273,13 +279,14 @@ class _Resolver:
         ]
 
     def _resolved(self, experiment: Experiment) -> Resolved:
+        """Return an experiment resolved and reduced to its budget."""
         bank = self.stack.enter_context(bank_in(experiment, self.path))
         tasks = self.shelf.of(experiment)
         return apply_budget(resolve(experiment, bank, loaded=tasks, clients=self.clients))
 
 
 def _unused(spec: StudySpec, parts: Sequence[Part]) -> list[str]:
-    """The user's settings that every part has in its own hands."""
+    """Return a note for each of the user's settings that every part replaces."""
     default = Experiment()
     given = {name: getattr(spec.experiment, name) for name in OF_A_PART if name != "limit"}
     return [
@@ -294,6 +301,7 @@ def _unused(spec: StudySpec, parts: Sequence[Part]) -> list[str]:
 def _user_settings(
     spec: StudySpec, clients: Sequence[Client], shelf: TaskCache, judges: Sequence[Client] = ()
 ) -> UserSettings:
+    """Return the user's settings as a protocol needs them to choose its parts."""
     experiment = spec.experiment
     sets_demonstrations = "demonstrations" in spec.settings
     return UserSettings(
@@ -323,6 +331,7 @@ def _user_settings(
 
 
 def _kind(task: Task) -> TaskKind:
+    """Return the kind of a task's answers: choices, numbers, code or open."""
     if task.has_choices:
         return "choices"
     kinds: dict[AnswerKind, TaskKind] = {"number": "numeric", "code": "code"}
@@ -334,7 +343,10 @@ def _kind(task: Task) -> TaskKind:
 def _experiment(
     spec: StudySpec, part: Part, shelf: TaskCache, only: Sequence[int] = ()
 ) -> Experiment:
-    """A part as an experiment: its own settings, and the user's where it has none."""
+    """Return a part as an experiment: its own settings, otherwise the user's.
+
+    `only` are the indices of the recipes to keep; empty for all.
+    """
     if not spec.protocol.name:
         return spec.experiment
     settings = {**dict.fromkeys(OF_A_PART), **part.experiment}
@@ -362,10 +374,11 @@ def carry_out_study(
     shard: Shard | None = None,
     command: str = "",
 ) -> StoredStudy:
-    """Run what is missing of every part, in order, and record which runs belong together.
+    """Run the missing requests of every part in order, and record the runs as a study.
 
-    `command` started it. Clients are opened once, not at all if every answer is stored. What can
-    be checked comes first. Of a `shard` all is planned, its own share sent.
+    `command` started the study. Clients are opened once, or not at all if every response is stored.
+    All checks come first. With a `shard`, the whole plan is recorded and only its share is sent.
+    The `reader` of a single run extracts answers at the end, unless there is a shard.
     """
     if shard is not None and study.judging:
         why = f"--shard {shard} cannot be judged: a judge needs the answers of all shards"
@@ -413,7 +426,7 @@ async def _carry_out(
     shard: Shard | None,
     command: str,
 ) -> tuple[list[tuple[Part, Run]], list[str]]:
-    """The parts with their runs, and notes on those that had to be left out."""
+    """Run the parts; return them with their runs, and notes on parts that were left out."""
     done: list[tuple[Part, Run]] = []
     notes: list[str] = []
     count = len(study.parts) + len(study.judging)
@@ -424,7 +437,7 @@ async def _carry_out(
             if on_part is not None and part.title:
                 on_part(len(done) + 1, count, part.title)
             if not record_run(resolved, store, command):
-                # A judge without a key must not be found out after the models have been paid.
+                # Check the judges before the models are paid: a judge may lack a key.
                 for client in (*clients, *(study.judges if study.judging else ())):
                     if id(client) not in ready:
                         await stack.enter_async_context(opened([client]))

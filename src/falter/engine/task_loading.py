@@ -1,4 +1,4 @@
-"""The tasks of an experiment."""
+"""The tasks of an experiment, loaded by name or built from the user's own data."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from falter.tasks.sizes import planned_rows
 from falter.tasks.task import Task
 
 MARK = " with "
+"""Text between a task's name and the name of its prompt, if there are several prompts."""
 ROWS = "rows"
-"""The task's name where its items were in memory."""
+"""Name of a task whose items were in memory."""
 
 
 def load_tasks(experiment: Experiment) -> list[Task]:
-    """The experiment's tasks, or those made of the user's own data: one for each prompt."""
+    """Return the experiment's tasks, or the user's own data as one task for each prompt."""
     if experiment.data is not None:
         return _own_tasks(experiment, experiment.data)
     if len(set(experiment.tasks)) < len(experiment.tasks):
@@ -32,7 +33,7 @@ def load_tasks(experiment: Experiment) -> list[Task]:
 
 
 def load_task(spec: str) -> Task:
-    """A task by its name, with what follows the colon as its argument."""
+    """Return a task by its name; the text after a colon is the argument of the task."""
     name, _, argument = spec.partition(":")
     task = tasks.get(name)(argument or None)
     if not task.items:
@@ -41,12 +42,10 @@ def load_task(spec: str) -> Task:
 
 
 def _own_tasks(experiment: Experiment, spec: DataSpec) -> list[Task]:
-    """The user's own rows with each template; of several, all items have the fields of all.
+    """Return the user's own rows as a task for each template.
 
-    Conversations need no template.
-
-    Each of several templates is a task of its own, whose name ends in that of its prompt:
-    `tickets with short`.
+    With several templates, the items have the fields of all templates, and each task's name ends in
+    the name of its prompt: `tickets with short`. Conversations need no template.
     """
     source, same = experiment.template, experiment.same is not None
     rows = _rows(spec)
@@ -76,37 +75,40 @@ def _own_tasks(experiment: Experiment, spec: DataSpec) -> list[Task]:
 
 
 def prompt_of(run: Run, task: str) -> str:
-    """The prompt's name of a task that is one of several prompts; empty where the run has one."""
+    """Return the name of the prompt of a run's task; empty if the run has a single prompt."""
     return _prompt(run.experiment.get("template"), task)
 
 
 def task_of(run: Run, task: str) -> str:
-    """The task's own name, without that of its prompt."""
+    """Return the name of a run's task without the name of its prompt."""
     return without_prompt(run.experiment.get("template"), task)
 
 
 def without_prompt(templates: Any, task: str) -> str:
-    """The same, for the templates of an experiment."""
+    """Return a task's name without the name of its prompt, given an experiment's templates."""
     prompt = _prompt(templates, task)
     return task.removesuffix(f"{MARK}{prompt}") if prompt else task
 
 
 def _prompt(templates: Any, task: str) -> str:
+    """Return the name of a task's prompt; empty unless there are several templates."""
     several = templates if isinstance(templates, (list, tuple)) else ()
     return next((name for name, _ in several if task.endswith(f"{MARK}{name}")), "")
 
 
 def _rows(spec: DataSpec) -> Iterable[Row]:
+    """Return the rows of the user's data, from a file, from memory or from the hub."""
     hub = _hub(spec)
     return planned_rows(spec.path, _named(spec)[0]) if hub is None else read_hub(hub, spec.split)
 
 
 def _hub(spec: DataSpec) -> str | None:
+    """Return the data's name on the hub, or None if the data are elsewhere."""
     return spec.path.removeprefix("hub:") if spec.path.startswith("hub:") else None
 
 
 def _named(spec: DataSpec) -> tuple[str, DataSpec]:
-    """The task's name, and the rows' as it stands in messages."""
+    """Return the task's name, and the data with the path that messages show."""
     if in_memory(spec.path):
         return ROWS, replace(spec, path="the rows in memory")
     return source_name(_hub(spec) or spec.path).partition(".")[0], spec
@@ -115,7 +117,7 @@ def _named(spec: DataSpec) -> tuple[str, DataSpec]:
 def _chat_task(
     spec: DataSpec, rows: Iterable[Row], column: str, source: Any, *, same: bool, prompt: str
 ) -> Task:
-    """A task from conversations, of which the calls of tools are scored as such."""
+    """Return a task of conversations; its scorer compares tool calls if the answers are calls."""
     name, spec = _named(spec)
     name = f"{name}{MARK}{prompt}" if prompt else name
     items, remarks = chat_items(rows, spec, column, name, same=same)
@@ -129,7 +131,7 @@ def _chat_task(
 
 
 def _draw(experiment: Experiment) -> Draw | None:
-    """The draw of a run with a limit from its data; None where all are asked."""
+    """Return the draw of a run with a limit from its data, or None if all items are sent."""
     if experiment.limit is None:
         return None
     usual = examples_of(experiment)
@@ -144,7 +146,7 @@ def _own_task(
     draw: Draw | None,
     fields: tuple[str, ...] = (),
 ) -> Task:
-    """A task from the user's own rows and a template, its items with `fields` besides."""
+    """Return a task of the user's rows and a template; its items also have `fields`."""
     if template.lists_choices:
         template = replace(template, answer_as="label")
     name, spec = _named(spec)
@@ -167,7 +169,7 @@ def _own_task(
 
 
 class TaskCache:
-    """Tasks by name, each read once. `data` names those of the user's own data, one a template."""
+    """Cache of tasks by name, each read once; `data` names the tasks of the user's own data."""
 
     def __init__(self, asked: Experiment, protocol: str) -> None:
         # The parts of a protocol have limits of their own.
@@ -183,6 +185,7 @@ class TaskCache:
         self._loaded: dict[str, Task] = dict(self.own)
 
     def of(self, experiment: Experiment) -> list[Task]:
+        """Return the tasks of an experiment; load the tasks that are not cached."""
         names = self.data if experiment.data is not None and self.data else experiment.tasks
         for name in names:
             if name not in self._loaded:

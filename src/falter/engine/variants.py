@@ -1,4 +1,4 @@
-"""The variants of an experiment by themselves: to look at, to check, to publish."""
+"""The variants of an experiment without a run: to inspect, to check, or to publish."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from falter.weights.embedding import Encoder, minilm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantSet:
-    """A task's items under every recipe, asked in one way."""
+    """A task's items under every recipe, with the template of one scorer."""
 
     task: Task
     scorer: Scorer
@@ -46,17 +46,17 @@ class VariantSet:
     draws: int
 
     def variants(self) -> Iterator[Variant]:
-        """Every variant, item by item."""
+        """Yield every variant, item by item."""
         for item in self.items:
             for condition in self.conditions:
                 for draw in range(self.draws if condition.random else 1):
                     yield condition.make(item, draw)
 
     def rewordings(self) -> Iterator[tuple[Recipe, list[Rewording]]]:
-        """Each recipe but the baseline with every item's prompt before and after it.
+        """Yield each recipe except the baseline, with every item's prompt before and after it.
 
-        A recipe that only sets another template or number of examples is left out: its prompts
-        are not changed versions of the baseline's.
+        A recipe that only sets another template or number of examples is left out: its prompts are
+        not changed versions of the baseline's.
         """
         base = self.conditions[0]
         for condition in self.conditions[1:]:
@@ -78,9 +78,9 @@ class VariantSet:
 
 
 def variant_sets(experiment: Experiment, bank: RewriteBank | None = None) -> list[VariantSet]:
-    """One set for each task, or several if its scorers ask in different ways.
+    """Return one set for each task, or several if its scorers use different templates.
 
-    The scorers are the experiment's, else the task's. Raises if a rewrite is missing.
+    The scorers are the experiment's, otherwise the task's. Raises if a rewrite is missing.
     """
     ledger = ledger_for(recipes_of(experiment), bank)
     sets = open_sets(experiment, ledger)
@@ -91,7 +91,7 @@ def variant_sets(experiment: Experiment, bank: RewriteBank | None = None) -> lis
 
 
 def open_sets(experiment: Experiment, bank: RewriteBank | None) -> list[VariantSet]:
-    """The sets, even if the bank lacks rewrites."""
+    """Return the sets of `variant_sets`, even if the rewrite store lacks rewrites."""
     recipes = recipes_of(experiment)
     distinct([r.id for r in recipes], [r.label for r in recipes], what="recipe")
     loaded = load_tasks(experiment)
@@ -109,11 +109,11 @@ def open_sets(experiment: Experiment, bank: RewriteBank | None) -> list[VariantS
     return sets
 
 
-# The meaning check, with the encoder where it is installed
+# The meaning check, with the encoder if it is installed
 
 
 def encoder_if_there() -> Cosine | None:
-    """The sentence encoder if the extra and its weights are installed; nothing is downloaded."""
+    """Return the sentence encoder if its extra and its weights are installed; download nothing."""
     installed = all(importlib.util.find_spec(name) for name in ("onnxruntime", "tokenizers"))
     if not installed or find_weights(MINILM) is None:
         return None
@@ -122,20 +122,24 @@ def encoder_if_there() -> Cosine | None:
 
 
 def meaning_of(rewordings: Sequence[Rewording], **about: Any) -> Meaning:
-    """Measure as `meaning` does, with cosines if the encoder is installed."""
+    """Return the result of `meaning`, with cosines if the encoder is installed."""
     return meaning(rewordings, encoder=encoder_if_there(), **about)
 
 
-# Recommended recipes: the prompts of a task are looked at, and each recipe is tried
+# Recommended recipes: each recipe is tried on some prompts of a task
 
 
 SAMPLE_ITEMS = 25
+"""Maximum number of items whose prompts are inspected."""
 MIN_CHANGED_SHARE = 0.2  # of the prompts that a recipe has to change to be proposed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A recipe tried on a few prompts: how many it changed, and what they lost by it."""
+    """A recipe tried on some prompts, with the number of prompts that it changed.
+
+    `lost` counts the prompts that fail a meaning check, by the name of the check.
+    """
 
     recipe: str
     trait: str
@@ -146,13 +150,13 @@ class Proposal:
 
     @property
     def worth_it(self) -> bool:
-        """True if it changes enough prompts for a number."""
+        """True if the recipe changes enough prompts to measure its effect."""
         return self.changed >= MIN_CHANGED_SHARE * self.prompts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskProposals:
-    """The proposals for one task, asked in one way."""
+    """The proposed recipes for one task with one template."""
 
     task: str
     scorer: str
@@ -167,7 +171,7 @@ class TaskProposals:
 
 
 def proposals(experiment: Experiment) -> list[TaskProposals]:
-    """Return proposals for each task of an experiment; its own recipes are not looked at."""
+    """Return the proposed recipes for each task of an experiment; its own recipes are ignored."""
     looked_at = min(experiment.limit or SAMPLE_ITEMS, SAMPLE_ITEMS)
     names = tuple(dict.fromkeys(name for advice in ADVICE for name in advice.recipes))
     recipes: tuple[tuple[StepSpec, ...], ...] = tuple(((name, {}),) for name in names)
@@ -176,6 +180,7 @@ def proposals(experiment: Experiment) -> list[TaskProposals]:
 
 
 def _of_set(one: VariantSet) -> TaskProposals:
+    """Return the proposals for a set: the recipes that fit the traits common among its prompts."""
     base = one.conditions[0]
     traits = Counter(trait for item in one.items for trait in traits_of(base.make(item, 0).prompt))
     common = [
@@ -195,6 +200,7 @@ def _of_set(one: VariantSet) -> TaskProposals:
 
 
 def _proposed(advice: Advice, name: str, tried: Sequence[Rewording]) -> Proposal:
+    """Return a recipe with its effect on the prompts that it was tried on."""
     found = meaning(tried, task="", recipe=name, group="")
     return Proposal(
         recipe=name,
@@ -206,7 +212,7 @@ def _proposed(advice: Advice, name: str, tried: Sequence[Rewording]) -> Proposal
     )
 
 
-# The manifest: one line for each variant of a set, so that others can check that theirs match
+# The manifest: one line for each variant of a set, so that others can verify their variants
 
 
 FORMAT = 1
@@ -215,9 +221,9 @@ FORMAT = 1
 def manifest_lines(
     sets: Iterable[VariantSet], experiment: Experiment, *, prompts: bool = False
 ) -> Iterator[str]:
-    """The manifest: a header line, a line for each variant, and a footer with the hash of all.
+    """Yield the manifest: a header, a line for each variant, and a footer with the hash of all.
 
-    With `prompts` every line has its prompt, so that the set can be used without falter.
+    With `prompts`, every line has its prompt, so that the set can be used without falter.
     """
     header = {
         "falter_manifest": FORMAT,
@@ -237,6 +243,7 @@ def manifest_lines(
 
 
 def _row(variant_set: VariantSet, variant: Variant, prompts: bool) -> dict[str, Any]:
+    """Return a variant's line as plain data."""
     row: dict[str, Any] = {
         "task": variant_set.task.name,
         "scorer": variant_set.scorer.name,
@@ -252,16 +259,17 @@ def _row(variant_set: VariantSet, variant: Variant, prompts: bool) -> dict[str, 
 
 
 def _dump(row: Mapping[str, Any]) -> str:
+    """Return a row as compact JSON."""
     return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
 
 
 def verify_manifest(
     path: Path, experiment: Experiment | None, bank: RewriteBank | None
 ) -> list[str]:
-    """Return the faults of a manifest, in words; nothing if all is well.
+    """Return the faults of a manifest in words; an empty list if there are none.
 
-    Its own hash is recomputed, and the variant's identity for lines with a prompt. With an
-    experiment, its variants are made again and compared one by one.
+    The manifest's own hash is recomputed, and the id of each variant whose line has a prompt. With
+    an experiment, its variants are generated again and compared one by one.
     """
     lines = _manifest_lines(path)
     problems = list(_damage(lines))
@@ -277,6 +285,7 @@ def verify_manifest(
 
 
 def _manifest_lines(path: Path) -> list[str]:
+    """Return the lines of a manifest; raise `UsageError` if the file is not one."""
     try:
         lines = path.read_text("utf-8").splitlines()
         header = json.loads(lines[0])
@@ -288,7 +297,7 @@ def _manifest_lines(path: Path) -> list[str]:
 
 
 def _damage(lines: list[str]) -> Iterator[str]:
-    """Yield the faults of the lines: all of them must be there, unchanged and in their order."""
+    """Yield the faults of the lines; raise `UsageError` if lines are missing or unreadable."""
     try:
         footer = json.loads(lines[-1])
         rows = [json.loads(line) for line in lines[1:-1]]
@@ -302,6 +311,7 @@ def _damage(lines: list[str]) -> Iterator[str]:
 
 
 def _has_its_id(row: Mapping[str, Any]) -> bool:
+    """Return True if a line's prompt and ids give the variant's id."""
     prompt = from_json(Prompt, row["prompt"])
     parts = (row["item_id"], row["recipe_id"], row["draw"], row["status"], prompt.identity())
     return bool(digest("variant", *parts) == row["id"])
@@ -310,6 +320,7 @@ def _has_its_id(row: Mapping[str, Any]) -> bool:
 def _differences(
     rows: list[dict[str, Any]], experiment: Experiment, bank: RewriteBank | None
 ) -> Iterator[str]:
+    """Yield the variants that differ between the manifest and an experiment."""
     theirs = {_key(row): row for row in rows}
     for variant_set in variant_sets(experiment, bank):
         for variant in variant_set.variants():
@@ -323,6 +334,7 @@ def _differences(
 
 
 def _reason(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
+    """Return the first part in which two variants differ: item, recipe, status or prompt."""
     for name, what in (("item_id", "item"), ("recipe_id", "recipe"), ("status", "status")):
         if ours[name] != theirs.get(name):
             return f"a different {what}"
@@ -330,8 +342,10 @@ def _reason(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
 
 
 def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the values that identify a line: task, scorer, item, recipe and draw."""
     return tuple(row.get(name) for name in ("task", "scorer", "item", "recipe", "draw"))
 
 
 def _name(row: Mapping[str, Any]) -> str:
+    """Return the name of a line for messages."""
     return f"{row.get('task')} {row.get('item')} {row.get('recipe')} draw {row.get('draw')}"

@@ -1,5 +1,5 @@
-"""Gates: their criteria, decisions, runs, baselines, and their tests in pytest.
+"""Gates: criteria, interim analyses, decisions, runs, baselines, and the pytest plugin.
 
-Its modules are imported by their names. `decision` and `feasibility` know no model and no file;
-`robust` and `pytest_plugin` load the engine when a test needs it.
+Import each module by its name. `decision` and `feasibility` work on arrays and margins: they know
+no model and no file. `robust` and `pytest_plugin` load the engine only when a test needs it.
 """

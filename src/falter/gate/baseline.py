@@ -1,4 +1,4 @@
-"""The baseline: the outcomes of a stored run in a text file, saved by hand and reviewed like code.
+"""Baseline files: the outcomes of a stored run as text, saved by hand and reviewed like code.
 
 Every outcome is one character.
 """
@@ -40,16 +40,20 @@ RULE = "---"
 UNREAD = {"unparsed": "u", "truncated": "t", "refused": "r"}
 MISSING, IDLE = "-", "."
 STEPS = 26
-"""A score between 0 and 1 is kept to a 26th."""
+"""Number of steps between 0 and 1 to which a score is rounded; a letter encodes the step."""
+# Keys written without quotes: "ticket-17", "a#b"; not "#x", "-x", "a b".
 _PLAIN_KEY = re.compile(r"[^\s\"#\-][^\s\"]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """The answers of a version. `rows` has, for each item's key, the characters of each condition.
+    """The outcomes of a version, as a baseline file holds them.
 
-    `manifest` hashes items, recipes, seed and draws: with another one the variants are others.
-    `flips` are how many of how many outcomes asking again turned, where that is known.
+    - `rows` has, for each item's key, a text for each condition: one character a realisation.
+    - `conditions` are pairs of label and recipe id, the clean prompt first.
+    - `manifest` hashes items, recipes, seed and draws. With another hash, the variants differ.
+    - `flips` is the number of outcomes that flipped when the clean prompt was repeated, and the
+      number of repeated outcomes. It is None if nothing was repeated.
     """
 
     version: str
@@ -67,36 +71,46 @@ class Baseline:
     path: str = field(default="", compare=False)
 
     def scores(self, keys: Sequence[str], column: int, *, strict: bool) -> Floats:
-        """The mean score of each item in a condition, NaN where it has none."""
+        """Return the mean score of each item in a condition; NaN for items without a score.
+
+        With `strict`, outcomes without a usable answer count as 0. Otherwise they are left out.
+        """
         rows = [self.rows.get(key) for key in keys]
         return np.array([math.nan if row is None else _score(row[column], strict) for row in rows])
 
     def accuracy(self, column: int, *, strict: bool) -> tuple[float | None, int]:
-        """Return the mean score of a condition, None where it has none, and the items it is of."""
+        """Return the mean score of a condition, or None, and the number of items with a score."""
         scores = self.scores(list(self.rows), column, strict=strict)
         known = scores[~np.isnan(scores)]
         return float(known.mean()) if len(known) else None, len(known)
 
     def discordance(self, column: int, *, strict: bool) -> float | None:
-        """Return the share of items whose outcome is not that of the clean prompt."""
+        """Return the share of items whose score differs from the clean score; None if unknown."""
         keys = list(self.rows)
         before, after = (self.scores(keys, n, strict=strict) for n in (0, column))
         both = ~np.isnan(before - after)
         return float((before != after)[both].mean()) if both.any() else None
 
     def unread_discordance(self, column: int) -> float | None:
-        """Return the share of items that are unreadable in a condition or the clean one alone."""
+        """Return the share of items that are unparsed in a condition or the clean prompt, not both.
+
+        Truncated and refused responses count as unparsed. Only the first realisation is looked at.
+        The result is None if no item has both outcomes.
+        """
         pairs = [(row[0][:1], row[column][:1]) for row in self.rows.values()]
         pairs = [(a, b) for a, b in pairs if a not in "-." and b not in "-."]
         differing = sum((a in "utr") != (b in "utr") for a, b in pairs)
         return differing / len(pairs) if pairs else None
 
 
-# Out of a stored run
+# From a stored run
 
 
 def save_baseline(store_path: Path, name: str | None, path: Path) -> Baseline:
-    """The outcomes of a stored run as a baseline file. Calls no model."""
+    """Write the outcomes of a stored run as a baseline file. Calls no model.
+
+    Raises `UsageError` if the store does not exist or the run lacks responses.
+    """
     if not store_path.exists():
         raise UsageError(f"The store {store_path} does not exist", hint="start a run first")
     with Store(store_path, writes=False) as store:
@@ -132,6 +146,7 @@ def save_baseline(store_path: Path, name: str | None, path: Path) -> Baseline:
 
 
 def _run(store: Store, name: str | None) -> Run:
+    """Return the stored run of that name; raise unless it has one panel and the clean prompt."""
     parts = find_study(store, name).parts
     if len(parts) != 1:
         raise refusal(UsageError, "gate.several_parts", count=len(parts))
@@ -144,7 +159,11 @@ def _run(store: Store, name: str | None) -> Run:
 
 
 def _flips(store: Store, run: Run, table: Table) -> tuple[int, int] | None:
-    """Return the outcomes that asking again turned: in this run, else in one of the same panel."""
+    """Return the number of outcomes that flipped in a repeat, and the number repeated.
+
+    The repeats of the clean prompt come from this run, otherwise from a run of the same panel and
+    seed. The result is None if neither has any.
+    """
     tables = [table]
     for stored in reversed(store.runs()):
         other = stored.run
@@ -162,7 +181,7 @@ def _flips(store: Store, run: Run, table: Table) -> tuple[int, int] | None:
 
 
 def _outcome_characters(table: Table) -> list[tuple[str, ...]]:
-    """For every item of a table the characters of each recipe, one for each realisation."""
+    """Return for every item of a table a text for each recipe, one character a realisation."""
     idle = [STATUSES.index(name) for name in ("unchanged", "not_applicable", "no_rewrite")]
     planned = np.broadcast_to(table.in_plan, table.value.shape)
     unchanged = ~planned | np.isin(table.status, idle)
@@ -179,6 +198,7 @@ def _outcome_characters(table: Table) -> list[tuple[str, ...]]:
 
 
 def _character(outcome: str, value: float) -> str:
+    """Return the character of an outcome: 0, 1, a letter for a score between, u, t, r or -."""
     if outcome != "scored":
         return UNREAD.get(outcome, MISSING)
     if value in (0.0, 1.0):
@@ -187,7 +207,10 @@ def _character(outcome: str, value: float) -> str:
 
 
 def _score(characters: str, strict: bool) -> float:
-    """The mean over realisations; unreadable ones are wrong if `strict`, else left out."""
+    """Return the mean score over realisations; NaN if there is none.
+
+    Realisations without a usable answer count as 0 if `strict`, and are left out otherwise.
+    """
     known = []
     for c in characters:
         if c in "01":
@@ -200,7 +223,10 @@ def _score(characters: str, strict: bool) -> float:
 
 
 def manifest_hash(items: Iterable[str], recipes: Sequence[str], seed: int, draws: int) -> str:
-    """Hash what makes the variants: ids of items and recipes, seed, draws; no template."""
+    """Hash everything that determines the variants except the template.
+
+    `items` and `recipes` are ids; the order of the items does not matter.
+    """
     return digest("baseline", sorted(items), list(recipes), seed, draws)
 
 
@@ -208,7 +234,7 @@ def manifest_hash(items: Iterable[str], recipes: Sequence[str], seed: int, draws
 
 
 def write_baseline(baseline: Baseline, path: Path) -> None:
-    """Write the file, items in the order of their keys so that a change is a changed line."""
+    """Write the file with its items sorted by key, so that a change of an item is one line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join([*HEAD, *_lines(baseline)]) + "\n", "utf-8")
 
@@ -230,7 +256,7 @@ def _lines(baseline: Baseline) -> Iterator[str]:
     yield from (f"{name}: {json.dumps(value)}" for name, value in head.items())
     yield f"manifest: {baseline.manifest}"
     for column, (label, identity) in enumerate(baseline.conditions):
-        # The accuracy is for whoever reads the file; nothing is computed from it.
+        # The accuracy is for people who read the file; falter does not read it back.
         share, count = baseline.accuracy(column, strict=True)
         shown = [] if share is None else [f"{100 * share:.1f} % of {count}"]
         yield f"condition {column + 1}: {json.dumps([label, identity, *shown])}"
@@ -243,7 +269,7 @@ def _lines(baseline: Baseline) -> Iterator[str]:
 
 
 def read_baseline(path: Path) -> Baseline:
-    """Read a baseline file. What is damaged is named with its line."""
+    """Read a baseline file; raise `UsageError` for a damaged file, if possible with the line."""
     try:
         text = path.read_text("utf-8")
     except FileNotFoundError as error:
@@ -263,6 +289,7 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def _head(lines: Sequence[str]) -> dict[str, Any]:
+    """Return the fields above the dashes; raise `ValueError` for another format."""
     head: dict[str, Any] = {}
     for line in lines:
         if line.strip() and not line.startswith("#"):
@@ -275,6 +302,7 @@ def _head(lines: Sequence[str]) -> dict[str, Any]:
 
 
 def _parsed(path: Path, head: dict[str, Any], lines: Sequence[str], first: int) -> Baseline:
+    """Return the baseline of a file's header and lines; `first` is the number of the first line."""
     conditions: list[tuple[str, str]] = []
     while f"condition {len(conditions) + 1}" in head:
         label, identity, *_ = head[f"condition {len(conditions) + 1}"]
@@ -314,6 +342,7 @@ def _parsed(path: Path, head: dict[str, Any], lines: Sequence[str], first: int) 
 
 
 def _row(line: str, number: int) -> tuple[str, str]:
+    """Split a line into an item's key, plain or as a JSON text, and its outcomes."""
     if line.startswith('"'):
         key, end = json.JSONDecoder().raw_decode(line)
         rest = line[end:]
@@ -329,7 +358,7 @@ def _row(line: str, number: int) -> tuple[str, str]:
 
 
 def baseline_study(baseline: Baseline) -> Study:
-    """Show a baseline: the score of each condition, and how many answers it turned."""
+    """Return a baseline as figures: the score and the share of flips of each condition."""
     rows = []
     for column, (label, _) in enumerate(baseline.conditions):
         score, count = baseline.accuracy(column, strict=True)

@@ -1,4 +1,4 @@
-"""Files for build servers: JUnit, the summary of a step, annotations. No token is ever held."""
+"""Files for build servers: JUnit XML, the summary of a step, annotations. No token is needed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from xml.etree import ElementTree
 from falter.gate.figures import example_text, lost_examples
 from falter.gate.result import GateResult
 
-# What XML 1.0 has no way to hold; anything a model or a data file says may have it.
+# Characters that XML 1.0 cannot represent, such as U+0000; a model's response may contain them.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(result: GateResult) -> bytes:
-    """Return a test suite: a case for each criterion, passed, failed (with its numbers) or skipped.
+    """Return JUnit XML with a test case for each criterion: passed, failed or skipped.
 
-    Missing answers are an error of a case of their own.
+    A failed case has its numbers and examples. Missing responses are an error of a separate case.
     """
     suites = ElementTree.Element("testsuites", name="falter gate")
     suite = _element(suites, "testsuite", name=f"falter gate: {result.model} on {result.task}")
@@ -59,6 +59,7 @@ def junit(result: GateResult) -> bytes:
 def _element(
     parent: ElementTree.Element, tag: str, text: str | None = None, **attributes: str
 ) -> ElementTree.Element:
+    """Append an element to `parent`; U+FFFD replaces characters that XML cannot represent."""
     valid = {name: _NOT_XML.sub("�", value) for name, value in attributes.items()}
     element = ElementTree.SubElement(parent, tag, valid)
     element.text = None if text is None else _NOT_XML.sub("�", text)
@@ -66,13 +67,13 @@ def _element(
 
 
 def step_summary(path: Path, text: str) -> None:
-    """Add to the summary of the step that the build server shows."""
+    """Append a text to the file of the step's summary, which the build server shows."""
     with path.open("a", encoding="utf-8") as file:
         file.write(text.rstrip("\n") + "\n")
 
 
 def workflow_commands(result: GateResult) -> Iterator[str]:
-    """Yield workflow commands: an error for each criterion that fails, a warning if undecided."""
+    """Yield GitHub workflow commands: errors for failed criteria, warnings for undecided ones."""
     for line in result.lines:
         if line.verdict != "pass":
             kind = "error" if line.verdict == "fail" else "warning"
@@ -83,5 +84,5 @@ def workflow_commands(result: GateResult) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """A text that cannot end the command and begin another."""
+    """Return the text escaped so that it cannot end its command and begin another."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -1,6 +1,6 @@
-"""The rule of a gate: criteria, planned looks, and the decision about each criterion at a look.
+"""Criteria, interim analyses ("looks"), and the decision about each criterion at a look.
 
-Arrays and margins in, verdicts out: nothing here knows a model or a file.
+The functions take arrays and margins and return verdicts. They know no model and no file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ Floats = NDArray[np.float64]
 CriterionKind = Literal["drop", "average", "unread", "regression", "score"]
 Verdict = Literal["pass", "fail", "undecided"]
 FailAbove = Literal["zero", "margin"]
-# The least chance of a pass where nothing changed, at which a criterion is worth a request.
+# A criterion is worth a request only if it passes with at least this probability when nothing
+# changed.
 POWER = 0.8
 
 
@@ -36,11 +37,12 @@ POWER = 0.8
 class Criterion:
     """One requirement: the mean of `values` over items has to be below `margin`.
 
-    `values` has a number for each item, in the order in which the items were drawn: how much worse
-    it became, NaN where it has none. Of an average it is items x conditions; of a `score` the score
-    itself, whose mean has to be above `margin`. `clean` are, of an average, the scores that the
-    losses were taken from. `held` is the reason why the criterion must not fail whatever the
-    numbers are, for example that another provider answered.
+    - `values` has a number for each item, in the order in which the items were drawn: the loss, or
+      NaN where there is none. For an average its shape is (items, conditions).
+    - For the kind `score`, `values` are the scores, whose mean has to be above `margin`.
+    - `clean` are the clean scores that the losses of an average were taken from.
+    - `held` is the reason why the criterion must not fail, whatever the numbers are. An example is
+      that another provider served the baseline.
     """
 
     name: str
@@ -52,7 +54,10 @@ class Criterion:
 
     @property
     def losses(self) -> Floats:
-        """One number for each item whose mean has to be below `limit`: positive is worse."""
+        """One loss for each item: positive is worse, NaN is missing.
+
+        Their mean has to be below `limit`.
+        """
         if self.kind == "score":
             return np.asarray(1.0 - self.values)
         if self.values.ndim == 1:
@@ -64,35 +69,45 @@ class Criterion:
 
     @property
     def known_losses(self) -> Floats:
-        """The losses of the items that have one."""
+        """The losses without the missing ones (NaN)."""
         return self.losses[~np.isnan(self.losses)]
 
     @property
     def limit(self) -> float:
-        """The number below which the mean of `losses` has to stay."""
+        """The number below which the mean of `losses` has to be."""
         return 1.0 - self.margin if self.kind == "score" else self.margin
 
     def counts(self) -> tuple[int, int, int] | None:
-        """Count the items that fell, those that rose, and all; None unless outcomes are 0 or 1."""
+        """Return the numbers of items that fell, that rose, and of all items.
+
+        The result is None for an average and for losses other than −1, 0 and 1.
+        """
         known = self.known_losses
         if self.values.ndim > 1 or not np.isin(known, (-1.0, 0.0, 1.0)).all():
             return None
         return int((known == 1.0).sum()), int((known == -1.0).sum()), len(known)
 
     def mean(self, clusters: list[str] | None) -> ItemMean:
-        """Return the mean of the losses, from which intervals of any level can be made."""
+        """Return the mean of the losses, which gives intervals of any level.
+
+        `clusters` has a label for each item.
+        """
         values = self.values if self.kind == "average" else self.losses
         return mean_drop(values, baseline=self.clean, clusters=clusters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionResult:
-    """The verdict of a criterion at the look that decided it, or at the last one.
+    """The verdict of a criterion at the look that decided it, or at the last look.
 
-    `value` is the mean; `low` holds for all criteria of the gate at once, `high` for this one
-    alone, each one-sided. Of a score the two change places: its lower end has to be above the
-    margin. `more` is about how many further items would show that all is well, None where no number
-    would.
+    - `value` is the mean loss; for a score it is the mean score.
+    - `low` and `high` are one-sided limits. `low` holds simultaneously for all criteria of the
+      gate, `high` for this criterion alone. For a score their roles are exchanged.
+    - `excluded` is the number of items without a value.
+    - `fell` and `rose` are numbers of items, or None unless outcomes are 0 or 1.
+    - `why` is the reason for an undecided verdict, or empty.
+    - `more` is roughly the number of further items that would show a pass, or None if no number
+      would.
     """
 
     name: str
@@ -115,7 +130,7 @@ class CriterionResult:
 
 
 def without_verdict(line: CriterionResult) -> CriterionResult:
-    """The criterion with its counts alone: too many requests failed."""
+    """Return an undecided result that keeps its counts only, because too many requests failed."""
     why = "too many requests failed"
     return replace(line, verdict="undecided", value=None, low=None, high=None, why=why, more=None)
 
@@ -125,10 +140,10 @@ def without_verdict(line: CriterionResult) -> CriterionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """The share of the items at each planned look, and the one-sided error of its limits.
+    """The share of the items at each planned look, and the one-sided errors of its limits.
 
-    `pass_errors` are for the upper limit of one criterion, `fail_errors` for the lower limits of
-    all criteria together.
+    `pass_errors` belong to the upper limit of one criterion. `fail_errors` belong to the lower
+    limits of all criteria simultaneously.
     """
 
     shares: tuple[float, ...]
@@ -137,18 +152,21 @@ class Schedule:
 
     @property
     def looks(self) -> int:
+        """The number of planned looks."""
         return len(self.shares)
 
     def items(self, look: int, most: int) -> int:
-        """Return the number of items, of `most`, at a look, counted from 1."""
+        """Return the number of items at a look, counted from 1; the last look has `most` items."""
         return most if look == self.looks else max(2, math.ceil(self.shares[look - 1] * most))
 
 
 @lru_cache(maxsize=64)
 def schedule(looks: int, *, level: float = 0.95, fail_level: float = 0.995) -> Schedule:
-    """Evenly spaced looks with O'Brien and Fleming's spending of 1 - level, and of 1 - fail_level.
+    """Return evenly spaced looks with O'Brien and Fleming's error spending.
 
-    One look spends all of it: an upper limit at 1.645 standard errors.
+    They spend 1 − `level` for passes and 1 − `fail_level` for failures. A single look spends all of
+    the error: at 95 %, an upper limit at 1.645 standard errors. Raises `InvalidValue` unless both
+    levels are above 0.5 and below 1.
     """
     for name, value in (("level", level), ("fail_level", fail_level)):
         if not 0.5 < value < 1.0:
@@ -163,8 +181,8 @@ def schedule(looks: int, *, level: float = 0.95, fail_level: float = 0.995) -> S
 
 
 def _tail(z: float) -> float:
-    """The chance of a standard normal above z; never quite 0."""
-    # The first of six looks spends some 1e-11, and no interval has a level of exactly 1.
+    """Return the probability of a standard normal above z, at least 1e-12."""
+    # The first of six looks spends an error of about 1e-11. No interval has a level of exactly 1.
     return max(math.erfc(z / math.sqrt(2.0)) / 2.0, 1e-12)
 
 
@@ -189,7 +207,11 @@ class _Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Limits:
-    """The upper limit of one criterion, its simultaneous lower limit, and True if it passes."""
+    """The limits of one criterion's mean loss, and the decision to pass.
+
+    `high` is the upper limit of this criterion alone, `low` the simultaneous lower limit. Either is
+    None if it cannot be computed.
+    """
 
     passes: bool
     high: float | None
@@ -209,16 +231,22 @@ def decide(
     limits: bool = True,
     seed: int = 0,
 ) -> tuple[CriterionResult, ...]:
-    """Return the verdict of every criterion at a look, counted from 1.
+    """Return the verdict of every criterion at interim analysis `look`, counted from 1.
 
-    `pass`: the one-sided upper limit of the mean loss, at the look's error, is below the margin; of
-    0/1 outcomes by an exact test (`noninferiority_p`). `fail`: it does not pass, and
-    the lower limit that holds for all criteria at once (`max_t`) is above 0, or above
-    the margin with `fail_above="margin"`. Before the last look it fails only if the loss seen is
-    above the margin too, since more items could still show that it is not. `before` are the results
-    of the look before: what passed or failed then stays. `last` says that no look will follow
-    although more were planned; upper limits are worked out at the last look, and of criteria that
-    pass or fail, unless `limits` says that nobody will read them.
+    - `pass`: the one-sided upper limit of the mean loss is below the margin. Outcomes of 0 and 1
+      have an exact test (`noninferiority_p`).
+    - `fail`: the criterion does not pass, and its simultaneous lower limit (`max_t`) is above 0.
+      With `fail_above="margin"` the lower limit has to be above the margin. Before the last look,
+      the observed loss has to be above the margin too, because more items could still show a small
+      loss. A score fails only below its margin.
+    - `undecided`: otherwise.
+
+    `clusters` has one label an item. `before` are the results of the previous look: a criterion
+    that passed or failed keeps its result. `last` says that no look will follow, even if more were
+    planned.
+
+    The exact upper limit is computed at the last look, and for criteria that pass or have a lower
+    limit above 0. Otherwise, or without `limits`, it is 1.
     """
     now = _Look(
         number=look,
@@ -240,10 +268,11 @@ def decide(
 
 
 def gate_verdict(results: Sequence[CriterionResult]) -> Verdict:
-    """`pass` if all criteria do, `fail` if one does, else `undecided`.
+    """Return `pass` if all criteria pass, `fail` if one fails, otherwise `undecided`.
 
-    A false pass needs every criterion to pass falsely that should not, so that no correction is
-    needed (intersection-union); criteria fail only after one for their number.
+    A gate passes falsely only if every criterion that should not pass does so, which needs no
+    correction (intersection–union test). The lower limits that let a criterion fail are already
+    corrected for the number of criteria.
     """
     verdicts = {result.verdict for result in results}
     if "fail" in verdicts:
@@ -255,6 +284,7 @@ def gate_verdict(results: Sequence[CriterionResult]) -> Verdict:
 
 
 def _limits(criterion: Criterion, now: _Look, lows: dict[str, float | None]) -> _Limits:
+    """Return a criterion's limits; `lows` has the simultaneous lower limits by name."""
     if criterion.kind == "score":
         return _score_limits(criterion, now)
     low = lows[criterion.name]
@@ -262,7 +292,7 @@ def _limits(criterion: Criterion, now: _Look, lows: dict[str, float | None]) -> 
 
 
 def _upper_limit(criterion: Criterion, now: _Look, low: float | None) -> _Limits:
-    """The one-sided upper limit of a criterion by itself."""
+    """Return the one-sided upper limit of a criterion by itself; `low` of the result is None."""
     counts = criterion.counts()
     if counts is None or now.clusters is not None:
         return _mean_limits(criterion, now)
@@ -275,12 +305,14 @@ def _upper_limit(criterion: Criterion, now: _Look, low: float | None) -> _Limits
     high = 1.0
     if now.limits and (now.last or passes or (low is not None and low > 0.0)):
         high = paired_upper_limit(fell, rose, pairs, error=error)
-        # Both come from the same sums, to the fourth digit.
+        # Test and limit come from the same sums, but the limit only to the fourth digit: keep the
+        # limit on the side of the margin that the test decided.
         high = min(high, limit) if passes else max(high, limit)
     return _Limits(passes=passes, high=high, low=None, method="exact, paired")
 
 
 def _mean_limits(criterion: Criterion, now: _Look) -> _Limits:
+    """Return the upper limit of a mean of any values, with clusters if there are any."""
     interval = criterion.mean(now.clusters).at(1.0 - 2.0 * now.pass_error)
     passes = interval.high is not None and interval.high < criterion.limit
     return _Limits(passes=passes, high=interval.high, low=None, method=interval.method)
@@ -289,17 +321,21 @@ def _mean_limits(criterion: Criterion, now: _Look) -> _Limits:
 def _simultaneous_lower_limits(
     criteria: Sequence[Criterion], now: _Look
 ) -> dict[str, float | None]:
-    """The lower limits that hold for all criteria at once; scores have their part of the error."""
+    """Return the lower limits that hold for all criteria simultaneously, by criterion name.
+
+    `criteria` are without the scores, which have their own part of the error.
+    """
     if not criteria:
         return {}
     table = np.column_stack([each.losses for each in criteria])
+    # A two-sided level for a one-sided error; scores take their part of the error (Bonferroni).
     level = 1.0 - 2.0 * now.fail_error * len(criteria) / now.criteria
     family = max_t(table, clusters=now.clusters, level=level, seed=now.seed)
     lows: dict[str, float | None] = {}
     for each, member in zip(criteria, family.members, strict=True):
         low = member.together.low
         if each.kind == "average" and low is not None:
-            # The counts of all conditions say how sure their average is where little changed.
+            # With few changed items, the counts over all conditions give a wider, safer limit.
             own = each.mean(now.clusters).at(1.0 - 2.0 * family.tail).low
             low = None if own is None else min(low, own)
         lows[each.name] = low
@@ -307,7 +343,7 @@ def _simultaneous_lower_limits(
 
 
 def _score_limits(criterion: Criterion, now: _Look) -> _Limits:
-    """The limits of a score, as a loss: 1 - score has to be below 1 - the least score."""
+    """Return the limits of a score as a loss: 1 − score has to be below 1 − margin."""
     counts, level = criterion.counts(), 1.0 - 2.0 * now.fail_error / now.criteria
     if counts is None or now.clusters is not None or counts[2] == 0:
         low = criterion.mean(now.clusters).at(level).low
@@ -323,6 +359,7 @@ def _score_limits(criterion: Criterion, now: _Look) -> _Limits:
 
 
 def _result(criterion: Criterion, limits: _Limits, now: _Look) -> CriterionResult:
+    """Return the result of a criterion, with the limits of a score as scores and not as losses."""
     known, counts = criterion.known_losses, criterion.counts()
     value = float(known.mean()) if len(known) else None
     clusters = design_effect = None
@@ -361,11 +398,12 @@ def _as_score(loss: float | None) -> float | None:
 def _verdict(
     criterion: Criterion, limits: _Limits, value: float | None, now: _Look
 ) -> tuple[Verdict, str]:
+    """Return the verdict of a criterion, and the reason if it is undecided for lack of a limit."""
     if limits.passes:
         return "pass", ""
     if value is None or limits.high is None:
         return "undecided", limits.method.removeprefix("none: ")
-    # A score has no zero to fall from: it fails below its margin alone.
+    # A score has no zero to compare with, so it fails only below its margin.
     lenient = now.fail_above == "margin" or criterion.kind == "score"
     edge = criterion.limit if lenient else 0.0
     if limits.low is not None and limits.low > edge and (now.last or value > criterion.limit):
@@ -374,12 +412,15 @@ def _verdict(
 
 
 def _more_items(criterion: Criterion, value: float | None, error: float) -> int | None:
-    """About how many more items would show that the mean is below its limit, if it stays."""
+    """Return roughly the number of further items that would show a pass if the mean stays the same.
+
+    None if the mean is not below the limit, or if there are fewer than two items.
+    """
     known = criterion.known_losses
     items = len(known)
     if value is None or value >= criterion.limit or items < 2:
         return None
-    # Items of which none changed are no proof of a variance of 0: one more would be 1/n.
+    # If no item changed, the variance is not proven to be 0: a single change would give 1/n.
     variance = max(float(known.var()), 1.0 / items)
     z = normal_quantile(1.0 - 2.0 * error) + normal_quantile(2.0 * POWER - 1.0)
     return max(1, math.ceil(z**2 * variance / (criterion.limit - value) ** 2) - items)

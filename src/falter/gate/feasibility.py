@@ -1,4 +1,4 @@
-"""The number of items that a gate needs where nothing changed, known before anything is sent."""
+"""The number of items that a gate needs if nothing changed, computed before anything is sent."""
 
 from __future__ import annotations
 
@@ -13,19 +13,24 @@ from falter.stats.intervals import normal_quantile
 
 # A gate that fails to pass one time in five although nothing changed is soon loosened by somebody.
 PLANNED_POWER = 0.96
-"""Probability that the whole gate passes at the planned number of items if nothing changed: 95 %,
-and one more for a share of flips that is a little larger than planned."""
+"""Probability that the whole gate passes at the planned number of items if nothing changed.
+
+One point above 95 %, in case the share of flips is a little larger than planned.
+"""
 EXACT_SUM_MAX_ITEMS = 3_000
-"""Beyond so many items the normal approximation is as good as the exact sum."""
+"""Largest number of items with exact sums; above it, the normal approximation is as accurate."""
 MAX_ITEMS = 10_000_000
+"""Number of items at which the search for a planned number of items gives up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCriterion:
-    """A criterion before anything is sent: its number of items and the share of flipped answers.
+    """A criterion before anything is sent: its number of items and its share of flipped responses.
 
-    `discordance` is the share of items whose outcome is another although nothing changed; of an
-    average, `conditions` of them. `score` is the score that is expected, of a criterion about one.
+    - `discordance` is the share of items whose outcome flips although nothing changed. An average
+      has this share in each of its `conditions`.
+    - `source` says in words where that share is known from.
+    - `score` is the expected score of a criterion of the kind `score`; None counts as 1.
     """
 
     name: str
@@ -39,16 +44,17 @@ class PlannedCriterion:
 
     @property
     def distance(self) -> float:
-        """The distance from the value that is expected to the margin."""
+        """The expected score's distance to the margin; for other kinds, the margin itself."""
         return self.expected_score - self.margin if self.kind == "score" else self.margin
 
     @property
     def expected_score(self) -> float:
+        """The expected score; 1.0 if no score is known."""
         return 1.0 if self.score is None else self.score
 
     @property
     def variance(self) -> float:
-        """The variance of one item's number; conditions of one item are correlated by one half."""
+        """The variance of one item's value; the conditions of an item correlate with ρ = 1/2."""
         if self.kind == "score":
             return self.expected_score * (1.0 - self.expected_score)
         # All k differences contain the same baseline, so two of them have the correlation ρ = 1/2:
@@ -59,8 +65,12 @@ class PlannedCriterion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionPlan:
-    """A criterion's reach: `needed` items for 80 % power, the `best` margin that its items
-    can show with it, and the `chance` that it passes where nothing changed.
+    """A planned criterion with the result that its items allow.
+
+    - `needed` is the number of items for 80 % power, or None if no number is enough.
+    - `best` is the smallest margin that the present items can show with 80 % power. For a score it
+      is the highest margin.
+    - `chance` is the probability that the criterion passes if nothing changed.
     """
 
     criterion: PlannedCriterion
@@ -70,15 +80,17 @@ class CriterionPlan:
 
     @property
     def feasible(self) -> bool:
-        """True if the items are enough."""
+        """True if there are at least as many items as the criterion needs."""
         return self.needed is not None and self.needed <= self.criterion.items
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatePlan:
-    """All criteria, and the number of items at which the gate passes 95 % of the time.
+    """All planned criteria, and the number of items that the whole gate needs.
 
-    `chance` is at least the chance that all criteria pass with the items there are.
+    - `planned` is the smallest number of items at which the gate passes with `PLANNED_POWER` if
+      nothing changed, or None if there is none.
+    - `chance` is a lower bound of the probability that all criteria pass with the present items.
     """
 
     criteria: tuple[CriterionPlan, ...]
@@ -87,20 +99,23 @@ class GatePlan:
 
     @property
     def refused(self) -> tuple[CriterionPlan, ...]:
-        """The criteria that cannot pass, sorted by the items that they need, largest first."""
+        """The criteria with too few items, sorted by the items that they need, most first."""
         refused = [plan for plan in self.criteria if not plan.feasible]
         return tuple(sorted(refused, key=lambda plan: -(plan.needed or MAX_ITEMS)))
 
 
 def plan_gate(criteria: Sequence[PlannedCriterion], looks: Schedule, *, items: int) -> GatePlan:
-    """Plan with so many items where nothing changed: no drop, and answers that flip.
+    """Plan a gate with `items` items, assuming no drop and responses that flip by chance.
 
         needed = (z(error) + z(80 %))² d/δ²,  and at least log(error)/log(1 − δ)
 
-    d is the share of answers that flip, δ the margin, and the error that of the last look; with one
-    look at 95 % the factor is 6.2. The second number is what an exact limit takes where nothing
-    flips. The whole gate is planned for 96 %: each of L criteria may miss with the chance 4 %/L,
-    which makes the factor 11.5 for one; chances are exact sums up to 3,000 items.
+    Here d is the share of responses that flip, δ the margin, and `error` the one-sided error of the
+    last interim analysis. With a single analysis at 95 % the factor is 6.2. The second number is
+    the minimum of an exact limit if nothing flips.
+
+    The whole gate is planned for 96 %: each of L criteria may miss with a probability of 4 %/L. For
+    one criterion the factor is then 11.5. Probabilities are exact sums up to `EXACT_SUM_MAX_ITEMS`
+    items.
     """
     error = looks.pass_errors[-1]
     plans = tuple(
@@ -118,14 +133,17 @@ def plan_gate(criteria: Sequence[PlannedCriterion], looks: Schedule, *, items: i
 
 
 def _z(error: float) -> float:
+    """Return the standard normal quantile with the upper tail `error`."""
     return normal_quantile(1.0 - 2.0 * error)
 
 
 def _power_z(power: float) -> float:
+    """Return the standard normal quantile of `power`."""
     return normal_quantile(2.0 * power - 1.0)
 
 
 def _needed(criterion: PlannedCriterion, error: float, power: float) -> int | None:
+    """Return the number of items for a power, or None if the expected value misses the margin."""
     distance = criterion.distance
     if distance <= 0.0:
         return None
@@ -135,11 +153,11 @@ def _needed(criterion: PlannedCriterion, error: float, power: float) -> int | No
 
 @lru_cache(maxsize=256)
 def _least_items(kind: CriterionKind, distance: float, error: float) -> int:
-    """Return the number of items below which even a criterion without a flip fails to pass."""
+    """Return the smallest number of items at which a criterion without any flip passes."""
     if distance >= 1.0:
         return 2
     # Without a flip among n items the exact limit x solves (1 − x)^n = error. The test of pairs
-    # needs a few more, since its p01 is not known either.
+    # needs a few more items, because its nuisance parameter p01 is unknown too.
     least = max(2, math.ceil(math.log(error) / math.log1p(-distance)))
     while kind not in ("score", "average") and noninferiority_p(0, 0, least, distance) >= error:
         least += 1
@@ -147,9 +165,10 @@ def _least_items(kind: CriterionKind, distance: float, error: float) -> int:
 
 
 def _best(criterion: PlannedCriterion, error: float) -> float:
-    """The least margin that the items can show with 80 % power; of a score the highest."""
+    """Return the smallest margin (of a score: the highest) that the items show with 80 % power."""
     n = max(1, criterion.items)
     distance = (_z(error) + _power_z(POWER)) * math.sqrt(criterion.variance / n)
+    # Without a flip among n items the exact limit is 1 − error^(1/n): no margin below is possible.
     distance = min(1.0, max(distance, 1.0 - math.exp(math.log(error) / n)))
     if criterion.kind == "score":
         return max(0.0, criterion.expected_score - distance)
@@ -157,13 +176,16 @@ def _best(criterion: PlannedCriterion, error: float) -> float:
 
 
 def _chance(criterion: PlannedCriterion, items: int, error: float) -> float:
-    """The chance that a criterion passes at the last look; earlier ones only add to it."""
+    """Return the probability of a pass at the last interim analysis.
+
+    The earlier analyses can only add to it.
+    """
     distance, variance = criterion.distance, criterion.variance
     if distance <= 0.0 or items < _least_items(criterion.kind, distance, error):
         return 0.0
     if variance == 0.0:
         return 1.0
-    # Scores and averages are no counts of pairs, so that there is nothing to sum exactly.
+    # Scores and averages are not counts of pairs, so they have no exact sum.
     if criterion.kind in ("score", "average") or items > EXACT_SUM_MAX_ITEMS:
         z = distance / math.sqrt(variance / items) - _z(error)
         return math.erfc(-z / math.sqrt(2.0)) / 2.0
@@ -172,7 +194,11 @@ def _chance(criterion: PlannedCriterion, items: int, error: float) -> float:
 
 
 def _all_pass(criteria: Sequence[PlannedCriterion], error: float, items: int) -> int | None:
-    """The least number of items at which all criteria pass with 96 %, each with its share."""
+    """Return the smallest number of items at which all criteria pass with `PLANNED_POWER`.
+
+    Each criterion keeps its share of the items. The result is None if no number up to `MAX_ITEMS`
+    is enough.
+    """
     if not criteria or any(each.distance <= 0.0 or not each.items for each in criteria):
         return None
     shares = [each.items / items for each in criteria]
@@ -181,8 +207,8 @@ def _all_pass(criteria: Sequence[PlannedCriterion], error: float, items: int) ->
         math.ceil((_needed(each, error, 1.0 - miss) or 0) / share)
         for each, share in zip(criteria, shares, strict=True)
     )
-    # The formula is only where to start. The exact chance is not monotone in n, so that the search
-    # goes up, in steps of 1 %, and does not bisect.
+    # The formula is only the start of the search. The exact probability is not monotone in n, so
+    # the search does not bisect: it moves up in steps of 1 %.
     n = max(2, count)
     while n <= MAX_ITEMS:
         misses = sum(

@@ -1,4 +1,4 @@
-"""A gate as figures, so that every form of a report has it."""
+"""The figures of a gate, of its plan and of its examples, for every form of a report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from falter.records.figures import Example, Examples, Figure, Statement, Study
 from falter.records.types import Estimate
 
 MAX_EXAMPLES = 3
+"""Number of items shown for a failed criterion."""
 MAX_CHARACTERS = 240
+"""Length at which a text of an example is truncated."""
 KINDS = {
     "drop": "drop",
     "average": "average drop",
@@ -25,11 +27,12 @@ KINDS = {
     "regression": "below the baseline",
     "score": "score",
 }
+"""Words for the kinds of criteria, in the table's column."""
 declared = Declared("falter.gate")
 
 
 def gate_study(result: GateResult) -> Study:
-    """Show the verdict, the criteria, what asking again turns, and examples of what fell."""
+    """Return a gate's figures: the verdict, the criteria, the noise floor, and lost items."""
     figures = tuple(_figures(result))
     return Study(
         id=result.run,
@@ -48,6 +51,7 @@ def gate_study(result: GateResult) -> Study:
 
 
 def _figures(result: GateResult) -> Iterator[Figure]:
+    """Yield the figures of a gate in reading order; figures without content are left out."""
     yield Statement(name="verdict", title="Verdict", text=(result.headline, _items_asked(result)))
     losses = [line for line in result.lines if line.kind != "score"]
     if losses:
@@ -75,7 +79,7 @@ def _figures(result: GateResult) -> Iterator[Figure]:
 
 
 def _items_asked(result: GateResult) -> str:
-    """Return the sentence on the items asked, the look at which it stopped, and the cost."""
+    """Return a sentence on the items sent, the look at which the gate stopped, and the calls."""
     looks = "one look" if result.looks == 1 else f"look {result.look} of {result.looks}"
     calls = "no call was made" if not result.calls else f"{result.calls:,} calls were made"
     against = f" Held against {result.against}." if result.against else ""
@@ -85,7 +89,7 @@ def _items_asked(result: GateResult) -> str:
 
 
 def _cells(result: GateResult) -> dict[str, Cell]:
-    """The cells of columns that are no attribute of a criterion."""
+    """Return the functions that fill the columns which are no attribute of a criterion."""
     return {
         "label": lambda line: line.name.partition(", ")[0],
         "what": lambda line: KINDS[line.kind],
@@ -94,7 +98,7 @@ def _cells(result: GateResult) -> dict[str, Cell]:
 
 
 def _estimate(result: GateResult, line: CriterionResult) -> Estimate:
-    """The value of a criterion. Its two limits are one-sided, each with its own error."""
+    """Return the value of a criterion; its two limits are one-sided, each with its own error."""
     return Estimate(
         measure=f"gate.{line.kind}",
         value=line.value,
@@ -105,7 +109,7 @@ def _estimate(result: GateResult, line: CriterionResult) -> Estimate:
         else f"mean over items like these: {line.name}",
         low=line.low,
         high=line.high,
-        # The two ends err independently of each other at worst: together they hold for the rest.
+        # Bonferroni: at worst the errors of the two one-sided limits add up.
         level=round(result.level + result.fail_level - 1.0, 9),
         method=f"{line.method}; one-sided: one criterion {result.level:g}, all criteria "
         f"{result.fail_level:g}; look {line.look} of {result.looks}",
@@ -120,7 +124,10 @@ def _estimate(result: GateResult, line: CriterionResult) -> Estimate:
 
 
 def lost_examples(result: GateResult, line: CriterionResult) -> tuple[Example, ...]:
-    """Items that were right with the clean prompt and became wrong; of a recipe's drop only."""
+    """Return items that were right with the clean prompt and became wrong.
+
+    Only a recipe's drop has examples, and only in a stored run: otherwise the result is empty.
+    """
     if line.kind != "drop" or result.store is None:
         return ()
     picked = PickedAnswers(kinds=("lost",), recipe=line.name)
@@ -129,7 +136,7 @@ def lost_examples(result: GateResult, line: CriterionResult) -> tuple[Example, .
 
 
 def example_text(example: Example) -> str:
-    """An item that was lost, for a log: its prompt, what was expected, and both answers."""
+    """Return a lost item for a log: its prompt, the expected answer, and both responses."""
     prompt = "".join(segment.after for segment in example.segments)
     said = {
         "prompt": prompt,
@@ -141,16 +148,16 @@ def example_text(example: Example) -> str:
 
 
 def _short(text: str) -> str:
-    """One line without control characters."""
+    """Return the text on one line, without control characters, truncated at `MAX_CHARACTERS`."""
     text = printable(" ".join(text.split())) or "(nothing)"
     return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}…"
 
 
-# Before anything is asked
+# Before anything is sent
 
 
 def plan_study(ready: PreparedGate) -> Study:
-    """Show what the gate can decide and what it costs."""
+    """Return the plan of a gate as figures: its chance of a pass, its items and its cost."""
     plan, cost, panel = ready.plan, ready.cost, ready.panel.panel
     calls = round(ready.items * cost.calls)
     price = ""

@@ -37,14 +37,14 @@ from falter.records.types import BASELINE, Item, Recipe, Request
 from falter.tasks.task import Task, hash_order
 
 REPEAT_SHARE = 0.05
-"""The share of the items whose clean prompt is asked once more."""
+"""Share of the items whose clean prompt is repeated, to measure the noise floor."""
 YAML = (".yaml", ".yml")
 NO_GATE = "The experiment says nothing of what must hold"
 ADD_GATE = "add 'gate:' with 'max_drop: 5' to the file"
 
 
 class Infeasible(UsageError):
-    """The items cannot show what the gate asks for; nothing was sent."""
+    """The items or the budget cannot show the margins that the gate requires; nothing was sent."""
 
 
 # Read
@@ -52,7 +52,10 @@ class Infeasible(UsageError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """A gate as it was read: the experiment, what must hold, and what it is held against."""
+    """A gate as read from its settings: the experiment and the requirements.
+
+    The version that it is compared with is a `baseline` file or an `other` experiment, if any.
+    """
 
     experiment: Experiment
     spec: GateSpec
@@ -68,12 +71,11 @@ def read_gate(
     env: Collection[str] = (),
     code: bool = False,
 ) -> Gate:
-    """Read the settings of an experiment with a gate, and what it is held against.
+    """Read the settings of an experiment with a gate, and the version compared with.
 
-    `env` and `code` are what an experiment file named by `against` may ask for.
-
-    `against` is a baseline file, whose answers are taken as they are, or another experiment file,
-    which is asked beside this one.
+    `against` is a baseline file, whose outcomes are used unchanged, or another experiment file,
+    whose requests are sent too. `env` and `code` allow that experiment file environment variables
+    and code. Raises `UsageError` for settings that a gate cannot use.
     """
     study = read_study(settings, folder=folder)
     if study.protocol.name:
@@ -98,7 +100,7 @@ def read_gate(
 def read_spec(
     settings: Mapping[str, Any],
 ) -> tuple[GateSpec, Literal["wrong", "excluded"], int]:
-    """Read what must hold, the rule for unreadable answers and the seed; leave the rest alone."""
+    """Read a gate's requirements, the setting `unparsed`, and the seed; ignore other settings."""
     study, rest = read_study_settings(settings)
     if study.gate is None:
         raise UsageError(NO_GATE, hint=ADD_GATE)
@@ -109,11 +111,11 @@ def read_spec(
 
 
 def keyword_gate(settings: Mapping[str, Any], *, folders: Sequence[Path]) -> Gate:
-    """Read the settings of an experiment and of its gate from one mapping, as in a test.
+    """Read a gate whose experiment and requirements are in one mapping, as a test's keywords are.
 
-    They are spelled as for `falter.run`; `template` is a text with {placeholders} or a file;
-    `max_calls` is the budget's. `against` names a baseline. Paths are looked for in each of the
-    folders.
+    `falter.run` has the same names. `template` is a text with {placeholders} or a file, `max_calls`
+    is the budget's limit of requests, and `against` names a baseline. Paths are looked for in each
+    of `folders`.
     """
     rest = dict(settings)
     gate: dict[str, Any] = {s.name: rest.pop(s.name) for s in GATE.settings if s.name in rest}
@@ -133,7 +135,7 @@ def keyword_gate(settings: Mapping[str, Any], *, folders: Sequence[Path]) -> Gat
 
 
 def _find_file(name: str, folders: Sequence[Path]) -> Path:
-    """The first folder that has the file."""
+    """Return a file's path in the first folder that has the file; raise if none has."""
     for folder in folders:
         if (folder / name).exists():
             return folder / name
@@ -146,7 +148,7 @@ def _find_file(name: str, folders: Sequence[Path]) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Arm:
-    """A version that is asked: its experiment with tasks, clients and rewrites at hand."""
+    """One version to be tested: its experiment with its tasks, clients and rewrites."""
 
     experiment: Experiment
     bank: RewriteBank | None
@@ -154,7 +156,7 @@ class Arm:
     clients: Sequence[Client]
 
     def run(self, items: int | None, recipes: tuple[Recipe, ...] | None = None) -> Resolved:
-        """Return the run of the first so many items."""
+        """Return the resolved run of the first `items` items, or of all items if None."""
         experiment = self.experiment
         if items is not None:
             experiment = replace(experiment, limit=items)
@@ -165,10 +167,13 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PreparedGate:
-    """A gate with every name turned into an object, and what it can decide.
+    """A gate with every name resolved to an object, and with the plan of its decisions.
 
-    `order` has the items' keys in the order in which they are asked; `runs` are those of all items,
-    this version first, `arms` what makes runs of fewer. `clusters` are the labels of the items.
+    - `order` has the items' keys in the order in which the items are sent.
+    - `runs` are the runs of all items, this version's first. `arms` produce the runs of fewer
+      items.
+    - `clusters` maps an item's key to its cluster label; None if the gate names no cluster column.
+    - `available` is the number of items of the task, before any budget.
     """
 
     gate: Gate
@@ -185,27 +190,27 @@ class PreparedGate:
 
     @property
     def full(self) -> Resolved:
-        """The run of all items."""
+        """This version's run of all items."""
         return self.runs[0]
 
     @property
     def panel(self) -> PanelPlan:
-        """The model on the task."""
+        """This version's plan for its one model on its one task."""
         return self.full.panels[0]
 
     @property
     def items(self) -> int:
-        """The number of items that it may ask: all, or what the budget allows."""
+        """The number of items that the gate may send: all, or as many as the budget allows."""
         return len(self.order)
 
     @property
     def strict(self) -> bool:
-        """True if unreadable answers are wrong."""
+        """True if responses without a usable answer count as wrong."""
         return self.gate.experiment.unparsed == "wrong"
 
     @property
     def refusal(self) -> str | None:
-        """The reason that it cannot pass even if nothing changed; None if it can."""
+        """The reason why the gate cannot pass even if nothing changed; None if it can pass."""
         if not self.plan.refused:
             return None
         budget = ""
@@ -216,7 +221,7 @@ class PreparedGate:
 
 @contextlib.contextmanager
 def prepared(gate: Gate, store_path: Path) -> Iterator[PreparedGate]:
-    """Resolve and plan a gate, with the store open for as long as rewrites may be read."""
+    """Yield the resolved and planned gate; meanwhile the store is open for its rewrites."""
     refuse_with_gate(gate.experiment)
     with contextlib.ExitStack() as stack:
         arms = tuple(
@@ -233,6 +238,7 @@ def prepared(gate: Gate, store_path: Path) -> Iterator[PreparedGate]:
 
 
 def _prepared(gate: Gate, arms: tuple[Arm, ...]) -> PreparedGate:
+    """Check the versions against each other, then plan and price the gate."""
     spec, runs = gate.spec, tuple(arm.run(None) for arm in arms)
     for run in runs:
         _require_one_panel(run)
@@ -275,7 +281,11 @@ def _prepared(gate: Gate, arms: tuple[Arm, ...]) -> PreparedGate:
 
 
 def _items_changed(recipes: Sequence[Recipe], changing: Sequence[set[str]]) -> dict[str, int]:
-    """The number of items that each recipe changes, any harmless one, and any control."""
+    """Return the number of items that each recipe changes, by recipe id.
+
+    `changing` has the ids of the recipes that change an item, item by item. The entries `KEEP` and
+    `FOLLOW` count the items that any harmless recipe, or any control, changes.
+    """
     perturbing = [recipe for recipe in recipes if recipe.perturbs]
     groups = {recipe.id: {recipe.id} for recipe in perturbing}
     groups[KEEP] = {recipe.id for recipe in perturbing if not recipe.controls}
@@ -287,6 +297,7 @@ def _items_changed(recipes: Sequence[Recipe], changing: Sequence[set[str]]) -> d
 
 
 def _require_one_panel(run: Resolved) -> None:
+    """Raise unless the run has one model on one task, and a recipe that changes prompts."""
     if len(run.panels) != 1:
         names = ", ".join(
             f"{p.panel.model.label} on {p.panel.task} by {p.panel.scorer}" for p in run.panels
@@ -297,7 +308,7 @@ def _require_one_panel(run: Resolved) -> None:
 
 
 def _clusters(gate: Gate, full: Resolved) -> dict[str, str] | None:
-    """The cluster of every item, from the column that the gate names."""
+    """Return the cluster label of every item by key, or None if the gate names no column."""
     name, data = gate.spec.cluster, gate.experiment.data
     if name is None:
         return None
@@ -308,7 +319,10 @@ def _clusters(gate: Gate, full: Resolved) -> dict[str, str] | None:
 
 
 def _check_baseline(baseline: Baseline, full: Resolved, task: Task) -> None:
-    """The baseline is of these items, recipes, seed and draws, or the variants would be others."""
+    """Raise unless the baseline has this gate's task, items, scorer, seed, draws and repeats.
+
+    With other settings the prompts would differ, and the comparison would not be paired.
+    """
     where, run = baseline.path or "the baseline", full.run
     hint = "save a baseline of a run with these settings: 'falter baseline save RUN -o FILE'"
     for name, theirs, ours in (
@@ -336,7 +350,7 @@ def _check_baseline(baseline: Baseline, full: Resolved, task: Task) -> None:
 
 
 def _check_other(full: Resolved, other: Resolved) -> None:
-    """The other version answers the same items; it is not this one."""
+    """Raise unless the other version has the same items, seed and draws, and another run id."""
     ours, theirs = full.panels[0], other.panels[0]
     if {item.id for item in ours.items} != {item.id for item in theirs.items}:
         raise refusal(UsageError, "gate.other_items")
@@ -347,7 +361,7 @@ def _check_other(full: Resolved, other: Resolved) -> None:
 
 
 def _compared(gate: Gate, runs: Sequence[Resolved]) -> tuple[list[Recipe], list[str]]:
-    """The recipes, the clean prompt first, that both versions have; and what is to be said."""
+    """Return the recipes of both versions, the clean prompt first, and notes on differences."""
     full, baseline = runs[0], gate.baseline
     if baseline is not None:
         theirs = {identity for _, identity in baseline.conditions}
@@ -373,7 +387,10 @@ def _compared(gate: Gate, runs: Sequence[Resolved]) -> tuple[list[Recipe], list[
 
 
 def _counted(full: Resolved, ordered: Sequence[Item]) -> tuple[Cost, list[set[str]]]:
-    """The cost of all items with nothing stored, and the recipes that change each of them."""
+    """Return the cost of all items, as if none were stored, and the recipes that change each.
+
+    The recipes are sets of ids, item by item. Both results come from a single pass over the plan.
+    """
     panel, run = full.panels[0], full.run
     changed: dict[str, set[str]] = {item.key: set() for item in ordered}
 
@@ -389,7 +406,7 @@ def _counted(full: Resolved, ordered: Sequence[Item]) -> tuple[Cost, list[set[st
 
 
 def _cost_of_an_item(full: Resolved, cost: Cost, arms: int) -> ItemCost:
-    """The cost of an item in all its conditions, the share that is asked again included."""
+    """Return the cost of one item in all its conditions, with its share of repeated prompts."""
     panel, run = full.panels[0], full.run
     calls = count_cells(1, panel.conditions, run.draws, run.repeats)
     again = 0.0 if asks_again(run.recipes) else REPEAT_SHARE * run.repeats
@@ -400,12 +417,15 @@ def _cost_of_an_item(full: Resolved, cost: Cost, arms: int) -> ItemCost:
 
 
 def asks_again(recipes: Sequence[Recipe]) -> bool:
-    """Return True if the user's own recipes ask the clean prompt again."""
+    """Return True if one of the user's own recipes repeats the clean prompt."""
     return any(recipe.repeat and not recipe.perturbs for recipe in recipes)
 
 
 def _affordable(spec: GateSpec, cost: ItemCost, items: int) -> int:
-    """Return the number of items that the budget allows, stored answers included."""
+    """Return the number of items that the budget allows, stored responses included.
+
+    Raises `Infeasible` below two items, and `UsageError` for a budget in dollars without a price.
+    """
     budget, most = spec.budget, items
     if budget is None:
         return most

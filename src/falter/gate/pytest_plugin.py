@@ -1,4 +1,4 @@
-"""The plugin that pytest loads. Until a test needs it, it costs an attribute look-up a test."""
+"""The plugin that pytest loads; it costs an undecorated test one attribute look-up."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _outcomes: dict[tuple[str, str], dict[str, Any]] = {}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the setting that names the database of responses."""
+    """Declare the ini setting with the path of the database of responses."""
     parser.addini("falter_store", "database of responses; otherwise FALTER_STORE, or falter.db")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each recipe of a function that `falter.robust` decorates."""
+    """Parametrize a function that `falter.robust` decorates, with one test for each recipe."""
     mark = getattr(metafunc.function, MARK, None)
     if not isinstance(mark, Robust):
         return
@@ -46,8 +46,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run the gate of a decorated function in place of the function.
 
-    The function is called by the gate, once for each prompt, with the fixtures of this test. The
-    first test of a gate runs it; the others read the outcome.
+    The gate calls the function once for each prompt, with the fixtures of this test. The first test
+    of a gate runs it; the other tests read the outcome.
     """
     mark = getattr(pyfuncitem.function, MARK, None)
     if not isinstance(mark, Robust):
@@ -62,7 +62,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def _outcome(test: pytest.Function, mark: Robust) -> dict[str, Any]:
-    """The outcome of the gate; the first test to ask, of all workers, runs it."""
+    """Return the outcome of a test's gate, which the first test of all workers runs."""
     other = {name: repr(value) for name, value in test.callspec.params.items() if name != CASE}
     name = f"{test.path}::{test.function.__qualname__}{other or ''}"
     key = (str(test.config.rootpath), name)
@@ -92,13 +92,14 @@ def _outcome(test: pytest.Function, mark: Robust) -> dict[str, Any]:
 
 
 def _fixture_modules(test: pytest.Function) -> tuple[str, ...]:
-    """The modules that define the test's fixtures, autouse ones included."""
+    """Return the names of the modules that define a test's fixtures, also of autouse ones."""
     definitions = test._fixtureinfo.name2fixturedefs.values()
     modules = {one.func.__module__ for several in definitions for one in several}
     return tuple(sorted(modules - {"_pytest.python", None}))
 
 
 def _verdict(outcome: Mapping[str, Any], place: int) -> tuple[Literal["pass", "fail", "skip"], str]:
+    """Return the verdict of one test of a gate, by its place, and the text to show."""
     if outcome["error"]:
         return "fail", outcome["error"]
     lines = outcome["tests"][place]
@@ -119,9 +120,9 @@ def _verdict(outcome: Mapping[str, Any], place: int) -> tuple[Literal["pass", "f
 
 
 def _shared(folder: Path, name: str, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The outcome of a gate, run by the first worker that asks while the others wait.
+    """Return the outcome of a gate that the first worker runs while the other workers wait.
 
-    The lock is that of a database, which ends with its process.
+    The lock is a SQLite transaction, which ends with the process that holds it.
     """
     import sqlite3  # a session without such a test does not pay for it
 
@@ -143,14 +144,14 @@ def _shared(folder: Path, name: str, run: Callable[[], dict[str, Any]]) -> dict[
 
 
 def _folder(config: pytest.Config) -> str | None:
-    """The folder in which the workers share the outcomes of gates; None without workers."""
+    """Return the folder in which xdist workers share outcomes; None without workers."""
     given: dict[str, Any] = getattr(config, "workerinput", {})
     return given.get(FOLDER)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Every worker is told of one folder."""
+    """Give every xdist worker the same temporary folder."""
     stash = node.config.stash
     if _shared_folder not in stash:
         stash[_shared_folder] = tempfile.mkdtemp(prefix="falter-")
@@ -158,7 +159,7 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """The folder goes when the session ends."""
+    """Remove the shared folder when the session ends."""
     folder = config.stash.get(_shared_folder, None)
     if folder is not None:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The requirements of a gate, planned before anything is sent and measured at a look."""
+"""The requirements of a gate: planned before anything is sent, measured at an interim analysis."""
 
 from __future__ import annotations
 
@@ -22,15 +22,18 @@ Floats = NDArray[np.float64]
 AVERAGE = "average"
 CLEAN = "clean prompt"
 KEEP, FOLLOW = "answers kept", "controls followed"
-"""Names of the scores of answers that stay, and of answers that change with the meaning."""
+"""Names of two criteria: the share of answers kept, and the share of controls followed."""
 USUAL_DISCORDANCE = 0.1
+"""Share of responses assumed to flip although nothing changed, unless a better value is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """A criterion as it was asked for: of one recipe, or (None) of all or of the clean prompt.
+    """A criterion as the settings request it, with its margin as a fraction.
 
-    A score is that of the clean prompt, or the `share` of answers that stay or follow.
+    `recipe` is the perturbation that the criterion is about. None means all recipes (an average),
+    or the clean prompt (a score or a regression). `share` is `KEEP` or `FOLLOW` for a criterion
+    about a share of answers.
     """
 
     kind: CriterionKind
@@ -40,7 +43,7 @@ class Requirement:
 
     @property
     def name(self) -> str:
-        """Its name among all criteria: `typos`, `typos, unread`, `clean prompt, score`."""
+        """The name among all criteria: `typos`, `typos, unread`, `clean prompt, score`."""
         if self.recipe is not None:
             label = self.recipe.label
         else:
@@ -51,7 +54,11 @@ class Requirement:
 def requirements(
     spec: GateSpec, recipes: Sequence[Recipe], *, compared: Sequence[Recipe]
 ) -> tuple[Requirement, ...]:
-    """List all that the settings ask for; `compared` are the recipes that a baseline has too."""
+    """Return all criteria that the settings request.
+
+    `compared` are the recipes that the version compared with has too. Raises `UsageError` if
+    nothing is requested, or if a requested criterion has no recipe.
+    """
     changing = [recipe for recipe in recipes if recipe.perturbs and not recipe.controls]
     required = list(_drops(spec, changing))
     if spec.max_regression is not None:
@@ -78,11 +85,16 @@ def requirements(
 
 
 def _require_any(recipes: Sequence[Recipe], name: str, what: str, hint: str) -> None:
+    """Raise `UsageError` if a setting of the gate has no recipe that it applies to."""
     if not recipes:
         raise UsageError(f"The gate's '{name}' needs {what}, and has none", hint=f"such as {hint}")
 
 
 def _drops(spec: GateSpec, changing: Sequence[Recipe]) -> Iterator[Requirement]:
+    """Yield a criterion for each changing recipe, or for each recipe that `max_drop` names.
+
+    The name `average` means the mean over all recipes.
+    """
     margins = spec.max_drop
     if margins is None:
         return
@@ -100,7 +112,7 @@ def _drops(spec: GateSpec, changing: Sequence[Recipe]) -> Iterator[Requirement]:
             raise UnknownName("recipe of max_drop", name, [*by_label, AVERAGE])
 
 
-# Before anything is asked
+# Before anything is sent
 
 
 def planned_criteria(
@@ -112,11 +124,13 @@ def planned_criteria(
     baseline: Baseline | None,
     strict: bool,
 ) -> list[PlannedCriterion]:
-    """Return the criteria with their items and the share of answers that flip by themselves.
+    """Return the criteria with their numbers of items and shares of responses that flip.
 
-    `changed` says how many items each recipe changes, by its id, and any harmless one or control,
-    by the name of the score. The share is the user's, else the
-    baseline file's, else 10 %. Without a file it is not known of unreadable answers: then none.
+    `changed` has the number of items that each recipe changes, by recipe id. Under `KEEP` and
+    `FOLLOW` it has the number of items that any harmless recipe, or any control, changes.
+
+    The share is the user's, otherwise the baseline file's, otherwise `USUAL_DISCORDANCE`. For
+    unparsed responses it is the baseline file's, otherwise 0.
     """
 
     def planned(each: Requirement) -> PlannedCriterion:
@@ -142,11 +156,12 @@ def planned_criteria(
 
 
 def _key(required: Requirement) -> str:
+    """Return the key of a criterion in `changed`; an empty text if all items count."""
     return required.share or ("" if required.recipe is None else required.recipe.id)
 
 
 def _flips(required: Requirement, baseline: Baseline | None, strict: bool) -> tuple[float, str]:
-    """The share of answers that flip where nothing changed, and its source."""
+    """Return the share of responses that flip although nothing changed, and its source in words."""
     unknown = (0.0, "none unread") if required.kind == "unread" else (USUAL_DISCORDANCE, "assumed")
     if required.kind == "score":
         return 0.0, "every answer right" if required.share is None else f"all {required.share}"
@@ -168,7 +183,7 @@ def _flips(required: Requirement, baseline: Baseline | None, strict: bool) -> tu
     return (sum(known) / len(known), "the baseline file") if known else unknown
 
 
-# After a look
+# At a look
 
 
 def measured_criteria(
@@ -180,9 +195,10 @@ def measured_criteria(
     other: Mapping[str, Floats],
     held: str,
 ) -> list[Criterion]:
-    """Return the criteria with a number for each item, in the order in which items were drawn.
+    """Return the criteria with a value for each item, in the order in which the items were drawn.
 
-    `other` has the scores of the baseline's version, by recipe id, in that same order.
+    `order` has the items' keys. `other` has the scores of the version compared with, by recipe id,
+    in that same order. `held` is the reason why a regression must not fail; empty if there is none.
     """
     place = {key: n for n, key in enumerate(table.items)}
     rows = np.array([place[key] for key in order], dtype=np.intp)
@@ -222,7 +238,10 @@ def measured_criteria(
 
 
 def scores_by_recipe(table: Table, order: Sequence[str], *, strict: bool) -> dict[str, Floats]:
-    """Return a version's scores of the items in an order, by recipe id; NaN where it has none."""
+    """Return a version's scores by recipe id, in the order of the item keys `order`.
+
+    A missing score is NaN.
+    """
     rows = {key: n for n, key in enumerate(table.items)}
     scores = table.matrix(strict=strict)
     return {
@@ -232,7 +251,10 @@ def scores_by_recipe(table: Table, order: Sequence[str], *, strict: bool) -> dic
 
 
 def _unread(table: Table) -> Floats:
-    """Items x recipes: the share of realisations that cannot be read; NaN where none came."""
+    """Return the share of realisations without a usable answer, with shape (items, recipes).
+
+    It is NaN where no response arrived.
+    """
     came = table.outcome < OUTCOMES.index("failed")
     count = came.sum(axis=2)
     lost = (np.isin(table.outcome, UNREADABLE) & came).sum(axis=2)

@@ -20,7 +20,7 @@ INCOMPLETE = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemCost:
-    """The cost of one more item: requests, and an amount where the price is known."""
+    """The cost of one more item: a number of requests, and an amount if the price is known."""
 
     calls: float
     amount: float | None = None
@@ -29,12 +29,15 @@ class ItemCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class GateResult:
-    """The verdict of a gate with all that it rests on. `str()` of it says what happened.
+    """The verdict of a gate with all that it rests on; `str()` gives it in words.
 
-    `lines` are the results of its criteria. `items` were asked of `available`; `calls` were sent
-    now, the rest of the answers was stored. `noise` is the share of outcomes that asking again
-    turned. `cells` count how many of them `failed`, which leaves the gate incomplete. Of another
-    tool's results there is no `store`, and nothing was sent.
+    - `lines` are the results of the criteria.
+    - `items` of the `available` items were sent. `calls` requests were sent now; the other
+      responses were stored before.
+    - `noise` is the share of outcomes that flipped when the clean prompt was repeated.
+    - `cells` is the number of planned responses, of which `failed` are missing. A missing response
+      leaves the gate incomplete.
+    - `store` is None for another tool's results, for which nothing was sent.
     """
 
     lines: tuple[CriterionResult, ...]
@@ -68,7 +71,7 @@ class GateResult:
 
     @property
     def verdict(self) -> Verdict:
-        """`pass`, `fail` or `undecided`."""
+        """The verdict on all criteria: `pass`, `fail` or `undecided`."""
         return gate_verdict(self.lines)
 
     @property
@@ -78,15 +81,16 @@ class GateResult:
 
     @property
     def passed(self) -> bool:
-        """True if a build may go on."""
+        """True if the exit code is 0, so that a build may continue."""
         return self.exit_code == 0
 
     @property
     def exit_code(self) -> int:
-        """0 pass, 1 incomplete, 3 fail, 4 undecided (0 where that counts as neutral or a pass).
+        """The exit code: 0 pass, 1 incomplete, 3 fail, 4 undecided.
 
-        Missing answers cannot undo a criterion that failed. If too many are missing, no criterion
-        has a verdict, and the code is 4 whatever an undecided gate counts as.
+        An undecided gate exits with 0 if the settings count it as neutral or as a pass. A failed
+        criterion stays failed even if responses are missing. If most responses are missing, no
+        criterion has a verdict and the code is always 4.
         """
         if self.mostly_failed:
             return EXIT_CODES["undecided"]
@@ -100,7 +104,7 @@ class GateResult:
 
     @property
     def headline(self) -> str:
-        """One sentence: `Gate failed. Of 4 criteria: 3 pass, 1 fail.`"""
+        """The verdict in words: `Gate failed. Of 4 criteria: 3 pass, 1 fail.`"""
         word = {"pass": "passed", "fail": "failed", "undecided": "is undecided"}[self.verdict]
         if self.failed and self.verdict != "fail" and not self.mostly_failed:
             word = "is incomplete"
@@ -110,7 +114,7 @@ class GateResult:
         return f"Gate {word}. Of {criteria}: {', '.join(counts)}."
 
     def __repr__(self) -> str:
-        # pytest shows the repr of what stands behind 'assert verdict.passed, verdict'.
+        # pytest shows the repr of the message in 'assert verdict.passed, verdict'.
         return str(self)
 
     def __str__(self) -> str:
@@ -121,7 +125,7 @@ class GateResult:
 
     @property
     def failed_text(self) -> str:
-        """The number of missing answers, and the reasons."""
+        """The number of missing responses, with the reasons and advice."""
         why = "; ".join(f"{reason} ({count:,})" for reason, count in self.failures.items())
         if self.store is None:
             return (
@@ -134,11 +138,14 @@ class GateResult:
         )
 
     def line_text(self, line: CriterionResult) -> str:
-        """A criterion in one line: its verdict and name, what was lost, the limit, the items."""
+        """Return a criterion in words: its verdict, then `loss_text`."""
         return f"{line.verdict}: {self.loss_text(line)}"
 
     def loss_text(self, line: CriterionResult) -> str:
-        """`typos: the score falls by 12.0 points, between 5.1 and 19.3; the limit is 5.0.`"""
+        """Return the loss of a criterion in words, with its limits, margin and items.
+
+        `typos: the score falls by 12.0 points, between 5.1 and 19.3; the limit is 5.0 points.`
+        """
         name = line.name.removesuffix(f", {line.kind}")
         text = f"{name}: {_lost(line)}. {_counts(line)}"
         return f"{text} {self._more_text(line)}".rstrip()
@@ -157,7 +164,7 @@ class GateResult:
         return f"About {line.more:,} more items{cost} would show it if this stays as it is."
 
     def as_json(self) -> dict[str, Any]:
-        """Everything as plain data, fractions as fractions."""
+        """Return the result as plain data; losses and margins are fractions."""
         return {
             **{name: getattr(self, name) for name in _RESULT_FIELDS},
             "calls_sent": self.calls,
@@ -185,7 +192,7 @@ _LINE_FIELDS = (
     "name", "kind", "verdict", "value", "low", "high", "margin", "items", "excluded", "fell",
     "rose", "look", "method",
 )  # fmt: skip
-# How each kind says a loss, and a gain.
+# A loss and a gain of each kind of criterion, in words.
 _WORDS = {
     "drop": ("the score falls by {} points", "the score rises by {} points"),
     "average": ("the score falls by {} points on average", "the score rises by {} on average"),
@@ -219,13 +226,14 @@ def _is_clean(line: CriterionResult) -> bool:
 
 
 def _between(low: float | None, high: float | None) -> str:
+    """Return the limits as `, between 5.1 and 19.3`; an empty text if a limit is missing."""
     if low is None or high is None:
         return ""
     return f", between {n.decimal(100 * low)} and {n.decimal(100 * high)}"
 
 
 def _counts(line: CriterionResult) -> str:
-    """The number of items, and of 0/1 outcomes how many got worse or better."""
+    """Return the number of items in words, and of 0/1 outcomes how many got worse or better."""
     items = f"{line.items:,} items"
     if line.clusters is not None:
         items += f" in {line.clusters:,} clusters"
@@ -238,7 +246,7 @@ def _counts(line: CriterionResult) -> str:
 
 
 def infeasible_text(plan: GatePlan, budget: str) -> str:
-    """Return the reason that a gate is refused: the criterion that needs most, in one sentence."""
+    """Return the reason why a gate is refused: the criterion that needs most items, in words."""
     worst, others = plan.refused[0], len(plan.refused) - 1
     text = _infeasible(worst)
     if others:
@@ -249,6 +257,7 @@ def infeasible_text(plan: GatePlan, budget: str) -> str:
 
 
 def _infeasible(plan: CriterionPlan) -> str:
+    """Return the reason why one criterion cannot pass, with the number of items that it needs."""
     criterion = plan.criterion
     margin = f"{100 * criterion.margin:.4g}"
     if criterion.kind != "score":

@@ -1,6 +1,6 @@
-"""Functions that are held to margins: declared in a test module, run as a gate.
+"""Test functions with margins: declared in a test module by `falter.robust`, run as a gate.
 
-Importing this loads neither pytest nor the engine.
+Importing this module loads neither pytest nor the engine.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 MARK = "__falter_robust__"
-"""The attribute of a test function that the plugin looks for."""
+"""Name of the attribute by which the plugin recognises a decorated test function."""
 SCORES = (("score", "min_score"), ("keep", "keep"), ("follow", "follow"))
-"""The tests about no recipe, each with its setting."""
+"""The tests that are about no recipe, each with its setting."""
 EXTRA = {
     "average": "average", "score": "clean prompt", "keep": "answers kept",
     "follow": "controls followed",
 }  # fmt: skip
-"""The names of the criteria that such tests are about."""
+"""Names of the criteria of the tests that are about no recipe."""
 CASE = "case"
-"""The parameter that gets the case; all other parameters are fixtures."""
+"""Name of the parameter that receives the case; all other parameters are fixtures."""
 
 
 # Declared
@@ -43,10 +43,10 @@ CASE = "case"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One prompt for the function under test, as asked or as changed.
+    """One prompt for the function under test, clean or perturbed.
 
-    Of a conversation `text` is the last turn of the user; `messages` and `tools` are in the form of
-    OpenAI's chat API.
+    For a conversation, `text` is the last turn of the user, and `messages` and `tools` have the
+    form of OpenAI's chat API.
     """
 
     text: str
@@ -59,7 +59,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cases:
-    """The items of a file with their prompt. Nothing is read before the tests run."""
+    """The items of a file with their prompt. The file is read when the tests run."""
 
     path: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -69,8 +69,8 @@ class Cases:
 class CaseFunction:
     """A decorated function with the fixtures of the test that calls it.
 
-    `parameters` are the test's other parameters, as text; `modules` define its fixtures. Both tell
-    stored answers of one state of the project from those of another.
+    `parameters` are the test's other parameters as text, and `modules` the modules that define its
+    fixtures. Both go into the version of the function, by which stored responses are found.
     """
 
     function: Callable[..., Any]
@@ -81,7 +81,7 @@ class CaseFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Robust:
-    """The changes that a decorated function has to withstand; `settings` are those of a gate."""
+    """The recipes that a decorated function has to withstand, with its gate's settings."""
 
     cases: Cases
     recipes: tuple[Any, ...]
@@ -90,13 +90,16 @@ class Robust:
     depends_on: tuple[str, ...]
 
     def extra_tests(self) -> list[str]:
-        """List the criteria that are about no recipe and have a test of their own."""
+        """Return the tests that are about no recipe: `average`, `score`, `keep`, `follow`."""
         margins = self.settings.get("max_drop")
         average = ["average"] if isinstance(margins, Mapping) and "average" in margins else []
         return [*average, *(name for name, setting in SCORES if self._sets(setting))]
 
     def test_ids(self) -> list[str]:
-        """List the names of its tests: one for each recipe with a criterion, and extra ones."""
+        """Return the names of all tests: one for each recipe, then the extra tests.
+
+        Recipes have tests only if a setting about recipes is given, such as `max_drop`.
+        """
         about = any(map(self._sets, ("max_drop", "max_unread", "max_regression")))
         return [*(map(_recipe_id, self.recipes) if about else ()), *self.extra_tests()]
 
@@ -107,14 +110,14 @@ class Robust:
 def cases(
     path: str, *, template: str | None = None, target: str | None = None, **settings: Any
 ) -> Cases:
-    """The items of a file, as cases for `falter.robust`.
+    """Return the items of a file as cases for `falter.robust`.
 
     >>> CASES = falter.cases("tests/tickets.jsonl", template="{ticket}", target="queue")
 
-    `template` is a text with {placeholders}, or the name of a file that holds one; `target` the
-    column with the right answer. Further settings are those of an experiment file: `key`, `limit`,
-    `scorer`, `labels`, `seed`. Paths are relative to pytest's root folder, else to the test file.
-    Conversations need neither a template nor, with `same="call"`, a target.
+    `template` is a text with {placeholders}, or the name of a file that holds a template. `target`
+    is the column with the correct answer. Further settings are the same as in an experiment file:
+    `key`, `limit`, `scorer`, `labels`, `seed`. Paths are relative to pytest's root folder,
+    otherwise to the test file. Conversations need no template and, with `same="call"`, no target.
     """
     named = {"template": template, "target": target}
     given = {name: value for name, value in named.items() if value is not None}
@@ -129,17 +132,19 @@ def robust(
     depends_on: str | Sequence[str] = (),
     **settings: Any,
 ) -> Callable[[F], F]:
-    """Hold a function to margins, as one test for each recipe; it is called once for each prompt.
+    """Decorate a function to be tested against margins: one test for each recipe.
 
     >>> @falter.robust(CASES, recipes=["typos", "persona"], max_drop=5, max_calls=1_500)
     ... def test_router(case):
     ...     return my_app.route(case.text)
 
-    The function gets a `case` and returns a text, or `falter.Scored` with a score; it may be async.
-    Its other parameters are fixtures; every call runs inside the fixtures of the first test.
-    Settings are those of a gate (`max_drop`, `min_score`, `keep`, `follow`, `looks`, …) and
-    `max_calls`. Its answers are stored and not asked for again until its source, the modules of the
-    project that it uses, a file that `depends_on` names, or `version` changes.
+    The function is called once for each prompt, with a `case`. It returns a text, or
+    `falter.Scored` with a score, and may be async. Its other parameters are fixtures. Every call
+    runs inside the fixtures of the first test.
+
+    Settings are a gate's (`max_drop`, `min_score`, `keep`, `follow`, `looks`, …) and `max_calls`.
+    Responses are stored. The function is called again only if its source, a project module that it
+    uses, a file that `depends_on` names, or `version` changes.
     """
     if not isinstance(cases, Cases):
         raise TypeError(f"falter.robust takes falter.cases(…), got {type(cases).__name__}")
@@ -159,6 +164,7 @@ def robust(
 
 
 def _recipe_id(recipe: Any) -> str:
+    """Return the name of a recipe's test, such as `typos`, `typos:count=4` or `typos+persona`."""
     if isinstance(recipe, str):
         return recipe
     if isinstance(recipe, Mapping):
@@ -175,7 +181,7 @@ def _step_id(name: str, parameters: Any) -> str:
 
 
 def keyword_result(config: pytest.Config, path: Path, /, **settings: Any) -> GateResult:
-    """Run a gate whose settings are keywords; its files are beside the test or below the root."""
+    """Run a gate whose settings are keywords; its files are in pytest's root or near the test."""
     from falter.gate.preparation import keyword_gate
     from falter.gate.run import run_gate
 
@@ -187,7 +193,10 @@ def keyword_result(config: pytest.Config, path: Path, /, **settings: Any) -> Gat
 def outcome_of(
     test: CaseFunction, mark: Robust, config: pytest.Config, path: Path
 ) -> dict[str, Any]:
-    """Run the gate of a decorated test; return its outcome as plain data, or why there is none."""
+    """Run the gate of a decorated test, and return its outcome as plain data.
+
+    If the gate could not run, the entry `error` has the reason, and there are no other entries.
+    """
     chats = "template" not in mark.cases.settings
     function: Any = _as_model(test, chats=chats)
     settings = {**mark.cases.settings, **mark.settings}
@@ -217,7 +226,7 @@ def outcome_of(
 
 
 def _labels(named: Sequence[Any], labels: Sequence[str]) -> Iterator[Sequence[str]]:
-    """For each recipe as it was named its label, and for a set those of all its recipes."""
+    """Yield the labels of each named recipe: its own label, or all labels of a set."""
     from falter.engine.recipes import members_of
 
     left, seen = iter(labels), set[str]()
@@ -226,13 +235,14 @@ def _labels(named: Sequence[Any], labels: Sequence[str]) -> Iterator[Sequence[st
         if not members:
             members = (next(left, ""),)
         else:
+            # A recipe that two sets share runs once, so it has one label.
             [next(left, "") for name in members if name not in seen]
         seen |= set(members)
         yield members
 
 
 def _as_model(test: CaseFunction, *, chats: bool) -> Callable[..., Any]:
-    """The test function as a model that takes a prompt, or turns and tools."""
+    """Return the test function as a model: a callable from a prompt, or from messages and tools."""
     function, fixtures = test.function, test.fixtures
 
     def case_of(messages: Any, tools: Any = ()) -> Case:
@@ -250,7 +260,7 @@ def _as_model(test: CaseFunction, *, chats: bool) -> Callable[..., Any]:
         return function(**{CASE: case_of(*prompt, **asked)}, **fixtures)
 
     answer: Any = answered_later if inspect.iscoroutinefunction(function) else answered
-    # `wraps` shows the signature of the function, from which a client would take what it sends.
+    # A client decides by the signature what it passes, but `wraps` shows the test function's.
     kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     names = ("messages", "tools") if chats else ("prompt",)
     parameters = [inspect.Parameter(name, kinds[chats]) for name in names]
@@ -260,6 +270,7 @@ def _as_model(test: CaseFunction, *, chats: bool) -> Callable[..., Any]:
 
 
 def _plain(result: GateResult, line: CriterionResult) -> dict[str, Any]:
+    """Return a criterion's verdict, text and examples as plain data."""
     from falter.gate.figures import example_text, lost_examples
 
     examples = lost_examples(result, line) if line.verdict != "pass" else ()
@@ -274,7 +285,11 @@ def _plain(result: GateResult, line: CriterionResult) -> dict[str, Any]:
 
 
 def source_version(test: CaseFunction, root: Path, path: Path, mark: Robust) -> str:
-    """Hash the project's modules that the test and its fixtures use, and the files it names."""
+    """Return a hash of the source that a test depends on, by which stored responses are found.
+
+    It covers the project's modules that the test and its fixtures use, and the files of
+    `depends_on`.
+    """
     modules = [sys.modules.get(name) for name in (test.function.__module__, *test.modules)]
     files = set(_sources(modules, root.resolve()))
     for pattern in mark.depends_on:
@@ -289,7 +304,7 @@ def source_version(test: CaseFunction, root: Path, path: Path, mark: Robust) -> 
 
 
 def _sources(start: Sequence[ModuleType | None], root: Path) -> Iterator[Path]:
-    """Yield the source files of modules and of their imports, without files outside the project."""
+    """Yield the source files of modules and of all their imports, within the project's root."""
     waiting, seen = list(start), set[str]()
     while waiting:
         module = waiting.pop()

@@ -1,4 +1,4 @@
-"""A gate that runs: send, look, and stop as soon as every criterion is decided."""
+"""The run of a gate: send, test at each look, and stop as soon as every criterion is decided."""
 
 from __future__ import annotations
 
@@ -46,9 +46,10 @@ REPEATED_BASELINE = Recipe(label="asked again", repeat=1)
 
 
 def run_gate(gate: Gate, store_path: Path, *, watch: Watch | None = None) -> GateResult:
-    """Send, look, and stop as soon as every criterion is decided. Stored answers are not asked for.
+    """Run a gate up to the look that decides every criterion; send no stored request again.
 
-    Raises `Infeasible` before anything is sent where the gate could not pass if nothing changed.
+    Raises `Infeasible`, before anything is sent, if the gate could not pass even if nothing
+    changed.
     """
     with prepared(gate, store_path) as ready:
         if ready.refusal is not None:
@@ -64,7 +65,7 @@ def run_gate(gate: Gate, store_path: Path, *, watch: Watch | None = None) -> Gat
 
 
 class _GateRun:
-    """The looks of a gate, one after another, over a store."""
+    """The interim analyses of one gate, one after another, with their store."""
 
     def __init__(self, ready: PreparedGate, store: Store, path: Path, watch: Watch | None) -> None:
         self.ready, self.store, self.path, self.watch = ready, store, path, watch
@@ -73,13 +74,15 @@ class _GateRun:
         self._open: set[int] = set()
 
     async def result(self) -> GateResult:
+        """Send items and test the criteria look by look; return the deciding look's result."""
         ready, labels = self.ready, self.ready.clusters
         results: tuple[CriterionResult, ...] = ()
         async with self._stack:
             for look in range(1, ready.schedule.looks + 1):
                 items = ready.schedule.items(look, ready.items)
                 repeated = await self._repeated(items)
-                # Of all items it is the run that 'falter run' makes of the same file.
+                # With all items, this is the run that 'falter run' plans from the same file, so
+                # both have one id.
                 runs = [arm.run(None if items == ready.available else items) for arm in ready.arms]
                 await self._send(runs)
                 tables = [self._table(run) for run in runs]
@@ -108,7 +111,10 @@ class _GateRun:
         raise AssertionError("the last look ends it")
 
     async def _repeated(self, items: int) -> Table | None:
-        """The clean prompt of a share of the items, asked once more."""
+        """Repeat the clean prompt for a share of the items; return the table of the repeats.
+
+        None if the user's own recipes repeat the clean prompt.
+        """
         if asks_again(self.ready.full.run.recipes):
             return None
         share = max(1, math.ceil(REPEAT_SHARE * items))
@@ -117,6 +123,7 @@ class _GateRun:
         return self._table(run)
 
     async def _send(self, runs: Sequence[Resolved]) -> None:
+        """Send the missing requests of the runs, and count them and their cost."""
         missing = [run for run in runs if not record_run(run, self.store)]
         if not missing:
             return
@@ -133,11 +140,12 @@ class _GateRun:
 
     @property
     def _is_spent(self) -> bool:
-        """Return True if the amount paid reached the budget, which was planned by an estimate."""
+        """Return True if the amount paid has reached the budget; the plan only estimated it."""
         budget = self.ready.gate.spec.budget
         return budget is not None and budget.usd is not None and self.amount >= budget.usd
 
     def _table(self, resolved: Resolved) -> Table:
+        """Return the table of scores of a run, from its stored responses."""
         return run_tables(self.store, resolved.run, run_scorers(resolved.run))[0]
 
     def _result(
@@ -149,6 +157,7 @@ class _GateRun:
         items: int,
         look: int,
     ) -> GateResult:
+        """Return the result of the gate; no criterion has a verdict if too many requests failed."""
         ready, spec, experiment = self.ready, self.ready.gate.spec, self.ready.gate.experiment
         asked = [*tables, *([] if repeated is None else [repeated])]
         failures: Counter[str] = Counter()
@@ -159,6 +168,7 @@ class _GateRun:
             notes.append("It stopped before its last look because the budget is spent.")
         panel = ready.panel.panel
         cells = sum(table.planned for table in asked)
+        # Outcome 4 is failed, 5 missing (`OUTCOMES`).
         failed = sum(int((table.in_plan & (table.outcome >= 4)).sum()) for table in asked)
         if failed > MOST_FAILED * cells:
             results = tuple(map(without_verdict, results))
@@ -197,7 +207,7 @@ class _GateRun:
 def _other_scores(
     ready: PreparedGate, tables: Sequence[Table], order: Sequence[str]
 ) -> dict[str, Floats]:
-    """The scores of the other version on these items, by recipe."""
+    """Return the scores of the version compared with, by recipe id, in the order of `order`."""
     baseline = ready.gate.baseline
     if baseline is not None:
         return {
@@ -210,7 +220,10 @@ def _other_scores(
 
 
 def _provider_changed(ready: PreparedGate, tables: Sequence[Table]) -> str:
-    """Return the reason not to count a regression: the same model, served by another provider."""
+    """Return the reason not to fail a regression: the same model was served by another provider.
+
+    Empty if the providers are the same or unknown, or if the model differs.
+    """
     baseline = ready.gate.baseline
     if baseline is not None:
         theirs, model = set(baseline.served_by), baseline.model
@@ -229,7 +242,7 @@ def _provider_changed(ready: PreparedGate, tables: Sequence[Table]) -> str:
 
 
 def _noise(table: Table, strict: bool) -> Estimate | None:
-    """The share of outcomes that asking again turned: of the user's own repeats, or of ours."""
+    """Return the share of outcomes that flip in a repeat of the clean prompt, or None."""
     columns = [n for n, recipe in enumerate(table.recipes) if recipe.repeat]
     if not columns:
         return None
@@ -238,6 +251,7 @@ def _noise(table: Table, strict: bool) -> Estimate | None:
 
 
 def _against(ready: PreparedGate) -> str:
+    """Return the version compared with in words; empty if there is none."""
     baseline = ready.gate.baseline
     if baseline is not None:
         return f"{baseline.model.label}, falter {baseline.version}, {Path(baseline.path).name}"
@@ -247,7 +261,7 @@ def _against(ready: PreparedGate) -> str:
 
 
 def _signature(ready: PreparedGate) -> str:
-    """Everything that the verdicts depend on, in one line."""
+    """Return everything that the verdicts depend on, in one line."""
     panel, spec, experiment = ready.panel.panel, ready.gate.spec, ready.gate.experiment
     return " | ".join(
         (

@@ -1,4 +1,4 @@
-"""A gate over results that another tool made: nothing is sent, and there is one look."""
+"""A gate over results of another tool: nothing is sent, and there is a single look."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def gate_results(
     columns: ColumnMap | None = None,
     **reading: Any,
 ) -> GateResult:
-    """Decide the criteria of a gate over the results in a file, or in a folder of them.
+    """Decide the criteria of a gate over the results in a file, or in a folder of files.
 
-    `against` are the results of an earlier version. The other options are those of
-    `analyze_files`; `baseline` is the condition that is the clean prompt.
+    `against` has the results of an earlier version. `baseline` names the condition that is the
+    clean prompt. The other options are the same as in `analyze_files`.
     """
     _check(spec, against)
     cluster = () if spec.cluster is None else (spec.cluster,)
@@ -96,6 +96,7 @@ def gate_results(
 
 
 def _check(spec: GateSpec, against: Path | None) -> None:
+    """Raise if earlier results or the maximum regression lack the other, on which they depend."""
     if spec.max_regression is not None and against is None and not spec.stands_alone:
         raise refusal(UsageError, "gate.no_earlier_results")
     if against is not None and spec.max_regression is None:
@@ -103,7 +104,10 @@ def _check(spec: GateSpec, against: Path | None) -> None:
 
 
 def _clean(names: Sequence[str], baseline: str | None, cells: Any) -> str | None:
-    """The condition that is the clean prompt: the only one, the one named, or `baseline`."""
+    """Return the clean condition: the only one, or the one that `baseline` names.
+
+    Without a name, it is the condition called "baseline". Raises `UsageError` if there is none.
+    """
     if len(names) == 1 and baseline is None:
         return names[0]
     found = find_baseline(cells, baseline)
@@ -115,6 +119,7 @@ def _clean(names: Sequence[str], baseline: str | None, cells: Any) -> str | None
 
 
 def _table(tables: Sequence[Table], path: Path, spec: GateSpec) -> Table:
+    """Return the only table; raise if there are several, or if a drop lacks a second condition."""
     if len(tables) != 1:
         names = ", ".join(f"{t.panel.model.label} on {t.panel.task}" for t in tables[:6])
         raise refusal(UsageError, "gate.several_tables", path=path, count=len(tables), names=names)
@@ -125,7 +130,7 @@ def _table(tables: Sequence[Table], path: Path, spec: GateSpec) -> Table:
 
 
 def _earlier_scores(tables: Sequence[Table], strict: bool) -> Mapping[str, Floats]:
-    """The scores of the earlier results on the items of the later ones, by recipe."""
+    """Return the scores of the earlier results on the items of the later ones, by recipe id."""
     if len(tables) < 2:
         return {}
     later, earlier = tables
@@ -135,6 +140,7 @@ def _earlier_scores(tables: Sequence[Table], strict: bool) -> Mapping[str, Float
 
 
 def _unshared(tables: Sequence[Table], against: Path | None) -> list[str]:
+    """Return notes on the items and conditions that only one of the two results has."""
     if against is None:
         return []
     later, earlier = (set(table.items) for table in tables)
