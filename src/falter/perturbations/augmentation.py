@@ -57,7 +57,7 @@ prompt_perturbation("emotion", eligible=partial(_can_add, "emotion"))(_with_emot
 
 # Sentences that have nothing to do with the question, in the middle of it or around it
 
-# A task about the text itself has another answer with another sentence in it.
+# If the task is about the text itself, another sentence in it changes the answer.
 _ABOUT_THE_TEXT = _named("about_the_text")
 _WITH_A_TEXT = _named("with_a_text")
 # Saves time: a text without any of these stems is not searched for the two patterns above.
@@ -68,7 +68,7 @@ _STEMS_ABOUT = (
     "tone", "translat", "vowels ", "words ", "write",
 )  # fmt: skip
 _POINTS_BACK = _named("points_back")
-# Points that the question asks about: a sentence among them, or behind them, would be one of them.
+# Points that the question asks about: a sentence among or after them would read as a point.
 _POINT = re.compile(r"(?:\A|\s)(?:\(?(?:\d{1,2}|[a-hA-H]|[ivx]{1,4})[.)]\s|[-*•]\s|Statement \d)")
 # A pronoun at the start of the input would refer to a sentence that is put before it.
 _OPENS_WITH_PRONOUN = _named("opens_with_pronoun")

@@ -82,6 +82,7 @@ def _checked(perturbation: Perturbation, /, **params: Any) -> Mapping[str, Any]:
 
 
 def _filled(perturbation: Perturbation, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return every parameter with its value, as `checked_parameters` does, without a cache."""
     name = perturbation.name
     declared = {parameter.name: parameter for parameter in perturbation.parameters}
     full = {key: p.default for key, p in declared.items()}
@@ -98,6 +99,10 @@ def _filled(perturbation: Perturbation, params: Mapping[str, Any]) -> Mapping[st
 
 
 def _settle_dose(name: str, full: dict[str, Any], params: Mapping[str, Any]) -> None:
+    """Set the rate to None if there is a count.
+
+    Raise `InvalidValue` if rate and count are both given, or if both are None.
+    """
     if full["count"] is None:
         if full["rate"] is None:
             raise InvalidValue(f"{name}.rate", None, "a number from 0 to 1, or a count")
@@ -373,6 +378,7 @@ def prompt_perturbation(
 def _register(
     make: Callable[..., P], name: str, described: Mapping[str, Any], function: Callable[..., Any]
 ) -> P:
+    """Register the perturbation that `make` builds from a function and its declaration."""
     # A user's function does not get the bundled declaration of a perturbation of the same name.
     is_bundled = getattr(function, "func", function).__module__.startswith("falter.")
     bundled = declared(name) if is_bundled else {}

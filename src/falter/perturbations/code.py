@@ -154,6 +154,7 @@ def _in_code(text: str, rewrite: Rewrite) -> list[Replacement]:
 
 
 def _blocked(section: Section, changes: Sequence[Replacement], protect: Sequence[str]) -> bool:
+    """Return True if one of the changes touches a locked span of the section."""
     blocked = locked_spans(section, protect)
     return bool(blocked) and any(overlaps(blocked, start, end) for start, end, _ in changes)
 
@@ -243,6 +244,7 @@ def _without(change: Renames, fixed_names: Set[str]) -> Renames:
 def _camel_changes(
     prompt: Prompt, change: Renames, protect: tuple[str, ...]
 ) -> tuple[dict[int, list[Replacement]], set[str]]:
+    """Return the replacements by section index, and the names that are protected somewhere."""
     changes: dict[int, list[Replacement]] = {}
     fixed_names: set[str] = set()
     for at, section in enumerate(prompt.sections):
@@ -399,6 +401,7 @@ def _variable(code: Code, node: ast.AnnAssign) -> Replacement:
 def _hint_changes(
     prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...]
 ) -> dict[int, list[Replacement]]:
+    """Return the deletions of type hints by section index, outside locked spans."""
     changes: dict[int, list[Replacement]] = {}
     for at, section in enumerate(prompt.sections):
         if section.kind in scope and (":" in section.text or "->" in section.text):

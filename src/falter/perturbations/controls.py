@@ -80,8 +80,6 @@ def _with_tools(prompt: Prompt, turns: list[dict[str, Any]]) -> tuple[Any, ...]:
 # Another number
 
 # A whole number by itself. "order 12345", "A-1042", "42, yes"; not "10:30", "1,200", "5%", "3rd".
-# A whole number by itself. "order 12345", "A-1042", "42, yes"; not "10:30", "1,200", "5%", "3rd".
-# A whole number by itself. "order 12345", "A-1042", "42, yes"; not "10:30", "1,200", "5%", "3rd".
 _NUMBER = re.compile(r"(?<![\d.,:/])(?<!\d-)\d{1,12}(?![\d]|[.,:/-]\d|st\b|nd\b|rd\b|th\b|%)")
 
 
@@ -212,8 +210,6 @@ def other_entity(prompt: Prompt, rng: Rng) -> Prompt:
 # Labels that mean something else
 
 # A line that explains a label. "- refund: wants money back"; not "Dear all:".
-# A line that explains a label. "- refund: wants money back"; not "Dear all:".
-# A line that explains a label. "- refund: wants money back"; not "Dear all:".
 _LABELLED = re.compile(
     r"^([ \t]*+(?:[-*][ \t]*+)?(\w[\w -]{0,30}?)[ \t]*: )(\S[^\n]*)$", re.MULTILINE
 )
@@ -253,7 +249,7 @@ def shifted_labels(prompt: Prompt, rng: Rng) -> Prompt:
     return replace(with_section(prompt, at, section), other=True, contrast=None)
 
 
-# Not
+# A negated request
 
 _VERBS = frozenset(table("tools.json")["requests"].split())
 _REQUEST = named_regex("perturbations", "request")

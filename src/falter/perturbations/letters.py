@@ -120,6 +120,10 @@ _SPANISH_N = "ñÑ"  # a letter of its own, with its own key
 
 
 def _bare(word: str, language: str) -> str:
+    """Return the word without accents, as on a keyboard that has none.
+
+    In German, umlauts become two letters. In Spanish, ñ stays.
+    """
     spelt = unicodedata.normalize("NFC", word)
     spelt = spelt.translate(_SPELT) if language == "de" else spelt.replace("ß", "ss")
     own = _SPANISH_N if language == "es" else ""
@@ -163,6 +167,7 @@ def drop_diacritics(text: str, site: Span, rng: Rng, language: str) -> Replaceme
 # Invisible characters, and characters as copying and saving change them
 
 _GAP = re.compile(r"(?<=\S) (?=\S)")
+# Quotation marks, and single ones at the edge of a word; not the apostrophe of "don't".
 _QUOTE = re.compile(r"\"|(?<!\w)'|'(?!\w)")
 _FOREIGN = re.compile(r"[\u00a1-\u024f‘’“”–—…]")
 _USUAL = ("no_break", "zero_width", "quotes", "accents")
@@ -170,6 +175,7 @@ Place = tuple[int, int, str]  # start, end and the change to make
 
 
 def _invisible_sites(text: str, blocked: Sequence[Span], kind: str, language: str) -> list[Place]:
+    """Return the places for the wanted kinds of change, in order."""
     wanted = _USUAL if kind == "all" else (kind,)
     found: list[Place] = []
     if "no_break" in wanted:
@@ -228,8 +234,6 @@ def invisible(text: str, site: Place, rng: Rng, kind: str, language: str) -> Rep
 
 Site = tuple[int, int, str]  # a word and its new style
 
-# Words with apostrophes. "don't", "L'Eau", "d'aujourd'hui"; not "'tis".
-# Words with apostrophes. "don't", "L'Eau", "d'aujourd'hui"; not "'tis".
 # Words with apostrophes. "don't", "L'Eau", "d'aujourd'hui"; not "'tis".
 _APOSTROPHED = re.compile(
     r"(?<![\w\u0300-\u036f'’])[^\W\d_]+(?:['’][^\W\d_]+)+(?![\w\u0300-\u036f'’])"
@@ -353,8 +357,6 @@ def _shuffled(word: str, rng: Rng) -> str | None:
 # Text copied from a page or a mail, with some of its markup
 
 _PASTED = re.compile(r"(?<=\w) (?=\w)|(?<=\S)\n(?=[^\S\n]*\S)|&|\b[^\W\d_]{4,}\b(?!['’])")
-# "<b", "</b", "&nbsp;", "a;b"; not "5 < 6", "so; then", "R&D".
-# "<b", "</b", "&nbsp;", "a;b"; not "5 < 6", "so; then", "R&D".
 # "<b", "</b", "&nbsp;", "a;b"; not "5 < 6", "so; then", "R&D".
 _MARKED_UP = re.compile(r"<[/!A-Za-z]|&#?\w{1,8};|\w;\w")
 

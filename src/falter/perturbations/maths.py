@@ -262,17 +262,11 @@ def _adds(run: str) -> bool:
 # Text that the protector recognises better: code, LaTeX, addresses, identifiers, dates, data
 
 # "x = 1", "f(3)", "http://a", "www.a", "1;2"; not "3 + 4", "a:b", "(3)", "3. Next".
-# "x = 1", "f(3)", "http://a", "www.a", "1;2"; not "3 + 4", "a:b", "(3)", "3. Next".
-# "x = 1", "f(3)", "http://a", "www.a", "1;2"; not "3 + 4", "a:b", "(3)", "3. Next".
 _STRUCTURE = re.compile(r"[`\\_@{}<>|#&=\[;\n(:.](?:(?<![(:.])|(?<=\w\()|(?<=:)(?=//)|(?<=www\.))")
 _CODE_FIRST = re.compile(r"\s*(?:return|import|from|print|for|if|while)\b")
 # "$x^2$", "$5$"; not "costs $5 and $6".
-# "$x^2$", "$5$"; not "costs $5 and $6".
-# "$x^2$", "$5$"; not "costs $5 and $6".
 _LATEX = re.compile(r"(?<![\\$\w])\$(?=[^\s$])(?:\\.|[^$\\\n])*+(?<=\S)\$(?!\d)")
 _TICKS = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
-# Text that may follow a term in the same span. " = ?", " km", "°C?", " apples each"; not " = 12".
-# Text that may follow a term in the same span. " = ?", " km", "°C?", " apples each"; not " = 12".
 # Text that may follow a term in the same span. " = ?", " km", "°C?", " apples each"; not " = 12".
 _OVERHANG = re.compile(r" ?= ?\??|[ \u00a0-]?[A-Za-z°º%/²³·$€£]{0,10}(?: [A-Za-z]{1,8})?\??")
 

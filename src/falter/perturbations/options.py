@@ -216,6 +216,7 @@ def _relabelled(prompt: Prompt, style: str) -> Prompt | None:
 
 
 def _with_labels(prompt: Prompt, labels: _Relabelling) -> Prompt:
+    """Return the prompt under other labels; raise `_Clash` if they would contradict something."""
     choices = prompt.choices
     new = labels.new[: len(choices)]
     _require(not any(refers(text, prompt.labels) for text in choices))

@@ -76,6 +76,7 @@ def _respaced(sections: Sequence[Section], put: str) -> tuple[Section, ...]:
 
 
 def _with_character(section: Section, put: str) -> Section:
+    """Return the section with another character in place of its spaces, outside blocked spans."""
     if section.kind == "system" or " " not in section.text:
         return section
     closed = blocked(section)

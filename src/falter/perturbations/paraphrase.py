@@ -106,6 +106,7 @@ def _expected(prompt: Prompt) -> str:
 def _sentences(
     sections: Sequence[Section], scope: Sequence[SectionKind], patterns: Sequence[str]
 ) -> list[_Sentence]:
+    """Return the sentences of all sections in scope, with a flag: the sentence may be rewritten."""
     places: list[_Sentence] = []
     for at, section in enumerate(sections):
         if section.kind not in scope:

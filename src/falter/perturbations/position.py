@@ -50,7 +50,7 @@ _IN_THIS_ORDER = _named("in_this_order")
 # Words that call a list a sequence, in it or in its lead-in. For a list in the input, they count
 # anywhere.
 _ORDER = _named("order")
-# Lines with times stand in their order for a reason. "2024-05", "10:30"; not "May 5".
+# The order of lines with dates or times matters. "2024-05", "10:30"; not "May 5".
 _DATED = late_regex(r"\W*\d{1,4}[:/.-]\d{1,2}\b")
 # A line that goes on in the next one. "red and", "then", "("; not "red", "sand".
 _JOINED = late_regex(r"(?:\b(?:and|or|then)|[({\[])\s*$", re.IGNORECASE)

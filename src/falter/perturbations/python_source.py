@@ -58,9 +58,11 @@ class Code:
         return start + len(head.decode(errors="ignore"))
 
     def start(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> int:
+        """Return the offset at which a node begins."""
         return self._at(node.lineno, node.col_offset)
 
     def end(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> int:
+        """Return the offset at which a node ends."""
         return self._at(node.end_lineno or node.lineno, node.end_col_offset or 0)
 
     @cached_property
@@ -73,6 +75,7 @@ class Code:
         return [n for n in every if id(n) not in inside and id(n) not in self.docstrings]
 
     def functions(self) -> list[Function]:
+        """Return all function definitions; asynchronous ones last."""
         return [*self.all(ast.FunctionDef), *self.all(ast.AsyncFunctionDef)]
 
 
@@ -166,7 +169,7 @@ def _from_here(text: str, start: int) -> tuple[Span, ...]:
     return ()
 
 
-# Which names of a piece of Python can take another form, and where they occur
+# Names of a piece of Python that can take another form, and the places of these names
 
 # "max_len", "_first_item"; not "x", "MAX_LEN", "a_1", nor "__init__", a name with a role.
 _SNAKE = re.compile(r"(_*)([a-z][a-z0-9]*(?:_[a-z][a-z0-9]*)+)\Z")
@@ -230,6 +233,7 @@ def _defined(code: Code) -> set[str]:
 
 
 def _stored(statement: ast.stmt) -> Iterable[ast.Name]:
+    """Yield the names that an assignment binds."""
     if isinstance(statement, (ast.Assign, ast.AnnAssign)):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         for target in targets:
@@ -275,6 +279,7 @@ def _keywords(code: Code, names: Container[str]) -> Iterable[tuple[ast.keyword, 
 
 
 def _imported(code: Code) -> Iterable[str]:
+    """Yield the names that the code imports."""
     for node in code.all(ast.alias):
         yield (node.asname or node.name).partition(".")[0]
 
@@ -295,11 +300,12 @@ def _ours(before: str) -> bool:
 
 
 def _methods(code: Code) -> set[str]:
+    """Return the names of the methods of the code's own classes."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     return {f.name for c in code.all(ast.ClassDef) for f in c.body if isinstance(f, kinds)}
 
 
-# Where they occur
+# Places of the names
 
 
 def mentions(text: str, change: Renames) -> list[Replacement]:

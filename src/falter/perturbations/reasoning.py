@@ -71,6 +71,7 @@ def _wrong_one(prompt: Prompt, right: int) -> int:
 
 
 def _eliminated(prompt: Prompt, name: str, requested: str) -> Prompt:
+    """Return the prompt with two options, and a request for the wrong or the right one of them."""
     right = target_of(prompt) or 0
     wrong = _wrong_one(prompt, right)
     places = sorted((right, wrong))

@@ -27,8 +27,9 @@ from falter.records.types import Prompt, Rewrite, RewriteStatus, Section, Sectio
 from falter.text.protection import blocked, protect
 from falter.text.spans import Replacement, replace_spans
 
-# The request for a rewrite, and what a rewrite has to keep
+# The request for a rewrite, and the text that a rewrite has to keep
 
+# Limits of the pieces that a request lists as text to keep: their number, and characters of each
 _MAX_LISTED, _MAX_LISTED_CHARACTERS = 40, 120
 
 # A rewrite has to keep every number as it is written, those of dates and times included. "3.5",
@@ -161,6 +162,7 @@ class Ledger:
         self.open = True
 
     def find(self, key: str, text: str) -> Rewrite | None:
+        """Return a rewrite from the other store, without recording the request."""
         return None if self._bank is None else self._bank.find(key, text)
 
     def take(self, wanted: Wanted) -> Rewrite | None:
@@ -308,6 +310,10 @@ class RewritePerturbation(Described):
         return with_last_turn(conversation, prompt, after)
 
     def _text_of(self, wanted: Wanted) -> str:
+        """Return the text of a rewrite.
+
+        Raise `UsageError` if no rewrite was prepared, and `NoRewrite` if it is unusable.
+        """
         bank = self._bank
         if isinstance(bank, Ledger):
             rewrite = bank.take(wanted)
@@ -324,7 +330,7 @@ class RewritePerturbation(Described):
         return rewrite.text
 
 
-# Rewrites inserted: which text of a section may be rewritten, and the section afterwards
+# Insertion of rewrites: the text of a section that may be rewritten, and the changed section
 
 
 def has_letters(text: str, spans: Sequence[Span]) -> bool:

@@ -45,6 +45,7 @@ class _Scanned(NamedTuple):
 
 @lru_cache(maxsize=16)  # needed at every place of a text, so long texts are cached too
 def _scanned(text: str, language: str) -> _Scanned:
+    """Search a text once for its words; in Japanese, for characters that must stay together."""
     starts, ends, kept = scanned = _Scanned([], [], [])
     if language == "ja":
         kept += ((m.start() + 1, m.end() - 1) for m in _JAPANESE_KEPT.finditer(text))
@@ -110,8 +111,6 @@ def space_sequences(text: str, site: int, rng: Rng, language: str) -> Replacemen
     return site, site, spaces
 
 
-# Characters that are compared on each side of a gap; the longest unwanted word has 13.
-# Characters that are compared on each side of a gap; the longest unwanted word has 13.
 # Characters that are compared on each side of a gap; the longest unwanted word has 13.
 _LONGEST = 16
 

@@ -329,8 +329,6 @@ class _HumanTypos(SitePerturbation):
         places = [(at, site) for at, sites in found for site in sites]
         weights, draw = length_weights(), rng.random
         # Weighted order without replacement: exponential times whose rates are the weights.
-        # Weighted order without replacement: exponential times whose rates are the weights.
-        # Weighted order without replacement: exponential times whose rates are the weights.
         keys = [-log(1.0 - draw()) / weights[min(16, b - a)] for _, (a, b) in places]
         edits: dict[int, list[Replacement]] = {}
         for n in sorted(range(len(places)), key=keys.__getitem__):
@@ -373,6 +371,10 @@ _SHARE = named_regex("perturbations", "share")
 
 
 def _corrected_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+    """Return the words of the table that a correction may replace.
+
+    Names, shares such as *half of the*, and auxiliaries of a passive stay.
+    """
     known = corrections(language)
     spans = [match.span() for match in _correctable(language).finditer(text)]
     found = uncovered(spans, blocked) if spans else spans

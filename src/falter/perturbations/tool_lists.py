@@ -173,6 +173,7 @@ def tool_names(prompt: Prompt, rng: Rng, what: str, way: str) -> Prompt:
 
 
 def _renamed(section: Section, pairs: Mapping[str, str]) -> Section:
+    """Return the section of a tool, a call or the system message with new names."""
     text = section.text
     if section.kind == "tool" and text:
         tool = json.loads(text)

@@ -269,6 +269,7 @@ def _said(prompt: Prompt) -> Iterator[str]:
 
 
 def _renamed(prompt: Prompt, pairs: Mapping[str, str]) -> Prompt:
+    """Return the prompt, its demonstrations and its target with new names."""
     pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, pairs))})\b")
 
     def in_section(section: Section) -> Section:
@@ -287,7 +288,7 @@ def _renamed(prompt: Prompt, pairs: Mapping[str, str]) -> Prompt:
     return replace(prompt, sections=sections, demonstrations=shown, target=target)
 
 
-# All of it
+# All changes together
 
 
 def _can_write_anew(prompt: Prompt, way: str) -> bool:

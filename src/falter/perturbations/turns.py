@@ -207,10 +207,10 @@ def _cut_to(section: Section, span: Span) -> Section:
     return replace_spans(section, [change for change in gone if change[0] < change[1]])
 
 
-# Solved examples marked off from each other and from the question in another way
+# Other marks between solved examples, and between the examples and the question
 
 
-# What stands before each example, and before the question
+# Text before each example, and before the question
 _MARKS = {
     "blank": ("\n\n", "\n\n"),
     "brackets": ("[example]\n", "[question]\n"),

@@ -85,6 +85,7 @@ def _units(match: re.Match[str]) -> Forms:
     return {"word": f"{number} {_UNITS[unit]}{'' if one else 's'}", "symbol": match[0]}
 
 
+# After an article the unit is singular: "a 5 kilogram bag".
 _BEFORE_NOUN = re.compile(r"\b(?:[Aa]n?|[Tt]he) \Z")
 _BEHIND_TIMES = r"(?:(?<=\bat )|(?<=\buntil )|(?<=\bfrom )|(?<=\bby )|(?<=\bbefore )|(?<=\bafter ))"
 _NUMBER = r"[1-9]\d{0,2}(?:,\d{3})*(?:\.\d+)?|\d+(?:\.\d+)?"
@@ -92,15 +93,19 @@ _HALF = r"[ap](?:\.m\.(?=[?!,;)]| [a-z])|\.?m\b)"
 _COUNTED = "euros|dollars|pounds|people|inhabitants"
 _UNIT = "|".join(sorted((*_SYMBOLS, *_UNITS), key=len, reverse=True))
 _KINDS: tuple[tuple[str, str, Read], ...] = (
+    # "2024-05-01"; "the 3rd of May 2024", "3 May"; "May 3, 2024", "May 3"
     ("date", rf"\b{_YEAR}-(?P<number>\d\d)-(?P<day>\d\d)\b", _dates),
     ("date", rf"\b(?:the )?{_DAY} (?:of )?(?P<month>{_MONTH})\b(?:,? {_YEAR}\b)?", _dates),
     ("date", rf"\b(?P<month>{_MONTH}) {_DAY}\b(?:,? {_YEAR}\b)?", _dates),
+    # "7 pm", "7:30 pm"; "19:30" after *at*, *by* and the like; any other "7:30"
     ("time", rf"\b(?P<hour>\d{{1,2}})(?::(?P<minute>\d\d))? ?(?P<half>{_HALF})", _times),
     ("time", rf"{_BEHIND_TIMES}(?P<hour>\d\d):(?P<minute>\d\d)(?P<half>)\b", _times),
     ("time", r"(?<![\d:])\d{1,2}:\d\d\b", _as_it_stands),
+    # "$1,200", "12,345.5"; "$12000"; "1200 people"; not "2024"
     ("number", r"[$€£]?(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\b(?!,\d)", _numbers),
     ("number", r"[$€£][1-9]\d{3,8}\b(?![.,]\d)", _numbers),
     ("number", rf"(?<![\w.,$€£])[1-9]\d{{3,8}} (?:{_COUNTED})\b", _numbers),
+    # "5 kg", "2.5 kilometres"; not "3 km/h"
     ("unit", rf"(?<![\w.,])(?P<value>{_NUMBER}) ?(?P<unit>{_UNIT})\b(?!/)", _units),
 )  # fmt: skip
 _PATTERNS = tuple((way, re.compile(pattern), read) for way, pattern, read in _KINDS)

@@ -385,6 +385,7 @@ def _forms(text: str, start: int, end: int) -> Iterator[Form]:
 
 
 def _question_sites(text: str, blocked: Sequence[Span], language: str) -> list[tuple[Form, ...]]:
+    """Return the sentences that rules can rephrase, each as its allowed forms."""
     sites: list[tuple[Form, ...]] = []
     closed = (*blocked, *mentioned_words(text))
     for start, end in sentences(text):

@@ -48,6 +48,10 @@ _named = partial(named_regex, "perturbations")
 
 @cache
 def _dropped_words(language: str, style: str) -> frozenset[str]:
+    """Return the function words of a style.
+
+    Raise `InvalidValue` for the published list in another language than English.
+    """
     if style == "careful":
         return stop_words(language)
     if language != "en":
@@ -59,6 +63,7 @@ def _dropped_words(language: str, style: str) -> frozenset[str]:
 
 
 def _drop_sites(text: str, blocked: Sequence[Span], style: str, language: str) -> list[Span]:
+    """Return the spans to drop: function words, each with one space."""
     words = _dropped_words(language, style)
     known = _with_contrasts(language, style)
     tokens = zip(*word_tokens(text, language), strict=True)
@@ -186,6 +191,7 @@ def _forms(kind: str, language: str) -> re.Pattern[str]:
 def _contraction_sites(
     text: str, blocked: Sequence[Span], kind: str, language: str
 ) -> list[Replacement]:
+    """Return the replacements that contract or expand forms of a text."""
     tables = contraction_table(language)
     sites: list[Replacement] = []
     for match in _forms(kind, language).finditer(text):
@@ -333,7 +339,6 @@ def synonyms(text: str, site: Sequence[Mention], rng: Rng, language: str) -> lis
     return [_replaced(text, mention, drawn, language) for mention in site]
 
 
-# One number is drawn for all mentions of a word; each form takes it modulo its number of synonyms.
 # One number is drawn for all mentions of a word; each form takes it modulo its number of synonyms.
 _CHOICES = 1 << 20
 

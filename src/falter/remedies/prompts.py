@@ -131,6 +131,10 @@ def even_case(prompt: Prompt) -> Prompt:
 
 
 def _evened(section: Section) -> Section:
+    """Return the section in small letters if many of its words have odd capitals.
+
+    A word at the start of a sentence gets a capital.
+    """
     if section.kind not in ("input", "document"):
         return section
     words = list(_LETTERS.finditer(section.text))
@@ -227,6 +231,7 @@ def tidy_spaces(prompt: Prompt) -> Prompt:
 
 
 def _spaced(section: Section) -> Section:
+    """Return the section with one space for each run of blanks, but not in protected text."""
     if section.kind == "system":
         return section
     kept = protect(section.text)

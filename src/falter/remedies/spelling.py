@@ -26,9 +26,7 @@ _SUFFIXES = ("ed", "er", "est", "ing", "ly", "ness", "less")
 # replaced by a neighbouring key; another letter.
 _SWAPPED, _DOUBLED, _SLIPPED, _OTHER = 1.0, 1.0, 2.0, 3.0
 # Added to the cost if the first letter changes, and if the repair is a usual word.
-# Added to the cost if the first letter changes, and if the repair is a usual word.
 _FIRST_LETTER, _USUAL = 1.0, -1.5
-# For words of at most `SHORT` letters, the next repair must cost more by `_LEAD`.
 # For words of at most `SHORT` letters, the next repair must cost more by `_LEAD`.
 _LEAD, SHORT = 0.5, 4
 

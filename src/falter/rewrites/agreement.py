@@ -233,6 +233,7 @@ def calibrations(reviews: Iterable[Review], samples: Mapping[str, Sample]) -> li
 def _calibration(
     rater: str, reviews: Sequence[Review], samples: Mapping[str, Sample]
 ) -> Calibration:
+    """Return one rater's mean ratings, and the number of damaged rewrites that the rater caught."""
     damaged = [r for r in reviews if samples[r.sample].flaw is not None]
     ratings = [r.rating for r in reviews if samples[r.sample].flaw is None and r.rating]
     damaged_ratings = [r.rating for r in damaged if r.rating]

@@ -81,6 +81,11 @@ def read_bank(path: Path | str) -> list[Rewrite]:
 
 
 def _rewrite_in(line: str, where: str) -> Rewrite:
+    """Return the rewrite in a line of a file.
+
+    Raise `UsageError` if the line is damaged, has the wrong key, or has a status that does not fit
+    its text.
+    """
     try:
         rewrite = from_json(Rewrite, json.loads(line))
         texts = (rewrite.perturbation, rewrite.source, rewrite.author, rewrite.key)
@@ -126,7 +131,7 @@ def bundled_bank() -> MemoryBank:
     return MemoryBank(bundled_rewrites())
 
 
-# What an experiment needs
+# Rewrites that an experiment needs
 
 Stretch = tuple[Sequence[Item], Sequence[Condition], int]
 

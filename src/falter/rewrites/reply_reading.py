@@ -17,7 +17,9 @@ from falter.text.code import fenced_blocks
 
 _named = partial(named_regex, "rewrites")
 
+# A rewrite may have `TIMES_LONGER` times the characters of its source, plus `ROOM`.
 TIMES_LONGER, ROOM = 4, 200
+# A response may have twice that length plus `LONGEST_EXTRA`; no pattern is tried on a longer one.
 LONGEST_EXTRA = 4_000
 
 
@@ -71,6 +73,7 @@ def _misshapen(text: str, source: str) -> str | None:
     return None
 
 
+# Characters of the shortest answer that is searched for; shorter ones would occur by chance.
 _LEAST_ANSWER = 3
 _WORD = late_regex(r"[^\W_]+")
 
@@ -155,7 +158,7 @@ def _untagged(text: str, source: str) -> str:
 
 
 def _tagged(text: str) -> Iterator[tuple[int, str, int]]:
-    """Yield the texts in tags, the last first.
+    """Yield the first texts in tags, at most three, in reverse order.
 
     Each is the start of its opening tag, the text, and the end of its closing tag.
     """

@@ -71,6 +71,7 @@ def flawed(rewrite: Rewrite, others: Sequence[Rewrite], rng: Rng) -> tuple[str, 
 
 
 def _negated(text: str, rng: Rng) -> str | None:
+    """Return the text without its first negation, or with *not* after a verb; None without both."""
     negation = _NOT.search(text)
     if negation is not None:
         return text[: negation.start()] + text[negation.end() :]
@@ -82,6 +83,7 @@ def _negated(text: str, rng: Rng) -> str | None:
 
 
 def _renumbered(text: str, rng: Rng) -> str | None:
+    """Return the text with one drawn number increased by 1 to 8; None without a number."""
     numbers = list(_NUMBER.finditer(text))
     if not numbers:
         return None
@@ -90,6 +92,7 @@ def _renumbered(text: str, rng: Rng) -> str | None:
 
 
 def _swapped(rewrite: Rewrite, others: Sequence[Rewrite], rng: Rng) -> str | None:
+    """Return a drawn rewrite of another text, or None if there is none."""
     fitting = [other for other in others if other.source != rewrite.source and other.text]
     return rng.choice(fitting).text if fitting else None
 
@@ -302,6 +305,10 @@ def rows_of(text: str, where: str) -> list[str]:
 
 
 def _review(cells: Mapping[str, str], sample: Sample, rater: str) -> Review | None:
+    """Return the review in a row, or None if the row is not filled in.
+
+    Raise `InvalidValue` for an unknown decision, an edit without a text, or an accepted empty text.
+    """
     filled = {name: cells.get(name, "").strip() for name in COLUMNS}
     edited, comment = filled["edited"], filled["comment"]
     said = filled["decision"].lower() or ("edit" if edited else "")

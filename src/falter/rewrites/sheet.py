@@ -12,7 +12,9 @@ from pathlib import Path
 
 from falter.records.errors import InvalidValue, TaskError, UsageError, refusal
 
+# Characters of a cell
 LONGEST_CELL = 1 << 24
+# Faults that an error lists
 MOST_FAULTS = 40
 
 # Spreadsheets run a cell that begins like a formula, so an apostrophe goes before it.

@@ -69,6 +69,10 @@ class Scripted:
         return answer
 
     def _look_up(self, request: Request) -> Answer:
+        """Return the answer to a request.
+
+        Raise `LookupError` if no text of the mapping is in the prompt, or if the list has ended.
+        """
         if callable(self._script):
             return self._script(request)
         if isinstance(self._script, Mapping):

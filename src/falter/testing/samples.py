@@ -28,6 +28,7 @@ def _sample(row: dict[str, Any]) -> Sample:
 
 
 def _prompt(row: dict[str, Any]) -> Prompt:
+    """Return the prompt of a row: a conversation if it has `turns`, otherwise sections."""
     if "turns" in row:
         documents = tuple(Section(**section) for section in row.get("documents", ()))
         sections = chat_sections(row["turns"], row.get("tools", ()), documents)
