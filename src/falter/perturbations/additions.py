@@ -64,7 +64,7 @@ def with_instruction(
 ) -> tuple[Section, ...]:
     """Return the sections with a new paragraph before the answer cue, or at the end without a cue.
 
-    The added section is called `name`. It has lines of its own and keeps the line breaks before the
+    The added section is called `name`. It is on separate lines and keeps the line breaks before the
     cue.
 
     `cue` replaces a cue of at most four words. A longer cue may contain a rule, so `cue` is then
@@ -173,7 +173,7 @@ def _text(sections: Sequence[Section]) -> str:
 
 
 def has_rules(sections: Sequence[Section]) -> bool:
-    """Return True if the prompt has rules for the answer, all in untouched lines of their own."""
+    """Return True if the prompt has rules for the answer, all on untouched, separate lines."""
     rules = _rules(sections)
     return bool(rules) and all(_loose(sections, i) for i in rules)
 
@@ -181,8 +181,8 @@ def has_rules(sections: Sequence[Section]) -> bool:
 def has_format(sections: Sequence[Section]) -> bool:
     """Return True if the rules state a form for the answer that can be replaced.
 
-    No sentence may mix the form with another rule. All rules must be untouched, in lines of their
-    own.
+    No sentence may mix the form with another rule. All rules must be untouched, on separate
+    lines.
     """
     rules = _rules(sections)
     kinds = [kind for i in rules for _, kind in _rule_kinds(sections[i].text)]
@@ -253,7 +253,7 @@ def _with_gap(text: str, start: int) -> int:
 
 
 def _loose(sections: Sequence[Section], at: int) -> bool:
-    """Return True if the section is untouched and has lines of its own."""
+    """Return True if the section is untouched and on separate lines."""
     before, own, after = _text(sections[:at]), sections[at], _text(sections[at + 1 :])
     starts = not before or before.endswith("\n") or own.text.lstrip(" \t").startswith("\n")
     ends = not after or own.text.rstrip(" \t").endswith("\n") or after.startswith("\n")

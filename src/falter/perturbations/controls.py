@@ -84,9 +84,10 @@ _NUMBER = re.compile(r"(?<![\d.,:/])(?<!\d-)\d{1,12}(?![\d]|[.,:/-]\d|st\b|nd\b|
 
 
 def _numbers(prompt: Prompt) -> Iterator[tuple[int, Span, str]]:
-    """Yield the numbers of the last turn that the correct answer takes over.
+    """Yield the numbers of the last turn that the correct answer copies.
 
-    Each is a section index, a span and its text. It occurs once in the prompt and is not locked.
+    Each is a section index, a span and its text. The number occurs once in the prompt and is not
+    locked.
     """
     at = _last(prompt)
     if at is None or not isinstance(prompt.target, str) or prompt.other:
@@ -163,7 +164,7 @@ _NOUN = named_regex("perturbations", "before_listed")
 
 
 def _choices(prompt: Prompt) -> Iterator[tuple[str, list[str]]]:
-    """Yield the words that the correct answer takes over, each with all words of its kind.
+    """Yield the words that the correct answer copies, each with all words of its kind.
 
     The kinds are the values that a schema lists, first names and towns.
     """
@@ -177,9 +178,9 @@ def _choices(prompt: Prompt) -> Iterator[tuple[str, list[str]]]:
 
 
 def _entities(prompt: Prompt) -> list[tuple[int, Span, list[str]]]:
-    """Return the words of the last turn that the correct answer takes over.
+    """Return the words of the last turn that the correct answer copies.
 
-    Each is a section index, a span and the words that may replace it. It occurs once in the
+    Each is a section index, a span and the words that may replace it. The word occurs once in the
     conversation, descriptions of tools not counted.
     """
     at, found = _last(prompt), list[tuple[int, Span, list[str]]]()

@@ -137,7 +137,7 @@ def _word_before(text: str, start: int) -> str | None:
         return ""
     word = words[-1]
     if not before[-1:].isspace():
-        return word  # a bracket or quotation mark stands between
+        return word  # a bracket or quotation mark is between them
     last = word[-1]
     if last in _OPEN_ENDS and not (last == "-" and word == "-" and len(words) > 1):
         return None
@@ -371,7 +371,7 @@ def _latexify(text: str, site: Term, rng: Rng) -> Replacement | None:
     if _POWER_OF_BRACKET.search(body) or _DOLLAR_APART.search(
         text[max(0, site.left - 2) : site.left]
     ):
-        return None  # "$ 350": a dollar sign beside a formula's would open another formula
+        return None  # "$ 350": a dollar sign next to a formula would open another
     before, after = text[site.left : site.start], text[site.end : site.right]
     inner = _latex(body, site)
     if before == "$" or after in ("$", "%"):

@@ -41,7 +41,7 @@ def untouched(section: Section) -> bool:
 def is_listed(prompt: Prompt) -> bool:
     """Return True if the prompt lists two or more options in a section that is still unedited.
 
-    Only options that the template lists in a section of their own count; prose is not searched.
+    Only options that the template lists in a separate section count; prose is not searched.
     """
     if len(prompt.choices) < 2:
         return False
@@ -156,8 +156,9 @@ def _harmless(choices: tuple[str, ...], labels: tuple[str, ...]) -> bool:
 def movable(choices: tuple[str, ...], labels: tuple[str, ...]) -> tuple[Places, ...]:
     """Return groups of options, as indices, that may change places among themselves.
 
-    An option that refers to others keeps its place, and so do the options that it names. An option
-    that refers to a position also keeps the options above it above, and those below it below.
+    An option that refers to others keeps its place, and so do the options that it names. If an
+    option refers to a position, the options above it stay above, and the options below it stay
+    below.
     """
     if _harmless(choices, labels) and len(set(choices)) > 1:
         return (tuple(range(len(choices))),)

@@ -143,7 +143,7 @@ def _neighbours(sections: Sequence[Section], at: int) -> tuple[bool, bool]:
     return starts, not after or after[0].startswith("\n")
 
 
-# The documents of a prompt: each in a section of its own, or all in one text
+# The documents of a prompt: each in a separate section, or all in one text
 
 Split = Literal["marked", "paragraphs"]
 
@@ -153,7 +153,7 @@ _MARK = _named("document_mark")
 def documents(text: str, split: Split) -> list[Span]:
     """Return the spans of the documents in one text.
 
-    `marked`: each document begins with a mark of the same kind on a line of its own, such as `[2]`,
+    `marked`: each document begins with a mark of the same kind on a separate line, such as `[2]`,
     `Document 2:` or `<document>`. `paragraphs`: each paragraph is a document.
     """
     if split == "paragraphs":
@@ -183,8 +183,8 @@ def _differ(text: str, parts: Sequence[Span]) -> bool:
 def placed_documents(sections: Sequence[Section]) -> tuple[Span, list[Span]] | None:
     """Return the index range of the template's sections, and the documents' spans in their text.
 
-    The spans include the documents' labels. None unless at least two documents have sections of
-    their own that can change places.
+    The spans include the documents' labels. None unless at least two documents are separate
+    sections that can change places.
     """
     first, last = inner(sections)
     part = sections[first:last]

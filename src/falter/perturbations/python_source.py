@@ -160,7 +160,8 @@ def regions(text: str) -> tuple[Span, ...]:
 def _from_here(text: str, start: int) -> tuple[Span, ...]:
     """Return the span from `start` to the last line with which it still parses as Python.
 
-    Empty if no such line is found in `_TRIES` attempts.
+    The ends that are tried are the end of the text and the first `_TRIES` lines without
+    indentation. Empty if no end fits.
     """
     ends = [m.start() for m in re.finditer(r"^\S", text[start:], re.MULTILINE)][1:]
     for end in (len(text) - start, *reversed(ends[:_TRIES])):

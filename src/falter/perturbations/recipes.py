@@ -212,11 +212,11 @@ def perturb(text: str, *steps: str | Step, seed: int = 0, draw: int = 0) -> str:
 
 
 def text_key(text: str) -> str:
-    """Return the key of a text that is an item by itself: a hash of its content."""
+    """Return the key of a text that is used as an item: a hash of its content."""
     return digest("text", text)
 
 
-# Demonstrations: each as an item of its own, with its answer unchanged
+# Demonstrations: each as a separate item, with its answer unchanged
 
 
 def reaches_demonstrations(recipe: Recipe) -> bool:

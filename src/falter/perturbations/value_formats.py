@@ -97,7 +97,7 @@ _KINDS: tuple[tuple[str, str, Read], ...] = (
     ("date", rf"\b{_YEAR}-(?P<number>\d\d)-(?P<day>\d\d)\b", _dates),
     ("date", rf"\b(?:the )?{_DAY} (?:of )?(?P<month>{_MONTH})\b(?:,? {_YEAR}\b)?", _dates),
     ("date", rf"\b(?P<month>{_MONTH}) {_DAY}\b(?:,? {_YEAR}\b)?", _dates),
-    # "7 pm", "7:30 pm"; "19:30" after *at*, *by* and the like; any other "7:30"
+    # "7 pm", "7:30 pm"; "19:30" after *at*, *by* and the like; any other "7:30" stays
     ("time", rf"\b(?P<hour>\d{{1,2}})(?::(?P<minute>\d\d))? ?(?P<half>{_HALF})", _times),
     ("time", rf"{_BEHIND_TIMES}(?P<hour>\d\d):(?P<minute>\d\d)(?P<half>)\b", _times),
     ("time", r"(?<![\d:])\d{1,2}:\d\d\b", _as_it_stands),
@@ -130,7 +130,7 @@ def _sites(
     A way is a list of replacements. A value in code, a sum, an id or an address must stay. It
     determines the form of all values of its kind.
     """
-    # A full stop behind *pm* may end the sentence.
+    # A full stop after *pm* may end the sentence.
     whole = [(a, a + len(text[a:b].rstrip("."))) for a, b in protect(text)]
     values: dict[str, list[tuple[int, int, Forms]]] = {}
     last = 0

@@ -95,7 +95,8 @@ def remedy(name: str, **about: Any) -> Callable[[Change], Change]:
 def remedy_from(text: str) -> Remedy:
     """Return a remedy by its name, or from a text of the user that contains `{prompt}` once.
 
-    Raise `InvalidValue` for a text without exactly one `{prompt}`, and for a vote.
+    Raise `UnknownName` for an unknown name. Raise `InvalidValue` for a vote, and for a text without
+    exactly one `{prompt}`.
     """
     if text.partition(":")[0] == "vote":
         raise InvalidValue(

@@ -71,7 +71,7 @@ class Coefficient:
 class Pair:
     """Agreement of two raters on the samples that both rated.
 
-    `first` may be `people`, for their mean rating, rounded, compared with a judge.
+    With `first="people"`, the rounded mean rating of people is compared with a judge.
     """
 
     first: str

@@ -120,7 +120,7 @@ NEEDED = ("row", "decision", "rating")
 def sample_of(rewrite: Rewrite) -> Sample:
     """Return a rewrite as a sample for review.
 
-    If it has no text, the reviewer is to write one.
+    Without a text, the sample asks the reviewer to write one.
     """
     return Sample(
         key=rewrite.key,
@@ -205,7 +205,7 @@ def pick_rewrites(
     author: str | None = None,
     failed: bool = False,
 ) -> list[Rewrite]:
-    """Return the stored rewrites of an author or some perturbations.
+    """Return the stored rewrites, selected by author and by perturbation.
 
     With `failed`, unusable rewrites are included. Raise `UsageError` for a name without a stored
     rewrite, and if no rewrite is left.
@@ -272,9 +272,9 @@ def read_reviews(
 ) -> list[Review]:
     """Return the reviews in a filled-in sheet, without empty rows.
 
-    The column `rater` names the rater; an empty cell stands for `rater`. Every row is checked, and
-    one error names all faulty rows, so that a sheet is imported in full or not at all. A sheet with
-    several raters also raises `UsageError`.
+    The column `rater` names the rater; if it is empty, the argument `rater` does. Every row is
+    checked, and one error names all faulty rows, so that a sheet is imported in full or not at all.
+    A sheet with several raters also raises `UsageError`.
     """
     reviews: dict[str, Review] = {}
     faults = Faults(where)

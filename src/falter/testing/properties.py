@@ -59,9 +59,9 @@ def check_perturbation(
 
 
 def check_prompt(perturbation: Perturbation, prompt: Prompt) -> None:
-    """Check the promises of a perturbation on one prompt, such as one from a generator of prompts.
+    """Check a perturbation on one prompt, such as one from a generator of prompts.
 
-    Raise `AssertionError` if a promise is broken.
+    Chains of perturbations are not checked. Raise `AssertionError` if a promise is broken.
     """
     sample = Sample(name=repr(plain(prompt))[:60], prompt=prompt)
     _check_sample(_ready(perturbation), sample)
