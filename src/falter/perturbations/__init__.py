@@ -1,4 +1,4 @@
-"""The transforms, one family a module, and the machinery that chains them."""
+"""Perturbations, one module per family, and the functions that define, parse and apply them."""
 
 from __future__ import annotations
 

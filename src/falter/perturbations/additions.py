@@ -1,4 +1,4 @@
-"""Text added to a prompt: before the answer cue, in place of format rules, around the whole."""
+"""Insertion of text into a prompt: before the answer cue, for format rules, around the prompt."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ _CUE_WORDS = 4  # "Answer:" and "The answer is:" are replaced; a longer cue may 
 
 
 def what_to_give(prompt: Prompt) -> str:
-    """Return the words for the form of an answer, such as "the label of the option you choose"."""
+    """Return the phrase that names the expected answer, such as "your answer".
+
+    For options the phrase is "the label of the option you choose" or "the text of the option you
+    choose".
+    """
     if not prompt.choices or not any(s.kind == "choices" for s in prompt.sections):
         return "your answer"
     if prompt.answer_as == "label" and shows_labels(prompt.choice_format):
@@ -32,7 +36,11 @@ def what_to_give(prompt: Prompt) -> str:
 
 
 def cue_at(sections: Sequence[Section]) -> int | None:
-    """The place of the answer cue: the last section of its kind, followed by additions only."""
+    """Return the index of the answer cue among the sections, or None.
+
+    The cue is the last section of kind `cue` that is not blank. Only blank sections, additions and
+    system messages may follow it.
+    """
     for at in range(len(sections) - 1, -1, -1):
         section = sections[at]
         if section.kind == "cue" and section.text.strip():
@@ -43,7 +51,10 @@ def cue_at(sections: Sequence[Section]) -> int | None:
 
 
 def cue_line(text: str) -> tuple[int, int]:
-    """The last line of a cue section: the lines before it say something else."""
+    """Return the span of the last line of a cue's text, without trailing white space.
+
+    Earlier lines of the section are not part of the cue.
+    """
     end = len(text.rstrip())
     return text.rfind("\n", 0, end) + 1, end
 
@@ -51,10 +62,13 @@ def cue_line(text: str) -> tuple[int, int]:
 def with_instruction(
     sections: Sequence[Section], name: str, text: str, cue: str | None = None
 ) -> tuple[Section, ...]:
-    """The sections with a new paragraph before the answer cue, or at the end if there is none.
+    """Return the sections with a new paragraph before the answer cue, or at the end without a cue.
 
-    It gets lines of its own, as far from the cue as the text before it was. `cue` replaces a short
-    cue; a long one says more than "answer now", so `cue` comes after it.
+    The added section is called `name`. It is on separate lines and keeps the line breaks before the
+    cue.
+
+    `cue` replaces a cue of at most four words. A longer cue may contain a rule, so `cue` is then
+    added after it. If the prompt has no cue, or a blocked cue, `cue` is ignored.
     """
     cue_place = cue_at(sections)
     if cue_place is None:
@@ -82,9 +96,10 @@ _LISTED = late_regex(r"\s*(?:[-*•#]|\(?(?:\d{1,2}|[A-Za-z])[.):])\s")
 
 
 def with_sentence(prompt: Prompt, name: str, text: str) -> Prompt:
-    """The prompt with a sentence behind its last prose, before the answer cue and before code.
+    """Return the prompt with a sentence after its last prose, ahead of answer cue and code.
 
-    It continues a line that ends a sentence. Behind a list, options or a heading it is a paragraph.
+    The sentence continues a line that ends a sentence. After a list, options or a heading it is a
+    paragraph. If it fits nowhere, it is put before the whole prompt.
     """
     sections = prompt.sections
     cue = cue_at(sections)
@@ -110,12 +125,13 @@ def with_sentence(prompt: Prompt, name: str, text: str) -> Prompt:
 
 
 def _ends_in_code(before: str) -> bool:
+    """Return True if the text ends in a code fence or with a line of code."""
     text = before.rstrip()
     return overlaps(fences(text), len(text) - 1, len(text)) or is_code(text.rpartition("\n")[2])
 
 
 def _ended(prompt: Prompt, at: int, name: str, text: str) -> tuple[Section, ...]:
-    """The sentence as a section of its own, and the sections that come after this place."""
+    """Return the sentence as a new section, followed by the sections from index `at` on."""
     before, after = _text(prompt.sections[:at]), prompt.sections[at:]
     breaks = before[len(before.rstrip()) :]
     gap = "\n\n" if "\n\n" in before.rstrip() else "\n"
@@ -126,7 +142,11 @@ def _ended(prompt: Prompt, at: int, name: str, text: str) -> tuple[Section, ...]
 
 
 def _joint(before: str, gap: str) -> str:
-    """Return the separator of a sentence: a blank behind a text that ends in a sentence."""
+    """Return the separator between the text `before` and a new sentence.
+
+    It is a blank line after a list item, a space after prose that ends a sentence, and otherwise
+    `gap`.
+    """
     line = before.rstrip().rpartition("\n")[2]
     if _LISTED.match(line):
         return "\n\n"
@@ -135,13 +155,13 @@ def _joint(before: str, gap: str) -> str:
 
 
 def _gap(sections: Sequence[Section], at: int) -> str:
-    """The line break needed before something inserted at this place."""
+    """Return the line break needed before an insertion at index `at`, or an empty string."""
     before = _text(sections[:at])
     return "\n" if before and not before.endswith("\n") else ""
 
 
 def _with_line_breaks(sections: Sequence[Section], at: int, text: str) -> str:
-    """The text with the line breaks it needs around it, before the section at this place."""
+    """Return the text with the line breaks that it needs before the section at index `at`."""
     following = sections[at].text
     breaks = following[: len(following) - len(following.lstrip())].replace(" ", "")
     lead = _gap(sections, at) and (breaks or "\n")
@@ -153,13 +173,17 @@ def _text(sections: Sequence[Section]) -> str:
 
 
 def has_rules(sections: Sequence[Section]) -> bool:
-    """Return True if the prompt has rules for the answer, all in untouched lines of their own."""
+    """Return True if the prompt has rules for the answer, all on untouched, separate lines."""
     rules = _rules(sections)
     return bool(rules) and all(_loose(sections, i) for i in rules)
 
 
 def has_format(sections: Sequence[Section]) -> bool:
-    """Return True if the rules for the form of the answer can be told from all other rules."""
+    """Return True if the rules state a form for the answer that can be replaced.
+
+    No sentence may mix the form with another rule. All rules must be untouched, on separate
+    lines.
+    """
     rules = _rules(sections)
     kinds = [kind for i in rules for _, kind in _rule_kinds(sections[i].text)]
     return "form" in kinds and "mixed" not in kinds and all(_loose(sections, i) for i in rules)
@@ -168,10 +192,10 @@ def has_format(sections: Sequence[Section]) -> bool:
 def instead_of_format(
     sections: Sequence[Section], rule: str, *, keeping: bool = True
 ) -> tuple[Section, ...]:
-    """The sections with another rule for the form of the answer instead of their first one.
+    """Return the sections with `rule` in place of their first rule for the form of the answer.
 
-    Their other rules of form are removed; what else they ask for, as a language or a length, stays
-    if it is worth `keeping`. So does the blank line before them.
+    Further rules of form are removed. Other rules, such as a language or a length, stay. Without
+    `keeping` they are removed, too. The blank line before the rules stays.
     """
     out = list(sections)
     written = False
@@ -197,7 +221,8 @@ def _rules(sections: Sequence[Section]) -> list[int]:
     return [i for i, s in enumerate(sections) if s.kind == "output_format" and s.text.strip()]
 
 
-# What the answer looks like, as opposed to what it says, in which language and how long.
+# `_FORM` finds rules about the look of an answer; `_OTHER_RULE` about content, language and length.
+# `_NOT_ELSE` finds "do not write anything else", which is no rule about content.
 _FORM = _named("form")
 _OTHER_RULE = _named("other_rule")
 _NOT_ELSE = _named("not_else")
@@ -205,7 +230,7 @@ RuleKind = Literal["form", "other", "mixed"]
 
 
 def _rule_kinds(text: str) -> list[tuple[tuple[int, int], RuleKind]]:
-    """The sentences and lines of rules, each with what it is about."""
+    """Return the span and the kind of every sentence and line of a text of rules."""
     told: list[tuple[tuple[int, int], RuleKind]] = []
     for line in re.finditer(r"[^\n]+", text):
         for start, end in sentences(line[0]):
@@ -223,12 +248,12 @@ def _kind_of_rule(rule: str) -> RuleKind:
 
 
 def _with_gap(text: str, start: int) -> int:
-    """The place with the one blank or line break before it."""
+    """Return the offset, moved before one preceding blank or line break."""
     return start - 1 if start and text[start - 1] in " \n" else start
 
 
 def _loose(sections: Sequence[Section], at: int) -> bool:
-    """Return True if the section is untouched and has lines of its own."""
+    """Return True if the section is untouched and on separate lines."""
     before, own, after = _text(sections[:at]), sections[at], _text(sections[at + 1 :])
     starts = not before or before.endswith("\n") or own.text.lstrip(" \t").startswith("\n")
     ends = not after or own.text.rstrip(" \t").endswith("\n") or after.startswith("\n")
@@ -239,10 +264,10 @@ def _loose(sections: Sequence[Section], at: int) -> bool:
 
 
 def framed(prompt: Prompt, name: str, before: str = "", after: str = "") -> Prompt:
-    """The prompt with text before everything but its system message, and after its answer cue.
+    """Return the prompt with `before` after its system message and `after` at its end.
 
-    If there are demonstrations, the text before goes ahead of the first of them, where a model
-    starts to read. Empty text adds nothing.
+    If there are demonstrations, `before` is put before the first of them, because a model reads it
+    first. Empty text adds nothing.
     """
     if before and prompt.demonstrations:
         first, *rest = prompt.demonstrations
@@ -261,7 +286,7 @@ def framed(prompt: Prompt, name: str, before: str = "", after: str = "") -> Prom
 
 
 def _body(sections: Sequence[Section]) -> Span:
-    """From the first section that is not a system message to behind the last."""
+    """Return the index range of the sections, without system messages at either end."""
     start, end = 0, len(sections)
     while start < end and sections[start].kind == "system":
         start += 1
@@ -278,14 +303,18 @@ def ends_in_space(prompt: Prompt) -> bool:
     return True
 
 
-# The one section that a person wrote: what is said around it or in it reads as theirs
+# The one section that a person wrote: text around it or in it reads as that person's words
 
 HEADING = _named("heading")
-"""The first line of a table or of a mail, before which nothing may stand on the line."""
+"""Pattern of the first line of a table or of a mail; nothing may precede it on that line."""
 
 
 def prose_at(prompt: Prompt) -> int | None:
-    """The input section, if there is one that begins with words and has not been edited there."""
+    """Return the index of the only input section if it is prose with unedited ends, else None.
+
+    None if the prompt has a program, if more than half of the input is protected, or if the input
+    begins with code or markup.
+    """
     if prompt.program is not None:
         return None  # nobody chats with a function's signature
     inputs = [n for n, s in enumerate(prompt.sections) if s.kind == "input" and s.text.strip()]

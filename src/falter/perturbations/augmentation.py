@@ -1,4 +1,4 @@
-"""Sentences added to a prompt: a persona, an emotional plea, or sentences about something else."""
+"""Sentences added to a prompt: a persona, an emotional plea, or unrelated sentences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _named = partial(named_regex, "perturbations")
 
 
 def _lines(kind: str, file: str | None, language: str) -> tuple[str, ...]:
-    """The sentences of a kind: those of the project, or the user's own."""
+    """Return the sentences of a kind, bundled ones or those in the user's file."""
     bundled = f"{kind.partition('_')[0]}s_{language}.txt"
     return lines(bundled) if file is None else user_lines(f"{kind}.file", file)
 
@@ -35,7 +35,10 @@ def _can_add(
 
 
 def _with_persona(prompt: Prompt, rng: Rng, file: str | None, language: str) -> Prompt:
-    """An item draws the same persona for all its options and for every model."""
+    """Put a persona before the prompt.
+
+    An item gets the same persona for all of its options and for every model.
+    """
     chosen = rng.choice(_lines("persona", file, language))
     return framed(prompt, "persona", before=f"{chosen}\n")
 
@@ -54,10 +57,10 @@ prompt_perturbation("emotion", eligible=partial(_can_add, "emotion"))(_with_emot
 
 # Sentences that have nothing to do with the question, in the middle of it or around it
 
-# A task about the text itself has another answer with another sentence in it.
+# If the task is about the text itself, another sentence in it changes the answer.
 _ABOUT_THE_TEXT = _named("about_the_text")
 _WITH_A_TEXT = _named("with_a_text")
-# Without one of these in it no text is searched for the two above.
+# Saves time: a text without any of these stems is not searched for the two patterns above.
 _STEMS_ABOUT = (
     "abstract", "characters ", "classif", "complete", "continue", "correct ", "draft", "finish",
     "following ", "generate", "headline", "letters ", "passage", "phras", "proofread", "review",
@@ -65,16 +68,19 @@ _STEMS_ABOUT = (
     "tone", "translat", "vowels ", "words ", "write",
 )  # fmt: skip
 _POINTS_BACK = _named("points_back")
-# Points that the question asks about: a sentence among them, or behind them, would be one of them.
+# Points that the question asks about: a sentence among or after them would read as a point.
 _POINT = re.compile(r"(?:\A|\s)(?:\(?(?:\d{1,2}|[a-hA-H]|[ivx]{1,4})[.)]\s|[-*•]\s|Statement \d)")
-# A pronoun that nothing stands before would point at the sentence that is put there.
+# A pronoun at the start of the input would refer to a sentence that is put before it.
 _OPENS_WITH_PRONOUN = _named("opens_with_pronoun")
 _MIN_WORDS = 4  # words of a sentence; fewer may be the number of a list
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 def about_the_text(prompt: Prompt) -> bool:
-    """Return True if a text is worked on, so that more text would have another answer."""
+    """Return True if the task works on the text itself.
+
+    Additional text would then change the correct answer.
+    """
     kinds = ("system", "instruction", "output_format", "input", "cue")
     for section in prompt.sections:
         text = section.text
@@ -88,7 +94,7 @@ def about_the_text(prompt: Prompt) -> bool:
 
 @lru_cache(maxsize=64)
 def _pool(file: str | None, language: str) -> tuple[tuple[str, frozenset[str]], ...]:
-    """The sentences without a number or a negation, each with its stems."""
+    """Return the sentences without numbers, negations and quantifiers, each with its stems."""
     return tuple(
         (sentence, stems(sentence))
         for sentence in _lines("distractor_context", file, language)
@@ -98,7 +104,10 @@ def _pool(file: str | None, language: str) -> tuple[tuple[str, frozenset[str]], 
 
 
 def stems(text: str) -> frozenset[str]:
-    """The first five letters of each longer word: *farmer* and *farming* are near enough."""
+    """Return the first five letters of each word of four letters or more, in lower case.
+
+    So *planted* and *planting* have the same stem.
+    """
     return frozenset(word[:5] for word in _WORD.findall(text.lower()))
 
 
@@ -114,7 +123,7 @@ def _answers(prompt: Prompt) -> tuple[str, ...]:
 
 
 def _strange(prompt: Prompt, file: str | None, language: str) -> Sequence[str]:
-    """The sentences that share no longer word with the prompt and hold no answer of it."""
+    """Return the sentences that share no stem with the prompt and contain none of its answers."""
     answers = _answers(prompt)
     texts = [s.text for s in prompt.sections if s.kind in ("input", "document", "choices")]
     said = stems("\n".join((*texts, *answers)))
@@ -127,8 +136,9 @@ def _strange(prompt: Prompt, file: str | None, language: str) -> Sequence[str]:
 def _gaps(prompt: Prompt, section: Section) -> list[int]:
     """Return the offsets in the text at which a new sentence may begin.
 
-    The sentence before the offset ends on the same line. The sentence after it does not begin
-    with a pronoun, because the pronoun would then refer to the new sentence."""
+    The sentence before the offset ends on the same line. The sentence after it contains no word
+    such as *he* or *another*, which would then refer to the new sentence.
+    """
     text = section.text
     found = [
         start
@@ -162,7 +172,10 @@ def _places(prompt: Prompt, at: int, place: str) -> list[tuple[str, int]]:
 def _room(
     prompt: Prompt, place: str, file: str | None, language: str
 ) -> tuple[int, list[tuple[str, int]], Sequence[str]] | None:
-    """The section that sentences may be put into, where, and which ones."""
+    """Return the index of the section that sentences may be put into, the places and the sentences.
+
+    None if there is no such section, place or sentence.
+    """
     at = prose_at(prompt)
     if at is None:
         return None

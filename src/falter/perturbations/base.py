@@ -1,4 +1,4 @@
-"""The registry of perturbations, the decorators that fill it, and parameters."""
+"""Registry of perturbations, the decorators that fill it, and the parameters of perturbations."""
 
 from __future__ import annotations
 
@@ -39,30 +39,36 @@ PROTECT = Parameter(
 
 
 def rate_parameter(default: float) -> Parameter:
-    """`rate`: the share of eligible places to edit."""
+    """Return the parameter `rate`: the share of eligible places to edit."""
     return Parameter(
         name="rate", type=float, default=default, low=0, high=1, help="share of places to edit"
     )
 
 
 def scope_parameter(default: tuple[SectionKind, ...]) -> Parameter:
-    """`scope`: the kinds of section to edit."""
+    """Return the parameter `scope`: the kinds of section to edit."""
     help, kinds = "kinds of section to edit", get_args(SectionKind)
     return Parameter(name="scope", type=tuple, default=default, help=help, options=kinds)
 
 
 def language_parameter(languages: Sequence[str]) -> Parameter:
-    """`language`: one of those with bundled resources."""
+    """Return the parameter `language`, whose options are `languages`.
+
+    The default is English, or the first language if English is not available.
+    """
     default = "en" if "en" in languages else languages[0]
     about, options = "language of the text", tuple(languages)
     return Parameter(name="language", type=str, default=default, help=about, options=options)
 
 
 def checked_parameters(perturbation: Perturbation, params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Every parameter with its value, in the order of declaration. Do not change the result.
+    """Return every parameter with its value, in the order of declaration. Do not change the result.
 
-    Numbers take the type the parameter declares, so that 1 and 1.0 are one value. Rate and count
-    given together raise; a count sets the rate to None.
+    Numbers are converted to the declared type, so that 1 and 1.0 are one value. A count sets the
+    rate to None.
+
+    Raise `UnknownName` for an undeclared parameter. Raise `InvalidValue` for an invalid value, and
+    for a rate together with a count.
     """
     try:
         return _checked(perturbation, **params)  # type: ignore[arg-type]
@@ -76,6 +82,7 @@ def _checked(perturbation: Perturbation, /, **params: Any) -> Mapping[str, Any]:
 
 
 def _filled(perturbation: Perturbation, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return every parameter with its value, as `checked_parameters` does, without a cache."""
     name = perturbation.name
     declared = {parameter.name: parameter for parameter in perturbation.parameters}
     full = {key: p.default for key, p in declared.items()}
@@ -92,6 +99,10 @@ def _filled(perturbation: Perturbation, params: Mapping[str, Any]) -> Mapping[st
 
 
 def _settle_dose(name: str, full: dict[str, Any], params: Mapping[str, Any]) -> None:
+    """Set the rate to None if there is a count.
+
+    Raise `InvalidValue` if rate and count are both given, or if both are None.
+    """
     if full["count"] is None:
         if full["rate"] is None:
             raise InvalidValue(f"{name}.rate", None, "a number from 0 to 1, or a count")
@@ -108,7 +119,7 @@ def _settle_dose(name: str, full: dict[str, Any], params: Mapping[str, Any]) -> 
 
 
 class Description(TypedDict, total=False):
-    """The statements of a perturbation about itself: see `docs/extending.md`."""
+    """Keyword arguments that describe a perturbation; see `docs/extending.md`."""
 
     family: str
     group: str
@@ -125,7 +136,7 @@ class Description(TypedDict, total=False):
 
 
 class OfSites(Description):
-    """A description of a perturbation of places."""
+    """Keyword arguments of `site_perturbation`."""
 
     sites: FindSites[Any]
     closed: NotRequired[Callable[[Prompt, Section, Sequence[str]], Sequence[Span]] | None]
@@ -134,7 +145,7 @@ class OfSites(Description):
 
 
 class OfPrompts(Description, total=False):
-    """A description of a perturbation of whole prompts."""
+    """Keyword arguments of `prompt_perturbation`."""
 
     eligible: Callable[..., bool]
     asks_itself: bool
@@ -143,16 +154,16 @@ class OfPrompts(Description, total=False):
 
 
 def summary_of(function: Callable[..., Any]) -> str:
-    """The first line of a function's description."""
+    """Return the first line of a function's docstring, or an empty string."""
     return (function.__doc__ or "").strip().partition("\n")[0]
 
 
 class Described:
     """The description of a perturbation: name, family, parameters, invariants.
 
-    `title` is what people call it, as it stands after "under": `split words`, `a persona in front`.
-    Without one it is the name, with spaces. With the `effect` "change" it is a control: it changes
-    the meaning, so that the answer has to change.
+    `title` is its everyday name, as used after "under": `split words`, `a persona in front`. The
+    default title is the name with spaces. `effect="change"` marks a control: it changes the
+    meaning, so that the correct answer changes.
     """
 
     def __init__(
@@ -195,11 +206,11 @@ class Described:
 
 
 class SitePerturbation(Described):
-    """Edits a share or a number of eligible places.
+    """A perturbation that edits a share or a number of eligible places.
 
-    The places of all sections in scope share one seeded order. They are edited in that order until
-    there are enough edits, so that a weaker dose is part of a stronger one. A place whose edit is
-    None is skipped.
+    The places of all sections in scope are put into one seeded order. They are edited in that order
+    until there are enough edits, so that a weaker dose is part of a stronger one. A place whose
+    edit is None is skipped.
     """
 
     def __init__(
@@ -265,7 +276,10 @@ class SitePerturbation(Described):
 
 
 def _dose(places: int, rate: float | None, count: int | None) -> int:
-    """Return the number of edits: the count, or the rounded share of places but at least one."""
+    """Return the number of edits: the count, or the rounded share of places but at least one.
+
+    Zero if there are no places, or if the rate is zero.
+    """
     if count is not None:
         return min(count, places)
     if not rate or not places:
@@ -274,10 +288,10 @@ def _dose(places: int, rate: float | None, count: int | None) -> int:
 
 
 class PromptPerturbation(Described):
-    """Changes the prompt as a whole.
+    """A perturbation that changes the prompt as a whole.
 
-    Of a conversation it changes the last turn of the user, unless it is for the `whole`. Where
-    `unless` holds of the whole prompt, its system turn included, nothing is changed.
+    In a conversation it changes the last turn of the user, or with `whole` the entire conversation.
+    If `unless(prompt)` is true for the whole prompt, system message included, nothing changes.
     """
 
     def __init__(
@@ -324,11 +338,12 @@ def site_perturbation(
 ) -> Callable[[EditSite], SitePerturbation]:
     """Register a function that edits one place as a perturbation.
 
-    `sites(text, blocked, **own)` finds the places, outside the blocked spans; the decorated
-    `edit(text, site, rng, **own)` returns `(start, end, new text)`, a list of several, or None to
-    skip the place. Where the blocked spans are others than those of all noise, `closed` returns
-    them. `own` are `parameters` (and `language` where there are `languages`). Edits of
-    different places must not overlap, except for deletions. Where an edit leaves `rng` alone,
+    `sites(text, blocked, **own)` returns the places, outside the blocked spans. The decorated
+    `edit(text, site, rng, **own)` returns `(start, end, new text)`, a list of such replacements, or
+    None to skip the place. `own` are the `parameters`, and `language` if there are `languages`.
+    `closed(prompt, section, patterns)` returns the blocked spans; the default is `protected_spans`.
+
+    Edits of different places must not overlap, except for deletions. If `edit` does not use `rng`,
     `edit_draws=False` saves the seeding when every place is edited.
 
         @site_perturbation("shout", sites=natural_words, default_rate=0.2)
@@ -346,13 +361,15 @@ def prompt_perturbation(
 ) -> Callable[[ChangePrompt], PromptPerturbation]:
     """Register `(prompt, rng, **parameters) -> prompt` as a perturbation.
 
-    `eligible(prompt, **parameters)` says whether there is anything to change; by default, whether
-    there is a section besides the system message. With `asks_itself` the function is called on
-    all prompts, and gives back those that it cannot change. `reply_tokens`, for perturbations that
-    need a written answer, is its length in tokens. `output_format` is the form that the answer
-    should have. `reasons` says that the prompt asks for reasoning first, so that a reply is
-    read from its end. Of a conversation it gets the last turn of the user, or the `whole`; where
-    `unless(prompt)` is true of the whole prompt, nothing is changed.
+    - `eligible(prompt, **parameters)`: True if there is something to change. By default, True if
+      there is a section besides the system message.
+    - `asks_itself`: the function is called on all prompts, and returns unchanged those prompts that
+      it cannot change.
+    - `reply_tokens`: length in tokens of the written answer that the perturbation needs.
+    - `output_format`: the form that the answer should have.
+    - `reasons`: the prompt asks for reasoning first, so that a response is read from its end.
+    - `whole`: the function gets a whole conversation, not only the last turn of the user.
+    - `unless(prompt)`: if true for the whole prompt, nothing is changed.
     """
 
     return partial(_register, PromptPerturbation, name, described)
@@ -361,7 +378,8 @@ def prompt_perturbation(
 def _register(
     make: Callable[..., P], name: str, described: Mapping[str, Any], function: Callable[..., Any]
 ) -> P:
-    # A user's function may not take what the data say of a bundled perturbation of that name.
+    """Register the perturbation that `make` builds from a function and its declaration."""
+    # A user's function does not get the bundled declaration of a perturbation of the same name.
     is_bundled = getattr(function, "func", function).__module__.startswith("falter.")
     bundled = declared(name) if is_bundled else {}
     stated = {"summary": summary_of(function), **bundled, **described}
@@ -372,7 +390,7 @@ def _register(
 
 @cache
 def _declarations() -> Mapping[str, Mapping[str, Any]]:
-    """The statements of all bundled perturbations by name, those of their block included."""
+    """Return the declarations of all bundled perturbations by name, merged with their block."""
     file = files("falter.perturbations").joinpath("data", "perturbations.json")
     blocks: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))
     named = [(block.pop("perturbations"), block) for block in blocks]
@@ -380,9 +398,9 @@ def _declarations() -> Mapping[str, Mapping[str, Any]]:
 
 
 def declared(name: str) -> dict[str, Any]:
-    """The statements of `data/perturbations.json` about a perturbation; empty for an unknown one.
+    """Return a perturbation's declaration in `data/perturbations.json`; empty for an unknown name.
 
-    *protect* and *scope* stand for the parameters that many perturbations share.
+    The parameters *protect* and *scope* in it are replaced by the shared parameters of these names.
     """
     stated = {
         key: tuple(value) if isinstance(value, list) else value
@@ -397,11 +415,14 @@ def declared(name: str) -> dict[str, Any]:
     return stated
 
 
-# Conversations: what changes a whole prompt changes the last turn of the user
+# Conversations: a perturbation of a whole prompt changes the last turn of the user
 
 
 def last_turn_of(prompt: Prompt) -> Prompt:
-    """The last turn of the user as a prompt by itself; any other prompt as it is."""
+    """Return the last turn of the user as a prompt.
+
+    A prompt that is no conversation is returned unchanged.
+    """
     if not is_chat(prompt.sections):
         return prompt
     start, end = last_turn(prompt.sections)
@@ -410,7 +431,10 @@ def last_turn_of(prompt: Prompt) -> Prompt:
 
 
 def with_last_turn(prompt: Prompt, before: Prompt, after: Prompt) -> Prompt:
-    """The conversation with its last turn as it was changed."""
+    """Return the conversation with its last turn changed from `before` to `after`.
+
+    If `before` is the whole prompt, `after` is returned.
+    """
     if before is prompt:
         return after
     if after == before:
@@ -430,7 +454,10 @@ def has_body(prompt: Prompt, **params: Any) -> bool:
 
 
 def with_changes(prompt: Prompt, changes: Mapping[int, Sequence[Replacement]]) -> Prompt:
-    """The prompt with replacements in its sections, by their places."""
+    """Return the prompt with replacements in its sections, given by section index.
+
+    The section of a tool stays unchanged if its text would no longer be JSON.
+    """
     if not changes:
         return prompt
     sections = list(prompt.sections)
@@ -442,7 +469,7 @@ def with_changes(prompt: Prompt, changes: Mapping[int, Sequence[Replacement]]) -
 
 
 def with_section(prompt: Prompt, at: int, section: Section) -> Prompt:
-    """The prompt with another section at this place."""
+    """Return the prompt with another section at index `at`."""
     sections = (*prompt.sections[:at], section, *prompt.sections[at + 1 :])
     return prompt.with_sections(sections)
 
@@ -450,7 +477,7 @@ def with_section(prompt: Prompt, at: int, section: Section) -> Prompt:
 def protected_spans(
     prompt: Prompt, section: Section, patterns: Sequence[str] = ()
 ) -> Sequence[Span]:
-    """Return the spans that noise must not edit: blocked ones, and words an answer may copy."""
+    """Return the spans that noise must not edit: blocked spans, and words an answer may copy."""
     closed = blocked(section, patterns)
     if section.kind == "choices" or (prompt.target is None and not prompt.choices):
         return closed
@@ -459,7 +486,7 @@ def protected_spans(
 
 
 def _answers_in(prompt: Prompt, text: str) -> Sequence[Span]:
-    """Return the spans of the target or the options in a text: an answer may copy them."""
+    """Return the spans of the target or the options in a text, since an answer may copy them."""
     if prompt.choices:
         return copied_words(text, prompt.choices, each_word=False)
     called = target_texts(prompt.target)
@@ -470,9 +497,9 @@ def _answers_in(prompt: Prompt, text: str) -> Sequence[Span]:
 
 
 def locked_spans(section: Section, patterns: Sequence[str] = ()) -> tuple[Span, ...]:
-    """The section's own protected spans, earlier edits, and what the user's patterns match.
+    """Return the section's protected spans, earlier edits, and matches of the user's patterns.
 
-    Code and arithmetic are not among them, as they are in `falter.text.protection.blocked`.
+    Unlike `falter.text.protection.blocked`, the result does not include code and arithmetic.
     """
     if not patterns and not section.protected and not section.edits:
         return ()

@@ -1,4 +1,4 @@
-"""Code: the same Python written in another way.
+"""Perturbations of code: the same Python program written in another way.
 
 The prompt's program and its expected continuation, which are executed, change accordingly.
 """
@@ -34,7 +34,11 @@ _CLASS = "Solution"  # as LeetCode calls the class around a function
 
 
 def function_to_move(code: Code, name: str | None) -> Function | None:
-    """The function to move into a class: the named one, or the last definition."""
+    """Return the function to move into a class: the named one, or the last definition.
+
+    None for a class, and for a name that is special (`__init__`) or defined twice. None, too, if a
+    move would change the meaning of the code.
+    """
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     defined = [node for node in code.tree.body if isinstance(node, kinds)]
     if name is not None:
@@ -48,7 +52,7 @@ def function_to_move(code: Code, name: str | None) -> Function | None:
 
 
 def _can_move(code: Code, name: str) -> bool:
-    """Nothing is called `self`, and the name is never rebound or used inside an f-string."""
+    """Return True if nothing is called `self` and `name` is never rebound or in an f-string."""
     bound = {node.arg for node in code.all(ast.arg)}
     bound |= {n.id for n in code.all(ast.Name) if n.id == "self" or isinstance(n.ctx, ast.Store)}
     formatted = (code.text[code.start(t) : code.end(t)] for t in code.all(ast.JoinedStr))
@@ -56,7 +60,7 @@ def _can_move(code: Code, name: str) -> bool:
 
 
 def class_name_for(texts: Sequence[str]) -> str:
-    """`Solution`, with a number if that name is in use."""
+    """Return `Solution`, with a number if that name is in use."""
     existing = "\n".join(texts)
     number = 1
     name = _CLASS
@@ -68,7 +72,7 @@ def class_name_for(texts: Sequence[str]) -> str:
 
 @lru_cache(maxsize=256)
 def method(code: Code, name: str | None, class_name: str) -> Sequence[Replacement]:
-    """The changes that turn the function into a method; none if it cannot become one."""
+    """Return the replacements that turn the function into a method; empty if that is impossible."""
     function = function_to_move(code, name)
     head = None if function is None else _HEAD.match(code.text, code.start(function))
     if function is None or head is None:
@@ -107,7 +111,10 @@ def _own_lines(code: Code, function: Function, first: int) -> list[int]:
 
 
 def _calls(code: Code, function: Function, class_name: str) -> list[Replacement]:
-    """Uses of the function: `self.` within it, an instance elsewhere and in docstrings."""
+    """Return the insertions that turn uses of the function into uses of the method.
+
+    They are `self.` inside the function. Elsewhere, and in docstrings, they create an instance.
+    """
     within = {id(node) for node in ast.walk(function)}
     prefixes: dict[int, str] = {}
     for node in code.all(ast.Name):
@@ -121,6 +128,7 @@ def _calls(code: Code, function: Function, class_name: str) -> list[Replacement]
 
 
 def mentioned_calls(text: str, name: str, class_name: str) -> list[Replacement]:
+    """Return the insertions that turn calls of `name` in prose into calls of the method."""
     calls = (match.start() for match in _CALL.finditer(text) if match[1] == name)
     return [(at, at, f"{class_name}().") for at in calls if not text[:at].endswith("def ")]
 
@@ -132,11 +140,11 @@ _CALL = re.compile(r"(?<![\w.])([^\W\d]\w*)\(")
 Rewrite = Callable[[Code], Sequence[Replacement]]
 
 
-# Shared by all three
+# Shared by the three perturbations
 
 
 def _in_code(text: str, rewrite: Rewrite) -> list[Replacement]:
-    """The changes of all pieces of code in a text."""
+    """Return the replacements that `rewrite` makes in all pieces of code in a text."""
     changes: list[Replacement] = []
     for start, end in regions(text):
         code = code_of(text[start:end])
@@ -146,6 +154,7 @@ def _in_code(text: str, rewrite: Rewrite) -> list[Replacement]:
 
 
 def _blocked(section: Section, changes: Sequence[Replacement], protect: Sequence[str]) -> bool:
+    """Return True if one of the changes touches a locked span of the section."""
     blocked = locked_spans(section, protect)
     return bool(blocked) and any(overlaps(blocked, start, end) for start, end, _ in changes)
 
@@ -153,7 +162,10 @@ def _blocked(section: Section, changes: Sequence[Replacement], protect: Sequence
 def _rewritten(
     prompt: Prompt, changes: dict[int, list[Replacement]], rewrite: Rewrite, **parts: str
 ) -> Prompt:
-    """The prompt after changes of its sections, and of its program, which has other `parts`."""
+    """Return the prompt with changed sections, and with its program rewritten.
+
+    `parts` are other fields of the program to replace, such as `entry_point`.
+    """
     after, program = with_changes(prompt, changes), prompt.program
     if program is None:
         return after
@@ -164,7 +176,7 @@ def _rewritten(
 
 
 def _continuation(prompt: Prompt, rewrite: Rewrite) -> int | str | None:
-    """The expected continuation, changed as a part of the whole program."""
+    """Return the target; an expected continuation is rewritten as part of the whole program."""
     target, program = prompt.target, prompt.program
     if not isinstance(target, str) or program is None:
         return target
@@ -177,7 +189,7 @@ def _continuation(prompt: Prompt, rewrite: Rewrite) -> int | str | None:
 
 
 def _sources(prompt: Prompt, scope: Sequence[str]) -> tuple[str, ...]:
-    """The code that defines the names: the program's, else that of the sections in scope."""
+    """Return the code that defines the names: the program's, else that in the sections in scope."""
     if prompt.program is not None:
         return (prompt.program.prefix,)
     return tuple(
@@ -195,8 +207,10 @@ def _sources(prompt: Prompt, scope: Sequence[str]) -> tuple[str, ...]:
 def _camel_plan(
     prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...]
 ) -> tuple[Renames, dict[int, list[Replacement]]]:
-    """The new names, and the changes of each section. A name that may not change in one place
-    keeps its form everywhere."""
+    """Return the new names, and the replacements by section index.
+
+    A name that may not change in one place keeps its form everywhere.
+    """
     texts = [s.text for s in prompt.sections if s.kind in scope]
     if not any("_" in text for text in texts):
         return Renames({}, frozenset()), {}
@@ -210,8 +224,8 @@ def _camel_plan(
     if program is None and isinstance(prompt.target, str):
         fixed += " " + prompt.target
     change = _without(change, change.names.keys() & set(re.findall(r"\w+", fixed)))
-    # A name that is protected in one place stays everywhere, which may free or fix others: again,
-    # until nothing changes.
+    # A name that is protected in one place stays everywhere, which may free or fix other names.
+    # The loop therefore runs until nothing changes.
     while change.names:
         changes, fixed_names = _camel_changes(prompt, change, protect)
         if not fixed_names:
@@ -230,6 +244,7 @@ def _without(change: Renames, fixed_names: Set[str]) -> Renames:
 def _camel_changes(
     prompt: Prompt, change: Renames, protect: tuple[str, ...]
 ) -> tuple[dict[int, list[Replacement]], set[str]]:
+    """Return the replacements by section index, and the names that are protected somewhere."""
     changes: dict[int, list[Replacement]] = {}
     fixed_names: set[str] = set()
     for at, section in enumerate(prompt.sections):
@@ -273,7 +288,10 @@ def camel_case(
 def _class_plan(
     prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...]
 ) -> tuple[str, str, dict[int, list[Replacement]]] | None:
-    """Names of function and class, and the changes of each section; None if it is impossible."""
+    """Return the names of function and class, and the replacements by section index.
+
+    None if the function cannot become a method.
+    """
     program = prompt.program
     name = None if program is None else program.entry_point
     texts = [s.text for s in prompt.sections]
@@ -310,7 +328,7 @@ def _class_plan(
 
 
 def _named(prompt: Prompt, scope: Sequence[str]) -> str | None:
-    """The last function of the sections in scope that can become a method."""
+    """Return the name of the last function in scope that can become a method, or None."""
     names = [
         function.name
         for source in _sources(prompt, scope)
@@ -346,7 +364,10 @@ _READS_HINTS = re.compile(
 
 
 def _hints(code: Code) -> list[Replacement]:
-    """Annotations of parameters, results and variables, not those of class bodies."""
+    """Return the replacements that remove type hints, except in class bodies.
+
+    Empty if the code looks its annotations up while it runs.
+    """
     if _READS_HINTS.search(code.text):
         return []
     fields = {id(s) for node in code.all(ast.ClassDef) for s in node.body}
@@ -362,7 +383,7 @@ def _hints(code: Code) -> list[Replacement]:
 
 
 def _cut(code: Code, start: int, annotation: ast.expr) -> Replacement:
-    """From `start` to the annotation's end, brackets around it included."""
+    """Return the deletion from `start` to the annotation's end, brackets around it included."""
     end = code.end(annotation)
     for _ in range(code.text.count("(", start, code.start(annotation))):
         end = code.text.index(")", end) + 1
@@ -380,6 +401,7 @@ def _variable(code: Code, node: ast.AnnAssign) -> Replacement:
 def _hint_changes(
     prompt: Prompt, protect: tuple[str, ...], scope: tuple[str, ...]
 ) -> dict[int, list[Replacement]]:
+    """Return the deletions of type hints by section index, outside locked spans."""
     changes: dict[int, list[Replacement]] = {}
     for at, section in enumerate(prompt.sections):
         if section.kind in scope and (":" in section.text or "->" in section.text):

@@ -12,11 +12,11 @@ from falter.records.rng import Rng
 from falter.records.types import Prompt, Recipe
 
 OTHER_TEMPLATE = "#other"
-"""Stands for the source of the task's own second template."""
+"""Placeholder for the source of the task's own second template."""
 
 
 class SettingPerturbation(Described):
-    """Changes a setting of the condition rather than the text."""
+    """A perturbation that changes a setting of the condition rather than the text."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class SettingPerturbation(Described):
         self._configure, self.is_set = configure, is_set
 
     def configure(self, recipe: Recipe, **params: Any) -> Recipe:
-        """The recipe with this setting."""
+        """Return the recipe with this setting."""
         return self._configure(recipe, **checked_parameters(self, params))
 
     def __call__(self, prompt: Prompt, rng: Rng, **params: Any) -> Prompt:
@@ -38,7 +38,7 @@ class SettingPerturbation(Described):
         )
 
     def applies(self, prompt: Prompt, **params: Any) -> bool:
-        """Never: a setting changes no text."""
+        """Return False, because a setting changes no text."""
         return False
 
 
@@ -73,5 +73,5 @@ register_all(SETTINGS)
 
 
 def settings_of(recipe: Recipe) -> list[SettingPerturbation]:
-    """The settings in which a recipe differs from the run's."""
+    """Return the settings in which a recipe differs from the run."""
     return [setting for setting in SETTINGS if setting.is_set(recipe)]

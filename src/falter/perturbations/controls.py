@@ -1,7 +1,7 @@
-"""Controls: small changes of the meaning, after which the answer has to be another one.
+"""Control perturbations: small changes of the meaning, after which another answer is correct.
 
-They are made by rule or by the user, and by no model, since nobody could certify that. Where the
-right answer is not known afterwards, it is known to differ from the one to the clean prompt.
+A rule or the user makes them, never a model, because nobody could certify a model's change. If the
+new correct answer is not known, it is known to differ from the answer to the clean prompt.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from falter.text.spans import overlaps, replace_spans
 from falter.text.words import sentences
 
 FROM_TARGETS = frozenset({"other_entity", "other_number", "shifted_labels", "without_tool"})
-"""Controls that are made from the right answer, and change nothing without one."""
+"""Controls that are made from the correct answer; without one they change nothing."""
 
 
 def _last(prompt: Prompt) -> int | None:
-    """The place of what the user said last, if nothing has edited or protected it."""
+    """Return the index of a conversation's last input section that is not blank, or None."""
     at = [n for n, s in enumerate(prompt.sections) if s.kind == "input" and s.text.strip()]
     return at[-1] if at and is_chat(prompt.sections) else None
 
@@ -60,7 +60,7 @@ def contrast(prompt: Prompt, rng: Rng) -> Prompt:
         return prompt
     else:
         section = prompt.sections[at]
-        gap = len(section.text) - len(section.text.lstrip())  # what parts it from the documents
+        gap = len(section.text) - len(section.text.lstrip())  # white space after the documents
         said = replace_spans(section, [(gap, len(section.text), version["say"])])
         sections = (*prompt.sections[:at], said, *prompt.sections[at + 1 :])
     target = version.get("target")
@@ -79,11 +79,16 @@ def _with_tools(prompt: Prompt, turns: list[dict[str, Any]]) -> tuple[Any, ...]:
 
 # Another number
 
+# A whole number by itself. "order 12345", "A-1042", "42, yes"; not "10:30", "1,200", "5%", "3rd".
 _NUMBER = re.compile(r"(?<![\d.,:/])(?<!\d-)\d{1,12}(?![\d]|[.,:/-]\d|st\b|nd\b|rd\b|th\b|%)")
 
 
 def _numbers(prompt: Prompt) -> Iterator[tuple[int, Span, str]]:
-    """Numbers that the user said once last, and that the right answer takes over."""
+    """Yield the numbers of the last turn that the correct answer copies.
+
+    Each is a section index, a span and its text. The number occurs once in the prompt and is not
+    locked.
+    """
     at = _last(prompt)
     if at is None or not isinstance(prompt.target, str) or prompt.other:
         return
@@ -109,12 +114,15 @@ def other_number(prompt: Prompt, rng: Rng) -> Prompt:
 
 
 def _exchanged(prompt: Prompt, at: int, span: Span, new: str) -> Prompt:
-    """The prompt with something else said, and its target as far as it is known then."""
+    """Return the prompt with `new` in a span, and with the new target if it is known.
+
+    Otherwise `other` is set: the correct answer is only known to differ.
+    """
     section, calls = prompt.sections[at], target_calls(prompt.target)
     old, said = section.text[slice(*span)], replace_spans(section, [(*span, new)])
     changed = replace(with_section(prompt, at, said), contrast=None)
     told = texts_in([call.get("arguments") for call in calls or []])
-    # Where an argument was worked out and not taken over, the new one is not known.
+    # If an argument was computed rather than copied, its new value is not known.
     copied = all(text in section.text for text in told) and not any("or" in c for c in calls or [])
     if calls is not None and (old.isdigit() or copied):
         taken = [{**_taken_over(call, old, new), "name": call["name"]} for call in calls]
@@ -123,7 +131,10 @@ def _exchanged(prompt: Prompt, at: int, span: Span, new: str) -> Prompt:
 
 
 def _other_number(old: str, rng: Rng, said: str) -> str | None:
-    """A number with as many digits that stands nowhere yet."""
+    """Return a number with as many digits that does not occur in `said`.
+
+    None if no such number is found in 50 attempts.
+    """
     for _ in range(50):
         first = str(rng.below(9) + 1) if old[0] != "0" else "0"
         new = first + "".join(str(rng.below(10)) for _ in old[1:])
@@ -133,7 +144,7 @@ def _other_number(old: str, rng: Rng, said: str) -> str | None:
 
 
 def _taken_over(value: Any, old: str, new: str) -> Any:
-    """The target's calls with the new number or word in the place of the old one."""
+    """Return a value of the target with the new number or word in place of the old one."""
     if isinstance(value, dict):
         return {k: _taken_over(v, old, new) for k, v in value.items()}
     if isinstance(value, list):
@@ -153,9 +164,9 @@ _NOUN = named_regex("perturbations", "before_listed")
 
 
 def _choices(prompt: Prompt) -> Iterator[tuple[str, list[str]]]:
-    """Words that the right answer takes over, each with others of their kind.
+    """Yield the words that the correct answer copies, each with all words of its kind.
 
-    These are values that a schema lists, first names and towns.
+    The kinds are the values that a schema lists, first names and towns.
     """
     calls = target_calls(prompt.target)
     told = [prompt.target] if calls is None else texts_in([c.get("arguments") for c in calls])
@@ -167,7 +178,11 @@ def _choices(prompt: Prompt) -> Iterator[tuple[str, list[str]]]:
 
 
 def _entities(prompt: Prompt) -> list[tuple[int, Span, list[str]]]:
-    """Words that the user said once last and nobody else, that the right answer takes over."""
+    """Return the words of the last turn that the correct answer copies.
+
+    Each is a section index, a span and the words that may replace it. The word occurs once in the
+    conversation, descriptions of tools not counted.
+    """
     at, found = _last(prompt), list[tuple[int, Span, list[str]]]()
     if at is None or not isinstance(prompt.target, str) or prompt.other:
         return []
@@ -175,7 +190,7 @@ def _entities(prompt: Prompt) -> list[tuple[int, Span, list[str]]]:
     words = [word.lower() for word in _WORD.findall(said)]
     for old, kind in _choices(prompt):
         places = list(re.finditer(rf"(?<!\w){old}(?!\w)", prompt.sections[at].text))
-        # *a* and *an* stay right
+        # *a* and *an* stay correct
         fits = [new for new in kind if (new[0].lower() in "aeiou") == (old[0].lower() in "aeiou")]
         others = [new for new in fits if new.lower() not in words]
         alone = len(places) == words.count(old.lower()) == 1
@@ -195,6 +210,7 @@ def other_entity(prompt: Prompt, rng: Rng) -> Prompt:
 
 # Labels that mean something else
 
+# A line that explains a label. "- refund: wants money back"; not "Dear all:".
 _LABELLED = re.compile(
     r"^([ \t]*+(?:[-*][ \t]*+)?(\w[\w -]{0,30}?)[ \t]*: )(\S[^\n]*)$", re.MULTILINE
 )
@@ -202,9 +218,9 @@ _OF_OTHERS = named_regex("perturbations", "of_others")
 
 
 def _labelled(prompt: Prompt) -> tuple[int, list[re.Match[str]]]:
-    """The section that says what each label means, and its lines.
+    """Return the index of the section that explains the labels, and a match for each of its lines.
 
-    None where a meaning speaks of other labels, or where the right answer is none of them.
+    There are no lines if a meaning mentions other labels, or if the correct answer is no label.
     """
     for at, section in enumerate(prompt.sections):
         lines = list(_LABELLED.finditer(section.text))
@@ -234,7 +250,7 @@ def shifted_labels(prompt: Prompt, rng: Rng) -> Prompt:
     return replace(with_section(prompt, at, section), other=True, contrast=None)
 
 
-# Not
+# A negated request
 
 _VERBS = frozenset(table("tools.json")["requests"].split())
 _REQUEST = named_regex("perturbations", "request")
@@ -243,7 +259,10 @@ _JOINED = re.compile(r"(?:\band\b|\bthen\b|[,;])\s+(?:then\s+|please\s+)?([a-z]+
 
 
 def _requests(prompt: Prompt) -> list[tuple[int, Span, str]]:
-    """Return the span of the only request in the last turn, and its beginning with *not*."""
+    """Return the only request of the last turn: section index, span, and its negated beginning.
+
+    The list is empty if there is no request or more than one, or if the request cannot be negated.
+    """
     at = _last(prompt)
     if at is None or prompt.other or target_calls(prompt.target) == []:
         return []
@@ -281,7 +300,10 @@ def negated(prompt: Prompt, rng: Rng) -> Prompt:
 
 
 def _needed(prompt: Prompt) -> int | None:
-    """The place of the tool that the right answer calls first, if others are left without it."""
+    """Return the index of the tool that the correct answer calls first, or None.
+
+    None if it is the only tool, if the conversation has already called it, or if it is locked.
+    """
     calls, at = target_calls(prompt.target), tools_at(prompt)
     if not calls or len(at) < 2 or prompt.other:
         return None

@@ -1,4 +1,4 @@
-"""Format: the answer required in another form, and the fields of the prompt in another layout."""
+"""Perturbations of format: another form of the answer, or another layout of the prompt's fields."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from falter.records.types import Demonstration, Prompt, Section
 from falter.text.protection import blocked
 from falter.text.spans import Replacement, added, overlaps, replace_spans
 
-# Each form with its perturbation, the rule that asks for it, an answer in it, and, for answers with
-# several parts, how the rule begins and how each part is sketched
+# By form: the rule that asks for it and a template of an answer in it. For answers with several
+# fields, also the start of the rule and a sketch of each field.
 _FORMATS: dict[str, dict[str, Any]] = table("formats.json")
 
 
 def _require(form: str, prompt: Prompt, rng: Rng) -> Prompt:
-    """The prompt with a rule for the form of the answer; the demonstrations follow it.
+    """Return the prompt with a rule for the form of the answer; demonstrations follow the rule.
 
-    It replaces rules of form. What else the prompt asks for stays; where one rule does both, the
-    new one is added behind it. An answer with several parts has a rule that names them, and says
-    how long each of them is.
+    The new rule replaces rules of form, and other rules stay. If an old rule does both, the new
+    rule is added after it. For an answer with several fields, the rule names and describes each
+    field.
     """
     if prompt.schema is not None:
         rule = _parts_rule(form, prompt.schema)
@@ -66,14 +66,14 @@ _ADDED = "output_format_added"
 
 
 def _answer(form: str, answer: str) -> str:
-    """The answer in a form."""
+    """Return the answer written in a form."""
     quoted, escaped = json.dumps(answer, ensure_ascii=False), escape(answer, quote=False)
     written: str = _FORMATS[form]["answer"]
     return written.format(answer=answer, quoted=quoted, escaped=escaped)
 
 
 def _parts_rule(form: str, schema: AnswerSchema) -> str:
-    """The rule that asks for the parts of an answer in a form, with a sketch of it."""
+    """Return the rule that asks for the fields of an answer in a form, with a sketch of it."""
     if form == "text" and schema.plain:
         return schema.plain.strip()
     words, keys = _FORMATS[form]["parts"], schema.keys
@@ -103,11 +103,11 @@ _SEPARATORS = (": ", " - ", ":\n", "\t", " :: ", " > ", ":   ")
 _CASINGS: tuple[Callable[[str], str], ...] = (str, str.upper, str.lower, str.title)
 _LISTS = ("{label}) {text}\n", "({label}) {text}\n", "[{label}] {text}\n", "{label}: {text}\n",
           "- {label}. {text}\n", "{label}.\t{text}\n")  # fmt: skip
-# Before a number or a formula these would read as a part of it.
+# Before a number or a formula, these separators would read as a part of it.
 _SIGNS = (" - ", " > ")
 # "3 + 4", "x = 1", "(2"; not "xylophone", "Words".
 _FORMULA = re.compile(r"\s*(?:[\d+=<>(\[√π−–-]|[a-z]\s*[+=<>*/^(−–-])")
-# The name before a part, at the start of a line. "Question: ", "First, think.⏎Final answer:⏎"; not
+# The label of a field, at the start of a line. "Question: ", "First, think.⏎Final answer:⏎"; not
 # "question: ".
 _LABEL = re.compile(r"(?:\A|(?<=\n))([A-Z][A-Za-z]*(?: [A-Za-z\d]+){0,2})(:[ \t]?|:\n)\Z")
 
@@ -123,7 +123,7 @@ class _Place(NamedTuple):
 
 
 def _places(prompt: Prompt) -> list[_Place]:
-    """The labels right before a field, and the answer cue, where nothing closes them."""
+    """Return the labels right before a field, and the answer cue, unless these are blocked."""
     sections = prompt.sections
     places: list[_Place] = []
     for at, section in enumerate(sections[:-1]):
@@ -193,6 +193,7 @@ def input_format(prompt: Prompt, rng: Rng, layout: str) -> Prompt:
 
 
 def _labelled(label: str, layout: str, separator: str, heading: int, cue: bool) -> str:
+    """Return the label with its separator, as the layout writes it."""
     if cue and (layout == "xml" or separator == "\t"):
         return f"{label}:"
     if layout == "markdown":

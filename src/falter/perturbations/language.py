@@ -1,4 +1,4 @@
-"""Other languages: the whole prompt translated, or prompt, input and answer in different ones."""
+"""Translation: of the whole prompt, or of prompt, input and answer into different languages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,11 @@ _INPUTS: tuple[SectionKind, ...] = ("input", "document")
 
 
 def language_name(tag: str, argument: str = "language") -> str:
-    """The English name of a language; a tag that is not listed is used as it is."""
+    """Return the English name of a language, for use in a request.
+
+    A tag that is not listed is named by the tag itself. Raise `InvalidValue` if `tag` is no
+    language tag.
+    """
     if tag in LANGUAGES:
         return LANGUAGES[tag]
     if not _TAG.fullmatch(tag):
@@ -72,9 +76,10 @@ def _translated(
     of_answer: Translate,
     kinds: Sequence[SectionKind] = get_args(SectionKind),
 ) -> Prompt:
-    """The prompt with sections of these kinds, options and answers translated.
+    """Return the prompt with sections of these kinds, options and answers translated.
 
-    Sections are translated one at a time; the list of options is rebuilt from the options.
+    Sections are translated one at a time; the list of options is rebuilt from the translated
+    options.
     """
 
     def section_of(section: Section) -> Section:
@@ -101,7 +106,10 @@ def _translate(prompt: Prompt, rewritten: Rewritten, rng: Rng, to: str) -> Promp
 
 
 def _has_input(prompt: Prompt, input: str, answer: str) -> bool:
-    """Return True if there is an input to translate."""
+    """Return True if there is an input to translate, and the answer's language is not yet set.
+
+    Raise `InvalidValue` if `input` or `answer` is no language tag.
+    """
     language_name(input, "crosslingual.input")
     language_name(answer, "crosslingual.answer")
     already_asked = any(section.name == _NOTE for section in prompt.sections)
@@ -125,7 +133,10 @@ def _section(section: Section, into: Translate) -> Section:
 
 
 def _translated_choices(prompt: Prompt, after: Prompt, into: Translate) -> Prompt:
-    """The options translated, in their order; options that an earlier step changed stay."""
+    """Return `after` with its options translated, in their order.
+
+    Options that an earlier step changed stay. Raise `NoRewrite` if two options become the same.
+    """
     listed = [s for s in prompt.sections if s.kind == "choices"]
     if not prompt.choices or any(s.edits or s.protected for s in listed):
         return after
@@ -138,14 +149,14 @@ def _translated_choices(prompt: Prompt, after: Prompt, into: Translate) -> Promp
 
 
 def _answer(prompt: Prompt, answer: str, into: Translate) -> str:
-    """A solved example's answer; a label stays."""
+    """Return the translated answer of a solved example; a label stays."""
     return answer if answer in prompt.labels else _text(answer, into)
 
 
 def _target(prompt: Prompt, into: Translate) -> int | str | None:
-    """The expected text; an index, a number and code stay.
+    """Return the translated target; an index, a number and code stay.
 
-    What is expected of an answer with several parts is translated even if it looks like code.
+    The target of an answer with several fields is translated even if it looks like code.
     """
     if not isinstance(prompt.target, str) or prompt.program is not None:
         return prompt.target
@@ -162,7 +173,7 @@ def _text(text: str, into: Translate) -> str:
 
 
 def _with_note(prompt: Prompt, words: str) -> Prompt:
-    """The prompt with a line before its answer cue, or at its end."""
+    """Return the prompt with a line before its answer cue, or at its end."""
     sections = list(prompt.sections)
     body = [at for at, s in enumerate(sections) if s.kind != "system"]
     at = body[-1] + 1
@@ -186,5 +197,5 @@ register_all((translate, crosslingual))
 
 
 def wanted_translation(text: str, to: str) -> Wanted:
-    """The rewrite that a text needs to be in another language."""
+    """Return the rewrite that a text needs to be in the language `to`."""
     return translate.wanted(text, 0, to=to)

@@ -1,4 +1,4 @@
-"""Letters replaced by look-alikes or without accents, unseen characters, and letter case."""
+"""Perturbations of characters: look-alikes, missing accents, invisible characters, case, markup."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from falter.text.names import copied_words, mentioned_words
 from falter.text.spans import Replacement, merged, overlaps, uncovered
 from falter.text.words import kept_words, natural_words, sentences
 
-# Digits replace letters, so the text contains more numbers afterwards.
+# Attempts to misread a word. Digits may replace letters, so the numbers of a text are no invariant.
 _MISREADINGS = 12
 
 
@@ -36,14 +36,14 @@ def _long_holding(name: str, text: str, blocked: Sequence[Span], language: str) 
 
 
 def _holding(name: str, text: str, words: list[Span]) -> list[Span]:
-    """The words with a letter that is in the table."""
+    """Return the words that contain a letter of the table `name`."""
     has_letter = _any_of(name)
     return [(start, end) for start, end in words if has_letter(text, start, end)]
 
 
 @cache
 def _any_of(name: str) -> Callable[[str, int, int], object]:
-    """A search for a letter that is in the table; case matters except in `leet`."""
+    """Return a search for a letter of the table; case matters except in `leet`."""
     single = "".join(letters for letters in confusions(name) if len(letters) == 1)
     return re.compile(f"[{single}]", re.IGNORECASE if name == "leet" else 0).search
 
@@ -120,6 +120,10 @@ _SPANISH_N = "ñÑ"  # a letter of its own, with its own key
 
 
 def _bare(word: str, language: str) -> str:
+    """Return the word without accents, as on a keyboard that has none.
+
+    In German, umlauts become two letters. In Spanish, ñ stays.
+    """
     spelt = unicodedata.normalize("NFC", word)
     spelt = spelt.translate(_SPELT) if language == "de" else spelt.replace("ß", "ss")
     own = _SPANISH_N if language == "es" else ""
@@ -128,7 +132,10 @@ def _bare(word: str, language: str) -> str:
 
 
 def _accented(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    """Words with accents that are neither a negation, a quantifier nor a slur without them."""
+    """Return the words with accents that may lose them.
+
+    Without its accents a word must not be a negation, a quantifier or a slur.
+    """
     if text.isascii():
         return []
     unwanted = kept_words(language) | never_written() | word_set("bare_words")
@@ -139,7 +146,7 @@ def _accented(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
 def _with_words_of_target(
     prompt: Prompt, section: Section, patterns: Sequence[str]
 ) -> Sequence[Span]:
-    """Spans that all noise leaves alone, and each word of the target, however long that is."""
+    """Return the spans that no noise may edit, and each word of the target, however long it is."""
     called = target_texts(prompt.target)
     texts = [str(prompt.target or "")] if called is None else called
     words = _WORDS.findall("\n".join(texts))
@@ -157,16 +164,18 @@ def drop_diacritics(text: str, site: Span, rng: Rng, language: str) -> Replaceme
     return start, end, _bare(text[start:end], language)
 
 
-# Characters that nobody sees, and what copying and saving makes of others
+# Invisible characters, and characters as copying and saving change them
 
 _GAP = re.compile(r"(?<=\S) (?=\S)")
+# Quotation marks, and single ones at the edge of a word; not the apostrophe of "don't".
 _QUOTE = re.compile(r"\"|(?<!\w)'|'(?!\w)")
 _FOREIGN = re.compile(r"[\u00a1-\u024f‘’“”–—…]")
 _USUAL = ("no_break", "zero_width", "quotes", "accents")
-Place = tuple[int, int, str]  # a place and what to do there
+Place = tuple[int, int, str]  # start, end and the change to make
 
 
 def _invisible_sites(text: str, blocked: Sequence[Span], kind: str, language: str) -> list[Place]:
+    """Return the places for the wanted kinds of change, in order."""
     wanted = _USUAL if kind == "all" else (kind,)
     found: list[Place] = []
     if "no_break" in wanted:
@@ -225,6 +234,7 @@ def invisible(text: str, site: Place, rng: Rng, kind: str, language: str) -> Rep
 
 Site = tuple[int, int, str]  # a word and its new style
 
+# Words with apostrophes. "don't", "L'Eau", "d'aujourd'hui"; not "'tis".
 _APOSTROPHED = re.compile(
     r"(?<![\w\u0300-\u036f'’])[^\W\d_]+(?:['’][^\W\d_]+)+(?![\w\u0300-\u036f'’])"
 )
@@ -249,7 +259,7 @@ def _cased_sites(text: str, blocked: Sequence[Span], style: str, language: str) 
 
 
 def lowered_words(text: str, blocked: Sequence[Span], language: str = "en") -> list[Span]:
-    """The words that small letters would change."""
+    """Return the words that lower case would change."""
     return [(start, end) for start, end, _ in _cased_sites(text, blocked, "lower", language)]
 
 
@@ -262,7 +272,7 @@ def _case_changes(word: str, to: str, style: str, language: str) -> bool:
 
 
 def _cased_words(text: str, blocked: Sequence[Span], language: str) -> Iterator[Span]:
-    """Words whose case may change: no acronym, label, variable or unit."""
+    """Yield the words whose case may change: no acronym, label, variable or unit."""
     words = natural_words(text, blocked)
     if "'" in text or "’" in text:
         joined = (m.span() for m in _APOSTROPHED.finditer(text) if _plainly_cased(m[0], language))
@@ -296,7 +306,7 @@ def _single_words(
 
 
 def _cased(word: str, style: str, language: str) -> str | None:
-    """The word in another case; None if that changes nothing or cannot be undone.
+    """Return the word in another case; None if that changes nothing or cannot be undone.
 
     ß has no capital that becomes ß again. The Turkish İ and ı change into other letters under the
     rules of other languages, so words with them stay as they are.
@@ -311,8 +321,10 @@ def _cased(word: str, style: str, language: str) -> str | None:
 
 
 def _title_cased(word: str, language: str) -> str:
-    """A capital and small letters. The Dutch ij is one letter, and what follows an elision (L'Eau)
-    is a word of its own."""
+    """Return the word with a capital first letter and small letters after it.
+
+    The Dutch ij counts as one letter. The word after an elision (L'Eau) gets its own capital.
+    """
     low = word.lower()
     if language == "nl" and low.startswith("ij"):
         return "IJ" + low[2:]
@@ -337,7 +349,7 @@ def casing(text: str, site: Site, rng: Rng, style: str, language: str) -> Replac
 
 
 def _shuffled(word: str, rng: Rng) -> str | None:
-    """The word with the case of each letter drawn at random; never the same word."""
+    """Return the word with the case of each letter drawn at random, but never unchanged."""
     shuffled = "".join(letter.upper() if rng.below(2) else letter.lower() for letter in word)
     return shuffled if shuffled != word else word.swapcase()
 
@@ -345,11 +357,15 @@ def _shuffled(word: str, rng: Rng) -> str | None:
 # Text copied from a page or a mail, with some of its markup
 
 _PASTED = re.compile(r"(?<=\w) (?=\w)|(?<=\S)\n(?=[^\S\n]*\S)|&|\b[^\W\d_]{4,}\b(?!['’])")
+# "<b", "</b", "&nbsp;", "a;b"; not "5 < 6", "so; then", "R&D".
 _MARKED_UP = re.compile(r"<[/!A-Za-z]|&#?\w{1,8};|\w;\w")
 
 
 def _pasted_sites(text: str, blocked: Sequence[Span]) -> list[Span]:
-    """Spaces, line ends, ampersands and words; none with markup there, or cells between `;`."""
+    """Return the spaces, line ends, ampersands and words that markup may replace or enclose.
+
+    Empty if the text already has markup, or cells between `;`.
+    """
     closed = merged((*blocked, *mentioned_words(text)))
     found = () if _MARKED_UP.search(text) else (m.span() for m in _PASTED.finditer(text))
     return [(a, b) for a, b in found if not overlaps(closed, a - (text[a] == "\n"), b + 1)]

@@ -1,4 +1,4 @@
-"""Maths: numbers and expressions written in another way, with the same value."""
+"""Perturbations of arithmetic: numbers and expressions rewritten with the same value."""
 
 from __future__ import annotations
 
@@ -31,8 +31,11 @@ Kind = Literal["number", "fraction", "mixed", "product", "sum"]
 
 
 class Term(NamedTuple):
-    """A number or an expression. `start` to `end` is the arithmetic, `left` to `right` includes
-    the currency, percent or degree sign that goes with a number."""
+    """A number or an expression in a text.
+
+    `start` to `end` is the arithmetic. `left` to `right` also includes the currency, percent or
+    degree sign of a number.
+    """
 
     left: int
     start: int
@@ -49,9 +52,9 @@ _RUN = _named("side")
 _OTHER_SIDE = _named("other_side")
 _OPERATOR = re.compile(r"(?<=[0-9)%])( *)(\*\*|[-+−*/×÷·^])( *)")
 
-# What may be joined to the end of a number
+# Units and signs that may be joined to the end of a number
 _JOINED = _named("joined")
-# What shows that a number or an expression goes on, or is something else
+# Text after a number or an expression that shows that it goes on, or is something else
 _GOES_ON = _named("goes_on")
 _DIGITS = re.compile(r"[\d.,/ \u00a0\u202f]+")
 _SCALE = re.compile(r" ?(?:hundred|thousand|[mbtr]+illion|dozen|percent|times|%)\b")
@@ -69,7 +72,7 @@ _NO_FRACTIONS = frozenset(["24/7", "9/11", "7/11"])
 
 @lru_cache(maxsize=64)
 def terms(text: str) -> tuple[Term, ...]:
-    """The numbers and expressions of a text, in order."""
+    """Return the numbers and expressions of a text, in order."""
     candidates: list[Term] = []
     start = _START.search(text)
     while start is not None:
@@ -86,7 +89,7 @@ def terms(text: str) -> tuple[Term, ...]:
 
 
 def _term(text: str, start: int, end: int) -> Term | None:
-    """The run as a term; None if it is to be left alone."""
+    """Return the run as a term; None if it must be left alone."""
     run = text[start:end]
     if "(" in run or ")" in run:
         start, end = _balanced(text, start, end)
@@ -104,7 +107,10 @@ def _term(text: str, start: int, end: int) -> Term | None:
 
 
 def _balanced(text: str, start: int, end: int) -> Span:
-    """The run without brackets whose partner is outside; empty when they do not match."""
+    """Return the run's span without brackets at its ends whose partner is outside.
+
+    The span is empty if the remaining brackets do not match.
+    """
     run = text[start:end]
     while run and run[-1] in ") " and run.count(")") > run.count("("):
         run = run[:-1]
@@ -121,14 +127,17 @@ def _balanced(text: str, start: int, end: int) -> Span:
 
 
 def _word_before(text: str, start: int) -> str | None:
-    """The word before the number; None if that word or a sign shows that it is no plain number."""
+    """Return the word before the number, or an empty string if there is none.
+
+    None if that word or a sign shows that it is no plain number.
+    """
     before = text[max(0, start - 30) : start]
     words = before.split()
     if not words:
         return ""
     word = words[-1]
     if not before[-1:].isspace():
-        return word  # a bracket or quotation mark stands between
+        return word  # a bracket or quotation mark is between them
     last = word[-1]
     if last in _OPEN_ENDS and not (last == "-" and word == "-" and len(words) > 1):
         return None
@@ -173,12 +182,12 @@ def _belongs_to_name(text: str, start: int, word: str) -> bool:
 
 @lru_cache(maxsize=4)
 def _names(text: str) -> tuple[Span, ...]:
-    """The names, in order; every number of a text asks for them."""
+    """Return the names of a text in order; cached, because every number of a text needs them."""
     return names(text)
 
 
 def _number(text: str, start: int, end: int, word: str) -> Term | None:
-    """A number with its sign, currency and percent sign."""
+    """Return a number with its sign, currency and percent sign as a term, or None."""
     outer_start, outer_end = start, end
     if text[start] in _CURRENCY:
         start += 1
@@ -205,7 +214,11 @@ def _number(text: str, start: int, end: int, word: str) -> Term | None:
 
 
 def _unlikely(digits: str, word: str) -> bool:
-    """Identifiers, phone numbers and years: leading zeros, ten digits, four after *in*."""
+    """Return True if the digits look like an identifier, a phone number, a year or *24/7*.
+
+    Identifiers have a leading zero, phone numbers ten digits or more. Years have four digits after
+    a word such as *in*.
+    """
     whole = digits.partition(".")[0]
     if (len(whole) > 1 and whole[0] == "0") or (len(whole) >= 10 and whole.isdigit()):
         return True
@@ -216,7 +229,10 @@ def _unlikely(digits: str, word: str) -> bool:
 def _expression(
     text: str, start: int, end: int, word: str, operators: Sequence[tuple[str, str, str]]
 ) -> Term | None:
-    """Numbers joined by operators, the left side of an equation."""
+    """Return numbers joined by operators, or the left side of an equation, as a term.
+
+    None if they look like a date or a range, or if the expression goes on.
+    """
     run = text[start:end]
     equation = _OTHER_SIDE.match(text, end) is not None
     signs = {sign for _, sign, _ in operators}
@@ -243,17 +259,23 @@ def _adds(run: str) -> bool:
     return False
 
 
-# What the protector recognises better: code, LaTeX, addresses, identifiers, dates, data
+# Text that the protector recognises better: code, LaTeX, addresses, identifiers, dates, data
 
+# "x = 1", "f(3)", "http://a", "www.a", "1;2"; not "3 + 4", "a:b", "(3)", "3. Next".
 _STRUCTURE = re.compile(r"[`\\_@{}<>|#&=\[;\n(:.](?:(?<![(:.])|(?<=\w\()|(?<=:)(?=//)|(?<=www\.))")
 _CODE_FIRST = re.compile(r"\s*(?:return|import|from|print|for|if|while)\b")
+# "$x^2$", "$5$"; not "costs $5 and $6".
 _LATEX = re.compile(r"(?<![\\$\w])\$(?=[^\s$])(?:\\.|[^$\\\n])*+(?<=\S)\$(?!\d)")
 _TICKS = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+# Text that may follow a term in the same span. " = ?", " km", "°C?", " apples each"; not " = 12".
 _OVERHANG = re.compile(r" ?= ?\??|[ \u00a0-]?[A-Za-z°º%/²³·$€£]{0,10}(?: [A-Za-z]{1,8})?\??")
 
 
 def _protected_spans(text: str) -> Sequence[Span]:
-    """Protected spans, if the text holds more than words and numbers."""
+    """Return the protected spans of a text.
+
+    To save time, a text with nothing but words and numbers is not searched.
+    """
     spans: list[Span] = []
     if text.count("$") > 1:
         spans = [match.span() for match in _LATEX.finditer(text)]
@@ -265,9 +287,9 @@ def _protected_spans(text: str) -> Sequence[Span]:
 
 
 def _outside(text: str, candidates: Sequence[Term], closed: Sequence[Span]) -> Iterator[Term]:
-    """The terms of which no protected span covers a part and reaches beyond it.
+    """Yield the terms unless a protected span covers a part of a term and reaches beyond it.
 
-    Terms come in order, so each is held against the spans alone that have begun and not ended.
+    The terms come in order, so each is compared only with spans that have begun and not ended.
     """
     waiting = sorted(closed, reverse=True)
     begun: list[Span] = []
@@ -293,10 +315,10 @@ def _terms(text: str, locked: Sequence[Span]) -> Sequence[Term]:
 
 
 def _symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement | None:
-    """Leave a number that is joined to its unit (*30mph*) or belongs to a name.
+    """Return the replacement that adds zero to the term: `((1-1)+5)`.
 
-    A single number gets brackets, so that nothing around it binds tighter; in an equation the left
-    side changes.
+    None for a number that is joined to its unit (*30mph*). A single number gets brackets, so that
+    nothing around it binds tighter. In an equation the left side changes.
     """
     if _joined(text, site):
         return None
@@ -308,9 +330,10 @@ def _symmetric_addition(text: str, site: Term, rng: Rng) -> Replacement | None:
 
 
 def _symmetric_multiplication(text: str, site: Term, rng: Rng) -> Replacement | None:
-    """Leave numbers in names, and those joined to a unit.
+    """Return the replacement that multiplies the term by one: `(1*5)`.
 
-    Sums, signed and mixed numbers get brackets first; in an equation the left side changes.
+    None for a number that is joined to its unit. Sums, signed and mixed numbers get brackets first.
+    In an equation the left side changes.
     """
     if _joined(text, site):
         return None
@@ -339,15 +362,16 @@ _SYMBOL = re.compile(r"\s*([*×÷·])\s*")
 
 
 def _latexify(text: str, site: Term, rng: Rng) -> Replacement | None:
-    r"""Fractions become `\frac`, multiplication and division signs become commands.
+    r"""Return the replacement of the term by a LaTeX formula between dollar signs, or None.
 
-    A dollar or percent sign is included and escaped.
+    Fractions become `\frac`, multiplication and division signs become commands. A dollar or percent
+    sign is included and escaped.
     """
     body = text[site.start : site.end]
     if _POWER_OF_BRACKET.search(body) or _DOLLAR_APART.search(
         text[max(0, site.left - 2) : site.left]
     ):
-        return None  # "$ 350": a dollar sign beside a formula's would open another formula
+        return None  # "$ 350": a dollar sign next to a formula would open another
     before, after = text[site.left : site.start], text[site.end : site.right]
     inner = _latex(body, site)
     if before == "$" or after in ("$", "%"):

@@ -1,4 +1,4 @@
-"""Options: the listed choices in another order, or under other labels."""
+"""Perturbations of options: the listed options in another order, or under other labels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def shows_labels(choice_format: str) -> bool:
 
 
 def target_of(prompt: Prompt) -> int | None:
-    """The index of the right option, where there is one."""
+    """Return the index of the correct option, or None if the target is no option."""
     return prompt.target if isinstance(prompt.target, int) and prompt.choices else None
 
 
@@ -41,7 +41,7 @@ def untouched(section: Section) -> bool:
 def is_listed(prompt: Prompt) -> bool:
     """Return True if the prompt lists two or more options in a section that is still unedited.
 
-    Only options that the template lists in a section of their own count; prose is not searched.
+    Only options that the template lists in a separate section count; prose is not searched.
     """
     if len(prompt.choices) < 2:
         return False
@@ -59,7 +59,10 @@ def relisted(
     choice_format: str | None = None,
     answer_as: Choicewise | None = None,
 ) -> Prompt:
-    """The prompt with other options, listed where the old ones were, as one edit."""
+    """Return the prompt with other options, listed where the old ones were, as one edit.
+
+    None for `choice_format` or `answer_as` keeps the prompt's own value.
+    """
     old = _listing(prompt.labels, prompt.choices, prompt.choice_format)
     line = prompt.choice_format if choice_format is None else choice_format
     new = choice_block(labels, choices, line)
@@ -98,7 +101,7 @@ _COUNTED = _named("counted")
 
 @lru_cache(maxsize=64)
 def _label_patterns(labels: Sequence[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """One label, and a phrase that can only be about labels."""
+    """Return a pattern for one label, and one for phrases that can only be about labels."""
     names = "|".join(sorted(map(re.escape, labels), key=len, reverse=True))
     label = rf"(?:\((?i:{names})\)|(?<!\w)(?:{names})(?!\w))"
     joint = r"\s*(?:,|;|&|\+|/|\b(?:and|or|nor|but|und|oder|et|ou|y|o|e|en|of)\b)\s*"
@@ -114,11 +117,11 @@ def _label_patterns(labels: Sequence[str]) -> tuple[re.Pattern[str], re.Pattern[
 
 
 def refers(text: str, labels: Sequence[str]) -> Places | None:
-    """The other options that an option's text refers to; None when it refers to none.
+    """Return the indices of the options that an option's text refers to; None if it refers to none.
 
-    Empty when it means a position rather than labels ("all of the above"), every place when it
-    counts ("the second option"). In doubt a text counts as a reference, which does no harm: the
-    option merely stays where it is.
+    The result is empty if the text refers to a position rather than to labels ("all of the above").
+    It has all indices if the text counts options ("the second option"). In doubt a text counts as a
+    reference, which does no harm: the option merely stays where it is.
     """
     words = set(_TOKEN.findall(text))
     if not words.isdisjoint(labels) or "(" in text:
@@ -151,10 +154,11 @@ def _harmless(choices: tuple[str, ...], labels: tuple[str, ...]) -> bool:
 
 @lru_cache(maxsize=1024)
 def movable(choices: tuple[str, ...], labels: tuple[str, ...]) -> tuple[Places, ...]:
-    """Groups of options that may change places among themselves, given their texts.
+    """Return groups of options, as indices, that may change places among themselves.
 
-    An option that refers to others keeps its place, and so do those it names. One that means a
-    position also keeps the options above it above, and those below it below.
+    An option that refers to others keeps its place, and so do the options that it names. If an
+    option refers to a position, the options above it stay above, and the options below it stay
+    below.
     """
     if _harmless(choices, labels) and len(set(choices)) > 1:
         return (tuple(range(len(choices))),)
@@ -186,20 +190,20 @@ _LABEL_WORDS = {"digits": "number", "lower": "letter", "roman": "numeral", "none
 
 
 class _Clash(Exception):
-    """The prompt says something about its labels that would become false."""
+    """Raised if a statement of the prompt about its labels would become false."""
 
 
 class _Relabelling(NamedTuple):
-    """Labels, those instead of them, and the style of these."""
+    """The old labels, the new labels, and the style of the new labels."""
 
     old: tuple[str, ...]
     new: tuple[str, ...]
     style: str
 
 
-@lru_cache(maxsize=64)  # called once to see whether it applies, and once for the prompt
+@lru_cache(maxsize=64)  # needed once to check that it applies, and once for the prompt
 def _relabelled(prompt: Prompt, style: str) -> Prompt | None:
-    """The prompt under other labels; None where that would contradict something in it."""
+    """Return the prompt under other labels; None if they would contradict something in it."""
     if not shows_labels(prompt.choice_format):
         return None
     # The usual series that the labels begin, or the labels themselves
@@ -213,6 +217,7 @@ def _relabelled(prompt: Prompt, style: str) -> Prompt | None:
 
 
 def _with_labels(prompt: Prompt, labels: _Relabelling) -> Prompt:
+    """Return the prompt under other labels; raise `_Clash` if they would contradict something."""
     choices = prompt.choices
     new = labels.new[: len(choices)]
     _require(not any(refers(text, prompt.labels) for text in choices))
@@ -232,6 +237,7 @@ def _with_labels(prompt: Prompt, labels: _Relabelling) -> Prompt:
 
 
 def _require(holds: bool) -> None:
+    """Raise `_Clash` unless the condition holds."""
     if not holds:
         raise _Clash
 
@@ -246,7 +252,7 @@ def _distinct(choices: Sequence[str], labels: _Relabelling) -> bool:
 
 
 def _unlabelled(line: str) -> str:
-    """The line of a list without its label and the marks around it."""
+    """Return the format of a listed option without the label and the marks around it."""
     if line.find("{label}") < line.find("{text}"):
         return re.sub(r"[(\[*_]*\{label\}[^{]*(?=\{text\})", "", line)
     return re.sub(r"\s*[(\[*_]*\{label\}[)\]*_]*", "", line)
@@ -308,7 +314,7 @@ def _label_changes(text: str, labels: _Relabelling) -> tuple[Replacement, ...] |
 def _demonstration(
     demonstration: Demonstration, before: Prompt, after: Prompt, labels: _Relabelling
 ) -> Demonstration:
-    """The solved example under the same labels as the item, so that the two agree."""
+    """Return the solved example under the same labels as the item, so that the two agree."""
     sections: list[Section] = []
     choices: tuple[str, ...] = ()
     for section in demonstration.sections:
@@ -327,7 +333,10 @@ def _demonstration(
 
 
 def _listed_options(section: Section, labels: Sequence[str], line: str) -> tuple[str, ...]:
-    """The listed options; listing them again has to give exactly the same text."""
+    """Return the options that a section lists.
+
+    Raise `_Clash` unless the options, listed again, give exactly the same text.
+    """
     text = section.text.strip("\n")
     _require(untouched(section) and bool(text))
     choices: list[str] = []
@@ -365,7 +374,10 @@ def _can_relabel(prompt: Prompt, labels: str) -> bool:
 
 
 def _shuffled(prompt: Prompt, rng: Rng, *, labels_too: bool) -> Prompt:
-    """The prompt with its options in an order that reads differently."""
+    """Return the prompt with its options in an order that reads differently.
+
+    With `labels_too` each option keeps its label; otherwise the labels stay in place.
+    """
     choices = prompt.choices
     groups = movable(choices, prompt.labels)
     reordered = choices

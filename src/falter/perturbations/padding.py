@@ -1,4 +1,4 @@
-"""Prompt padding: characters before, after and between the words of the whole prompt."""
+"""Padding: characters before and after the whole prompt, and in place of its spaces."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _TO_RANDOM = bytes.maketrans(_BASE64, _RANDOM)
 
 
 def _random_text(rng: Rng, count: int) -> str:
-    """Random characters: a single draw, extended by a hash, because 140 draws are slow."""
+    """Return random characters: a single draw, extended by a hash, because 140 draws are slow."""
     drawn = hashlib.shake_128(rng.below(1 << 53).to_bytes(8, "big")).digest(count)
     return b64encode(drawn).translate(_TO_RANDOM)[:count].decode("ascii")
 
 
 def _pad_randomly(prompt: Prompt, rng: Rng, count: int) -> Prompt:
-    """The strings hold no word and no number."""
+    """Return the prompt between two random strings, which contain no word and no number."""
     if not count:
         return prompt
     gap = "" if ends_in_space(prompt) else " "
@@ -58,7 +58,10 @@ def _has_space(prompt: Prompt, character: str) -> bool:
 
 
 def _replace_spaces(prompt: Prompt, rng: Rng, character: str) -> Prompt:
-    """The system message, the answers of demonstrations, protected text and earlier edits stay."""
+    """Return the prompt with another character in place of its spaces.
+
+    The system message, the answers of demonstrations, protected text and earlier edits stay.
+    """
     put = _CHARACTERS[character]
     demonstrations = tuple(
         replace(demonstration, sections=_respaced(demonstration.sections, put))
@@ -73,6 +76,7 @@ def _respaced(sections: Sequence[Section], put: str) -> tuple[Section, ...]:
 
 
 def _with_character(section: Section, put: str) -> Section:
+    """Return the section with another character in place of its spaces, outside blocked spans."""
     if section.kind == "system" or " " not in section.text:
         return section
     closed = blocked(section)
@@ -97,7 +101,7 @@ def _with_character(section: Section, put: str) -> Section:
 
 @lru_cache(maxsize=4096)
 def _one_character_edit(at: int) -> Edit:
-    """One character replaced by another; shared, because it is the same in every text."""
+    """Return the edit that replaces one character; cached, because all texts can share it."""
     return Edit(start=at, end=at + 1, new_start=at, new_end=at + 1)
 
 

@@ -31,7 +31,7 @@ TONES: dict[str, str] = table("rewrites.json")["tones"]
 
 
 def request(name: str) -> str:
-    """The instruction of a request for a rewrite."""
+    """Return the instruction of a request for a rewrite."""
     lines: list[str] = table("rewrites.json")["requests"][name]
     return "\n".join(lines)
 
@@ -51,7 +51,7 @@ def _reword_sections(
 
 
 class _Sentence(NamedTuple):
-    """A sentence: its section, its span there, and whether it may be rewritten."""
+    """A sentence: its section index, its span in that section, and whether it may be rewritten."""
 
     at: int
     start: int
@@ -62,7 +62,10 @@ class _Sentence(NamedTuple):
 def _relevant_sentences(
     prompt: Prompt, scope: Sequence[SectionKind], patterns: Sequence[str], top: int, method: str
 ) -> tuple[list[_Sentence], list[_Sentence]]:
-    """The sentences behind the expected summary, and the rest; protected ones are in neither."""
+    """Return the sentences that the expected summary is based on, and all other sentences.
+
+    Protected and edited sentences are in neither list.
+    """
     gold = _expected(prompt)
     return _mapped_sentences(prompt.sections, gold, tuple(scope), tuple(patterns), top, method)
 
@@ -83,7 +86,7 @@ def _mapped_sentences(
 
 
 def _put_sentences(prompt: Prompt, rewritten: Rewritten, places: Sequence[_Sentence]) -> Prompt:
-    """The prompt with these sentences rewritten, each by itself."""
+    """Return the prompt with these sentences rewritten, each separately."""
     sections = list(prompt.sections)
     for at in sorted({place.at for place in places}):
         text = sections[at].text
@@ -94,7 +97,7 @@ def _put_sentences(prompt: Prompt, rewritten: Rewritten, places: Sequence[_Sente
 
 
 def _expected(prompt: Prompt) -> str:
-    """The expected answer in words."""
+    """Return the expected answer in words; empty if there is none."""
     if isinstance(prompt.target, int):
         return prompt.choices[prompt.target] if prompt.choices else ""
     return prompt.target or ""
@@ -103,6 +106,7 @@ def _expected(prompt: Prompt) -> str:
 def _sentences(
     sections: Sequence[Section], scope: Sequence[SectionKind], patterns: Sequence[str]
 ) -> list[_Sentence]:
+    """Return the sentences of all sections in scope, with a flag: the sentence may be rewritten."""
     places: list[_Sentence] = []
     for at, section in enumerate(sections):
         if section.kind not in scope:
@@ -129,7 +133,10 @@ def _reword_irrelevant(
     prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
     protect: Sequence[str], top: int, method: str,
 ) -> Prompt:  # fmt: skip
-    """As many irrelevant sentences as there are relevant, at random; none if there are too few."""
+    """Rewrite as many irrelevant sentences, drawn at random, as there are relevant sentences.
+
+    If there are too few irrelevant sentences, the prompt stays unchanged.
+    """
     relevant, irrelevant = _relevant_sentences(prompt, scope, protect, top, method)
     if len(irrelevant) < len(relevant):
         return prompt
@@ -137,7 +144,7 @@ def _reword_irrelevant(
     return _put_sentences(prompt, rewritten, [irrelevant[n] for n in sorted(drawn)])
 
 
-# A template reworded as a whole: its own words, with names in braces for the substituted texts.
+# Templates reworded as a whole: their own words, with names in braces for the substituted texts.
 # One rewrite serves all items. It is split again at the names in braces and at the line breaks.
 
 _BRACES = re.compile(r"\{[^{}\n]{1,100}\}")
@@ -154,12 +161,12 @@ def _template_problem(text: str, new: str) -> str | None:
 
 
 def _filled(run: str) -> list[bool]:
-    """Return, for each line, True if it is not blank."""
+    """Return a flag for each line: True if the line is not blank."""
     return [bool(line.strip()) for line in run.split("\n")]
 
 
 class _Part(NamedTuple):
-    """A stretch of the template: a section's own words, or the name that stands for a section."""
+    """A segment of the template: a section's `own` words, or a name in braces for a section."""
 
     at: int
     text: str
@@ -170,7 +177,10 @@ def _reword_template(
     prompt: Prompt, rewritten: Rewritten, rng: Rng, scope: Sequence[SectionKind],
     protect: Sequence[str],
 ) -> Prompt:  # fmt: skip
-    """The prompt, examples included, with the words of its template reworded."""
+    """Return the prompt, examples included, with the words of its template reworded.
+
+    Raise `NoRewrite` if the reworded template cannot replace the old one.
+    """
     parts = list(_parts(prompt.sections, scope, protect))
     if not any(part.own for part in parts):
         return prompt
@@ -197,11 +207,11 @@ def _reword_template(
 def _parts(
     sections: Sequence[Section], scope: Sequence[SectionKind], patterns: Sequence[str]
 ) -> Iterator[_Part]:
-    """The template for all items: sections out of scope become names in braces."""
+    """Yield the template that all items share: sections out of scope become names in braces."""
     names_in_use = {
         name for s in sections if s.kind in scope for name in _BRACES.findall(s.text)
-    }  # braces that the template's own words have
-    shared = False  # whether the present line has words of a section already
+    }  # names in braces in the template's own words
+    shared = False  # True once the current line has words of a section
     for at, section in enumerate(sections):
         text, core = section.text, section.text.strip()
         fresh = not shared or "\n" in text[: text.find(core)]
@@ -227,8 +237,11 @@ def _part_name(section: Section, names_in_use: set[str]) -> str:
 
 
 def _cut(parts: Sequence[_Part], new: str) -> dict[int, str]:
-    """The new text of every section of the template, split at the names and, between neighbouring
-    sections, at the same line break as before."""
+    """Return the new text of every section of the template, by section index.
+
+    The text is split at the names in braces. Between neighbouring sections, it is split at the same
+    line break as before.
+    """
     texts: dict[int, str] = {}
     run: list[_Part] = []
     at = 0
@@ -248,7 +261,10 @@ def _is_name(part: _Part) -> bool:
 
 
 def _shared_out(run: Sequence[_Part], text: str) -> Iterator[tuple[int, str]]:
-    """The sections of one run with their lines of its new text; no two share a line."""
+    """Yield the sections of one run, as indices, with their lines of the new text.
+
+    No two sections share a line.
+    """
     lines = text.split("\n")
     at = 0
     for part in run:
@@ -260,7 +276,7 @@ def _shared_out(run: Sequence[_Part], text: str) -> Iterator[tuple[int, str]]:
 
 
 def _reworded(section: Section, text: str) -> Section:
-    """The section with new text, its surrounding white space kept."""
+    """Return the section with new text between its surrounding white space."""
     core, new = section.text.strip(), text.strip()
     if not new:
         raise NoRewrite("a part of the template has no words left")
@@ -271,7 +287,7 @@ def _reworded(section: Section, text: str) -> Section:
 def _reworded_example(
     example: Demonstration, reworded: dict[tuple[str, str], Section]
 ) -> Demonstration:
-    """A solved example with the template reworded in the same way."""
+    """Return a solved example with the template reworded in the same way."""
     sections = tuple(reworded.get((s.name, s.text), s) for s in example.sections)
     return replace(example, sections=sections)
 

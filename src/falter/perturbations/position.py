@@ -1,4 +1,4 @@
-"""Position: the parts of a template, its documents and its lists in another order."""
+"""Perturbations of position: parts of a template, documents and list items in another order."""
 
 from __future__ import annotations
 
@@ -40,25 +40,26 @@ _LISTED_KINDS: tuple[SectionKind, ...] = ("instruction", "input", "document", "o
 _TEMPLATE_KINDS: tuple[SectionKind, ...] = ("instruction", "output_format")
 # "- milk", "  • milk"; not "-milk", "milk".
 _BULLET = late_regex(r"([ \t]*)([-*•‣◦+])[ \t]+\S")
-# Items that tell a story, or point at one another, have an order that matters.
+# Items that tell a story, or refer to each other, have an order that matters.
 _SEQUENTIAL = _named("sequential")
 # An item whose number would be wrong in another place. "1. Rome", "(b) Rome", "iv) Rome"; not
 # "Rome", "10 Rome".
 _NUMBERED = late_regex(r"\W*(?:\d{1,3}[.):]|\(?(?:[a-z]|[ivx]{1,4})[.)])\s", re.IGNORECASE)
-# What points at a list as a sequence from anywhere in the template's own words.
+# Words that call a list a sequence, anywhere in the template's own words.
 _IN_THIS_ORDER = _named("in_this_order")
-# What calls a list a sequence: in it or in the words before it; of a list in the input, anywhere.
+# Words that call a list a sequence, in it or in its lead-in. For a list in the input, they count
+# anywhere.
 _ORDER = _named("order")
-# Lines with times stand in their order for a reason. "2024-05", "10:30"; not "May 5".
+# The order of lines with dates or times matters. "2024-05", "10:30"; not "May 5".
 _DATED = late_regex(r"\W*\d{1,4}[:/.-]\d{1,2}\b")
 # A line that goes on in the next one. "red and", "then", "("; not "red", "sand".
 _JOINED = late_regex(r"(?:\b(?:and|or|then)|[({\[])\s*$", re.IGNORECASE)
 
 
 def bullet_lists(text: str) -> Iterator[list[Span]]:
-    """The lists of two items or more with the same mark and indent, items as spans.
+    """Yield the lists of two items or more with the same mark and indent, each as item spans.
 
-    An item reaches to the next one: lines nested below it belong to it. Lists in fenced code do
+    An item reaches to the next one, so lines nested below it belong to it. Lists in fenced code do
     not count, nor do lists whose order matters: steps, dates, "the item above".
     """
     for items in _lists(text):
@@ -70,7 +71,10 @@ def bullet_lists(text: str) -> Iterator[list[Span]]:
 
 
 def _lists(text: str) -> Iterator[list[Span]]:
-    """Outermost lists; one ends at a line that is no item, not indented below one and not blank."""
+    """Yield the outermost lists, each as item spans.
+
+    A list ends at a line that is no item, not indented below an item, and not blank.
+    """
     items: list[list[int]] = []
     mark: tuple[str, str] | None = None
     fenced = fences(text)
@@ -102,7 +106,7 @@ def _is_open(section: Section, parts: Sequence[Span]) -> bool:
 
 
 def _open_lists(sections: Sequence[Section], at: int) -> list[list[Span]]:
-    """The lists of one section that may be reordered: untouched, and complete in the section."""
+    """Return the lists of one section that may be reordered: untouched, and complete in it."""
     section = sections[at]
     if section.kind not in _LISTED_KINDS:
         return []
@@ -122,7 +126,7 @@ def _open_lists(sections: Sequence[Section], at: int) -> list[list[Span]]:
 
 
 def _said_of(sections: Sequence[Section], at: int, items: Sequence[Span]) -> str:
-    """A list with the paragraph that leads to it: the one right above, or one with a colon."""
+    """Return a list's text with its lead-in: the paragraph right above it, or one with a colon."""
     text = sections[at].text
     before = "".join(s.text for s in sections[:at] if s.kind != "system") + text[: items[0][0]]
     lead = before.rstrip().rpartition("\n\n")[2]
@@ -139,7 +143,7 @@ def _neighbours(sections: Sequence[Section], at: int) -> tuple[bool, bool]:
     return starts, not after or after[0].startswith("\n")
 
 
-# The documents of a prompt: each in a section of its own, or all in one text
+# The documents of a prompt: each in a separate section, or all in one text
 
 Split = Literal["marked", "paragraphs"]
 
@@ -147,10 +151,10 @@ _MARK = _named("document_mark")
 
 
 def documents(text: str, split: Split) -> list[Span]:
-    """The documents of one text.
+    """Return the spans of the documents in one text.
 
-    `marked`: each begins with a mark of the same kind on a line of its own, such as `[2]`,
-    `Document 2:` or `<document>`. `paragraphs`: each paragraph is one.
+    `marked`: each document begins with a mark of the same kind on a separate line, such as `[2]`,
+    `Document 2:` or `<document>`. `paragraphs`: each paragraph is a document.
     """
     if split == "paragraphs":
         return [m.span() for m in re.finditer(r"\S[^\n]*(?:\n[ \t]*[^\s][^\n]*)*", text)]
@@ -165,7 +169,7 @@ def documents(text: str, split: Split) -> list[Span]:
 
 
 def _documents_in(section: Section, split: Split) -> list[Span]:
-    """The documents of one section's text; none if there is nothing to reorder."""
+    """Return the documents' spans in one section; empty if there is nothing to reorder."""
     if section.kind != "document":
         return []
     spans = documents(section.text, split)
@@ -177,9 +181,10 @@ def _differ(text: str, parts: Sequence[Span]) -> bool:
 
 
 def placed_documents(sections: Sequence[Section]) -> tuple[Span, list[Span]] | None:
-    """The template's sections, and the spans of the documents with their labels in their text.
+    """Return the index range of the template's sections, and the documents' spans in their text.
 
-    None unless at least two documents have sections of their own that can change places.
+    The spans include the documents' labels. None unless at least two documents are separate
+    sections that can change places.
     """
     first, last = inner(sections)
     part = sections[first:last]
@@ -202,7 +207,10 @@ _LABEL_NUMBER = re.compile(r"\d+|\b[A-Z]\b|\b[ivx]+\b")
 
 
 def _labelled(text: str, bare: Sequence[Span]) -> list[Span]:
-    """The documents with their labels, on the same line or the one above, if all are alike."""
+    """Return the documents' spans with their labels, on the same line or the line above.
+
+    Empty unless all labels are alike, apart from their numbers.
+    """
     for reach in (2, 1):
         starts = [_line_start(text, start, reach) for start, _ in bare]
         labels = {
@@ -216,7 +224,11 @@ def _labelled(text: str, bare: Sequence[Span]) -> list[Span]:
 
 
 def _line_start(text: str, at: int, lines: int) -> int:
-    """The start of the line, or of the one above where that is a heading with nothing between."""
+    """Return the start of the line, or of the line above if that is a heading.
+
+    Only white space may be between the heading and `at`. With `lines=1` the line above does not
+    count.
+    """
     start = text.rfind("\n", 0, at) + 1
     above = text.rfind("\n", 0, max(0, start - 1)) + 1
     heading = text[above : max(0, start - 1)].rstrip()
@@ -228,7 +240,7 @@ def _line_start(text: str, at: int, lines: int) -> int:
 # Parts of the template
 
 
-@lru_cache(maxsize=32)  # called once to see whether there are any, and once to draw one
+@lru_cache(maxsize=32)  # needed once to check that there are any, and once to draw one
 def _orders(prompt: Prompt, role: Role) -> list[Order]:
     return possible(prompt, moves(template_units(prompt.sections), role))
 
@@ -257,7 +269,7 @@ def _texts(text: str, parts: Sequence[Span]) -> list[str]:
 
 
 def _swapped(section: Section, lists: Sequence[Sequence[Span]], rng: Rng) -> Section:
-    """The section with the parts of each list reordered; the text between them stays."""
+    """Return the section with the parts of each list reordered; the text between parts stays."""
     changes: list[Replacement] = []
     for parts in lists:
         texts = _texts(section.text, parts)

@@ -1,7 +1,7 @@
-"""Python source as text with positions: where the code is, what its parts are.
+"""Python source as text with positions: the code in a text, its parts, and its names.
 
-All functions are pure and cached, because the prompt, its program and every recipe need the same
-code.
+The functions are pure. The expensive ones are cached, because the prompt, its program and every
+recipe need the same code.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Code:
-    """Python source with its syntax tree; positions are characters of the source.
+    """Python source with its syntax tree; positions are character offsets in the source.
 
-    A prompt may stop where the body would begin. Then the tree is that of the source with a body.
+    A prompt may stop where the body of a function would begin. The tree is then that of the source
+    with a body.
     """
 
     def __init__(self, text: str, tree: ast.Module) -> None:
@@ -40,7 +41,7 @@ class Code:
         self.docstrings = frozenset(id(value) for value in values if _is_text(value))
 
     def all(self, kind: type[N]) -> list[N]:
-        """All nodes of a kind, outer ones first."""
+        """Return all nodes of a kind, outer ones first."""
         return cast(list[N], self._by_kind.get(kind, []))
 
     def line_start(self, line: int) -> int:
@@ -48,6 +49,7 @@ class Code:
         return self._lines[line - 1] if line <= len(self._lines) else len(self.text)
 
     def _at(self, line: int, column: int) -> int:
+        """Return the character offset of a line and a column as `ast` counts them."""
         start = self.line_start(line)
         # `ast` counts columns in bytes of UTF-8, which are characters in ASCII alone.
         if self._plain:
@@ -56,14 +58,16 @@ class Code:
         return start + len(head.decode(errors="ignore"))
 
     def start(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> int:
+        """Return the offset at which a node begins."""
         return self._at(node.lineno, node.col_offset)
 
     def end(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> int:
+        """Return the offset at which a node ends."""
         return self._at(node.end_lineno or node.lineno, node.end_col_offset or 0)
 
     @cached_property
     def strings(self) -> list[ast.JoinedStr | ast.Constant]:
-        """The strings that are data: all but docstrings, formatted ones as a whole."""
+        """The strings that are data: all except docstrings. An f-string is one string."""
         formatted = self.all(ast.JoinedStr)
         inside = {id(part) for node in formatted for part in ast.walk(node) if part is not node}
         plain = [node for node in self.all(ast.Constant) if _is_text(node)]
@@ -71,11 +75,15 @@ class Code:
         return [n for n in every if id(n) not in inside and id(n) not in self.docstrings]
 
     def functions(self) -> list[Function]:
+        """Return all function definitions; asynchronous ones last."""
         return [*self.all(ast.FunctionDef), *self.all(ast.AsyncFunctionDef)]
 
 
 def _walk(tree: ast.AST) -> list[ast.AST]:
-    """`ast.walk` in half the time: contexts, the most frequent nodes, are left out."""
+    """Return the nodes of `ast.walk` in half the time.
+
+    Contexts (`ast.Load`, `ast.Store`), the most frequent nodes, are left out.
+    """
     nodes = [tree]
     for node in nodes:
         for value in vars(node).values():
@@ -87,7 +95,7 @@ def _walk(tree: ast.AST) -> list[ast.AST]:
 
 
 def parameters(function: Function) -> list[ast.arg]:
-    """All parameters of a function, in order, starred ones too."""
+    """Return all parameters of a function in order, starred ones included."""
     a = function.args
     arguments = [*a.posonlyargs, *a.args, a.vararg, *a.kwonlyargs, a.kwarg]
     return [argument for argument in arguments if argument is not None]
@@ -99,7 +107,10 @@ def _is_text(node: ast.AST) -> bool:
 
 @lru_cache(maxsize=512)
 def code_of(text: str) -> Code | None:
-    """The text as Python, or None; the last block may lack its body."""
+    """Return the text as Python, or None if it cannot be parsed.
+
+    The last block of the text may lack its body.
+    """
     tree = _tree(text)
     if tree is None and _OPEN.search(text):
         indent = re.findall(r"^([ \t]*)(?:async[ ]+)?(?:def|class)\b", text, re.MULTILINE)
@@ -128,7 +139,10 @@ _TRIES = 40  # ends that are parsed: a long text behind code must not cost a par
 
 @lru_cache(maxsize=512)
 def regions(text: str) -> tuple[Span, ...]:
-    """Return the spans of a text that are Python: in fences, all, or from the first definition."""
+    """Return the spans of a text that are Python.
+
+    They are its fenced blocks, the whole text, or the text from the first definition on.
+    """
     if "```" in text:
         blocks = [block for block in fenced_blocks(text) if block.closed and block.info in _PYTHON]
         spans = [block.inside for block in blocks]
@@ -144,7 +158,11 @@ def regions(text: str) -> tuple[Span, ...]:
 
 
 def _from_here(text: str, start: int) -> tuple[Span, ...]:
-    """From here to the last line with which it still parses as Python."""
+    """Return the span from `start` to the last line with which it still parses as Python.
+
+    The ends that are tried are the end of the text and the first `_TRIES` lines without
+    indentation. Empty if no end fits.
+    """
     ends = [m.start() for m in re.finditer(r"^\S", text[start:], re.MULTILINE)][1:]
     for end in (len(text) - start, *reversed(ends[:_TRIES])):
         if code_of(text[start : start + end]) is not None:
@@ -152,25 +170,25 @@ def _from_here(text: str, start: int) -> tuple[Span, ...]:
     return ()
 
 
-# Which names of a piece of Python can take another form, and where they occur
+# Names of a piece of Python that can take another form, and the places of these names
 
 # "max_len", "_first_item"; not "x", "MAX_LEN", "a_1", nor "__init__", a name with a role.
 _SNAKE = re.compile(r"(_*)([a-z][a-z0-9]*(?:_[a-z][a-z0-9]*)+)\Z")
-# With one of these a name may be looked up by a text that is made while the code runs.
+# With one of these, code may look a name up by a text that is made while the code runs.
 _REFLECTING = frozenset({"eval", "exec", "globals", "locals", "vars"})
 _CANDIDATE = re.compile(r"(?<!\w)_*[a-z][a-z0-9]*_[a-z0-9_]*(?!\w)")
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
 class Renames(NamedTuple):
-    """New names by old ones. After a dot only the methods of the code's own classes count."""
+    """New names by old ones. After a dot, only methods of the code's own classes are renamed."""
 
     names: Mapping[str, str]
     methods: frozenset[str]
 
 
 def camel(name: str) -> str | None:
-    """`snake_case` as `snakeCase`, leading underscores kept; None for any other form."""
+    """Return `snake_case` as `snakeCase`, leading underscores kept; None for any other form."""
     match = _SNAKE.match(name)
     if match is None:
         return None
@@ -180,11 +198,11 @@ def camel(name: str) -> str | None:
 
 @lru_cache(maxsize=512)
 def renames(sources: tuple[str, ...], around: tuple[str, ...]) -> Renames:
-    """The new forms of the names that `sources` define.
+    """Return the new forms of the names that `sources` define.
 
-    `around` is code that goes with them: tests, an expected continuation. Left out are imported
-    names, names whose new form is in use, and names that a string or a foreign call may mean.
-    Nothing is renamed if the code looks names up while it runs.
+    `around` is code that belongs to them: tests, an expected continuation. Imported names and names
+    whose new form is in use are left out. So are names that a string or a foreign call may refer
+    to. Nothing is renamed if the code looks names up while it runs.
     """
     pieces = [code for text in sources if (code := code_of(text)) is not None]
     context = [code for text in around if (code := code_of(text)) is not None]
@@ -206,7 +224,7 @@ def renames(sources: tuple[str, ...], around: tuple[str, ...]) -> Renames:
 
 
 def _defined(code: Code) -> set[str]:
-    """Functions, methods, parameters and variables, but no attributes of classes."""
+    """Return the names of functions, parameters and variables, but of no class attributes."""
     names = {function.name for function in code.functions()}
     names |= {node.arg for node in code.all(ast.arg)}
     names |= {node.id for node in code.all(ast.Name) if isinstance(node.ctx, ast.Store)}
@@ -216,6 +234,7 @@ def _defined(code: Code) -> set[str]:
 
 
 def _stored(statement: ast.stmt) -> Iterable[ast.Name]:
+    """Yield the names that an assignment binds."""
     if isinstance(statement, (ast.Assign, ast.AnnAssign)):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         for target in targets:
@@ -223,9 +242,9 @@ def _stored(statement: ast.stmt) -> Iterable[ast.Name]:
 
 
 def _refused(code: Code, names: set[str], by_name: frozenset[str]) -> set[str]:
-    """Names that cannot change in this piece, and so stay everywhere.
+    """Return the names that cannot change in this piece of code, and so stay everywhere.
 
-    `by_name` are those that a string can reach, through `**` or `getattr`.
+    `by_name` are the names that a string can reach, through `**` or `getattr`.
     """
     out = set(_imported(code))
     for text in code.strings:
@@ -237,7 +256,10 @@ def _refused(code: Code, names: set[str], by_name: frozenset[str]) -> set[str]:
 
 
 def _keywords(code: Code, names: Container[str]) -> Iterable[tuple[ast.keyword, str]]:
-    """Keyword arguments with one of the names: of an own, a foreign or an unknown function."""
+    """Yield the keyword arguments with one of the names, each with the origin of its function.
+
+    The origin is `own`, `foreign` or `unknown`.
+    """
     own = {f.name: {p.arg for p in parameters(f)} for f in code.functions()}
     foreign = set(_imported(code))
     for node in code.all(ast.Call):
@@ -258,6 +280,7 @@ def _keywords(code: Code, names: Container[str]) -> Iterable[tuple[ast.keyword, 
 
 
 def _imported(code: Code) -> Iterable[str]:
+    """Yield the names that the code imports."""
     for node in code.all(ast.alias):
         yield (node.asname or node.name).partition(".")[0]
 
@@ -267,7 +290,7 @@ _BASE = re.compile(r"(?:\bself|\bcls|\b[A-Z]\w*(?:\(\))?)\.\Z")
 
 
 def _foreign_attributes(code: Code, methods: frozenset[str]) -> set[str]:
-    """Methods whose name is also looked up on something that may be of a foreign class."""
+    """Return the methods whose name is also looked up on an object of a possibly foreign class."""
     attributes = [node for node in code.all(ast.Attribute) if node.attr in methods]
     return {n.attr for n in attributes if not _ours(code.text[: code.end(n) - len(n.attr)])}
 
@@ -278,15 +301,16 @@ def _ours(before: str) -> bool:
 
 
 def _methods(code: Code) -> set[str]:
+    """Return the names of the methods of the code's own classes."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     return {f.name for c in code.all(ast.ClassDef) for f in c.body if isinstance(f, kinds)}
 
 
-# Where they occur
+# Places of the names
 
 
 def mentions(text: str, change: Renames) -> list[Replacement]:
-    """Every mention of the names in prose."""
+    """Return the replacements of all mentions of the names in prose."""
     return [
         (match.start(), match.end(), change.names[match.group()])
         for match in _CANDIDATE.finditer(text)
@@ -297,8 +321,10 @@ def mentions(text: str, change: Renames) -> list[Replacement]:
 
 
 def occurrences(code: Code, change: Renames) -> list[Replacement]:
-    """Every place of the names in code, comments and docstrings, but not in strings that are data
-    nor as the keyword of a foreign function."""
+    """Return the replacements of all names in code, comments and docstrings.
+
+    Names in strings that are data, and keywords of foreign functions, stay.
+    """
     closed = [(code.start(text), code.end(text)) for text in code.strings]
     for argument, place in _keywords(code, change.names):
         if place == "foreign":
@@ -321,7 +347,10 @@ def _quoted(text: str, place: Replacement) -> bool:
 
 
 def uses(code: Code, change: Renames) -> list[Replacement]:
-    """The places in code that only uses the names; names that it binds itself are left out."""
+    """Return the replacements in code that only uses the names.
+
+    Names that the code binds itself stay.
+    """
     bound, names = _defined(code), change.names
     places = []
     for node in code.all(ast.Name):

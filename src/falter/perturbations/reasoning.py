@@ -1,4 +1,4 @@
-"""Reasoning: a request for the wrong answer, a stray answer to ignore, steps before the answer."""
+"""Perturbations of reasoning: a request for the wrong answer, a stray answer, steps first."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _named = partial(named_regex, "perturbations")
 
 @lru_cache(maxsize=64)
 def _wrong_ones(choices: tuple[str, ...], labels: tuple[str, ...], right: int) -> tuple[int, ...]:
-    """The wrong options that could remain, in an order that depends on nothing but their texts.
+    """Return the wrong options that may remain, as indices sorted by their texts.
 
-    Left out are options that refer to others, and options that read like the right one.
+    Options that refer to others, or that read like the correct one, are left out. Empty if the
+    correct option refers to others.
     """
     if refers(choices[right], labels) is not None:
         return ()
@@ -59,9 +60,9 @@ def _asks_for_what_is_not(prompt: Prompt) -> bool:
 
 
 def _wrong_one(prompt: Prompt, right: int) -> int:
-    """The wrong option that remains beside the right one.
+    """Return the index of the wrong option that remains with the correct one.
 
-    It is drawn from the options' texts and not from the step's generator, so that elimination, its
+    It is drawn from the options' texts and not from the step's generator. So elimination, its
     control, every draw and every order of the options leave the same pair.
     """
     wrong = _wrong_ones(prompt.choices, prompt.labels, right)
@@ -70,6 +71,7 @@ def _wrong_one(prompt: Prompt, right: int) -> int:
 
 
 def _eliminated(prompt: Prompt, name: str, requested: str) -> Prompt:
+    """Return the prompt with two options, and a request for the wrong or the right one of them."""
     right = target_of(prompt) or 0
     wrong = _wrong_one(prompt, right)
     places = sorted((right, wrong))
@@ -117,6 +119,7 @@ def _can_stray(prompt: Prompt, answer: str) -> bool:
 
 
 def _stray(prompt: Prompt, rng: Rng, answer: str) -> str:
+    """Return the stray answer: the correct one, another option, the opposite or a close number."""
     target = target_of(prompt)
     right = str(prompt.target).strip() if target is None else prompt.choices[target]
     if answer == "correct":
@@ -130,7 +133,7 @@ def _stray(prompt: Prompt, rng: Rng, answer: str) -> str:
 
 
 def _nearby_number(text: str, rng: Rng) -> str:
-    """A number close to this one, written in the same way: 2,125 and 2,131."""
+    """Return a slightly larger number, written in the same way: 2,131 for 2,125."""
     parts = _PLAIN_NUMBER.fullmatch(text)
     digits = parts["number"] if parts is not None else text
     number = Decimal(digits.replace("−", "-").replace(",", ""))

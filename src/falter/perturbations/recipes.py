@@ -1,4 +1,4 @@
-"""Recipes: their steps resolved or parsed, applied and named; sets of recipes, and advice."""
+"""Recipes: parsing, application and names; sets of recipes, and advice for a prompt."""
 
 from __future__ import annotations
 
@@ -35,14 +35,18 @@ _FORM = "name, or name:parameter=value,parameter=value"
 
 
 def resolve_step(name: str, params: Mapping[str, Any] | None = None) -> Step:
-    """The step with every parameter spelled out, checked before anything is sent."""
+    """Return the step with every parameter spelled out and checked.
+
+    Raise `UnknownName` or `InvalidValue` for an unknown name or an invalid value, before anything
+    is sent.
+    """
     perturbation = perturbations.get(name)
     full = dict(checked_parameters(perturbation, params or {}))
     # Try it once, so that a bad pattern or file raises here.
     kind: SectionKind = next(iter(full.get("scope", ())), "input")
     probe = Prompt(sections=(Section(name="probe", kind=kind, text="probe"),))
     perturbation.applies(probe, **full)
-    effect: Effect = getattr(perturbation, "effect", "keep")  # one of the user's own may not say
+    effect: Effect = getattr(perturbation, "effect", "keep")  # a user's perturbation may lack it
     return Step(
         name=name, version=perturbation.version, params=full, reasons=perturbation.reasons,
         effect=effect,
@@ -50,9 +54,10 @@ def resolve_step(name: str, params: Mapping[str, Any] | None = None) -> Step:
 
 
 def parse_step(text: str) -> Step:
-    """A step from the command line: `typos`, `typos:count=4,kind=keyboard`, `human_typos:light`.
+    """Return a step as written on the command line: `typos:count=4,kind=keyboard`.
 
-    An option that only one parameter has may stand without the parameter's name.
+    An option that only one parameter has may be given without the parameter's name:
+    `human_typos:light`.
 
     Lists are separated by `|`, as in `typos:scope=input|choices`. A pattern to protect is one
     value, in which `|` has its usual meaning.
@@ -76,12 +81,16 @@ def parse_step(text: str) -> Step:
 
 
 def _parameter_with(perturbation: Perturbation, value: str) -> str:
-    """The one parameter that has this option: `human_typos:light`."""
+    """Return the name of the only parameter with this option, or an empty string.
+
+    In `human_typos:light` it is the parameter `dose`.
+    """
     fitting = [p.name for p in perturbation.parameters if p.type is str and value in p.options]
     return fitting[0] if len(fitting) == 1 else ""
 
 
 def _typed(parameter: Parameter, value: str) -> Any:
+    """Return the value in the parameter's type; unchanged if it cannot be converted."""
     if parameter.type is tuple:
         return tuple(value.split("|")) if parameter.options else (value,)
     if parameter.type is bool:
@@ -98,7 +107,10 @@ def _typed(parameter: Parameter, value: str) -> Any:
 
 
 class Applied(NamedTuple):
-    """A prompt after a recipe, its status, and the step that found nothing to change."""
+    """A prompt after a recipe, its status, and the name of the step that failed.
+
+    A step fails if it finds nothing to change, or if its rewrite is not available.
+    """
 
     prompt: Prompt
     status: VariantStatus
@@ -113,12 +125,15 @@ def apply_recipe(
     draw: int,
     bank: RewriteBank | None = None,
 ) -> Applied:
-    """The prompt after the recipe's steps, in their order, and what became of it.
+    """Return the prompt after the recipe's steps, in their order, and its status.
 
-    `baseline`: no steps. `not_applicable`: some step found nothing it could change (it is named),
-    `no_rewrite`: a model gave nothing usable for it; the prompt is the original. `unchanged`: the
-    same text as before. Otherwise `changed`. A later step never touches what an earlier one
-    edited.
+    - `baseline`: the recipe has no steps.
+    - `not_applicable`: the named step found nothing to change. The prompt is the original.
+    - `no_rewrite`: a model gave no usable rewrite for the named step. The prompt is the original.
+    - `unchanged`: the text is the same as before.
+    - `changed`: all other cases.
+
+    A later step never touches the edits of an earlier step.
     """
     if not recipe.steps:
         return Applied(prompt, "baseline")
@@ -134,7 +149,10 @@ def _apply_steps(
     draw: int,
     bank: RewriteBank | None,
 ) -> Applied:
-    """Apply the steps, each with its name. One that is None is skipped, and counts for seeds."""
+    """Apply the steps, each with its name.
+
+    A step that is None is skipped, but counts for the seeds of later steps of its name.
+    """
     occurrences: Counter[str] = Counter()
     after = prompt
     for name, step in steps:
@@ -161,12 +179,15 @@ def _same_prompt(after: Prompt, before: Prompt) -> bool:
 
 
 def _step_rng(step: Step, item_key: str, run_seed: int, draw: int, occurrence: int) -> Rng:
-    """The generator of one step on one item."""
+    """Return the random generator of one step on one item."""
     return Rng(lambda: step_seed(run_seed, step.name, step.version, occurrence, item_key, draw))
 
 
 def _stepped(prompt: Prompt, step: Step, rng: Rng, draw: int, bank: RewriteBank | None) -> Prompt:
-    """The prompt after one step; raises `NoRewrite` if a rewrite is unavailable."""
+    """Return the prompt after one step.
+
+    Raise `NoRewrite` if a rewrite is unavailable, and `InvalidValue` for another version.
+    """
     perturbation = perturbations.get(step.name)
     if perturbation.version != step.version:
         raise InvalidValue(
@@ -179,10 +200,10 @@ def _stepped(prompt: Prompt, step: Step, rng: Rng, draw: int, bank: RewriteBank 
 
 
 def perturb(text: str, *steps: str | Step, seed: int = 0, draw: int = 0) -> str:
-    """One text after one or more perturbations, given by name, as `name:count=4`, or as steps.
+    """Return a text after one or more perturbations, given by name, as `name:count=4`, or as steps.
 
-    The text is the input of a prompt with nothing else in it; perturbations of the whole prompt
-    add text around it. A step that finds nothing to change leaves it as it is.
+    The text is the input of a prompt with nothing else in it. Perturbations of the whole prompt add
+    text around it. If a step finds nothing to change, the original text is returned.
     """
     chain = tuple(step if isinstance(step, Step) else parse_step(step) for step in steps)
     prompt = Prompt(sections=(Section(name="input", kind="input", text=text),))
@@ -191,18 +212,19 @@ def perturb(text: str, *steps: str | Step, seed: int = 0, draw: int = 0) -> str:
 
 
 def text_key(text: str) -> str:
-    """The key of a text that is an item by itself: its content."""
+    """Return the key of a text that is used as an item: a hash of its content."""
     return digest("text", text)
 
 
-# Demonstrations: each as an item of its own, with its answer unchanged
+# Demonstrations: each as a separate item, with its answer unchanged
 
 
 def reaches_demonstrations(recipe: Recipe) -> bool:
     """Return True if the recipe's steps for an item's sections can be applied to demonstrations.
 
     That excludes recipes with a step that rewrites whole prompts together with their
-    demonstrations: `translate`, `crosslingual`."""
+    demonstrations: `translate`, `crosslingual`.
+    """
     return any(map(_within, recipe.steps)) and not any(map(_rewrites_all, recipe.steps))
 
 
@@ -214,12 +236,14 @@ def perturb_demonstration(
     draw: int,
     bank: RewriteBank | None = None,
 ) -> tuple[Section, ...]:
-    """The sections of an example after the recipe's steps for the sections of an item.
+    """Return a demonstration's sections after the recipe's steps for the sections of an item.
 
-    `prompt` is the example as an item, `key` its own key, so that its seeds are those it would
-    have as an item. Steps for the whole prompt, options, positions and formats are skipped: they
-    are applied to the prompt as a whole. The example stays as it is if a step finds nothing to
-    change, if a rewrite is unavailable, or if its answer would have to change too.
+    `prompt` is the demonstration as an item. `key` is its own key, so that its seeds are those that
+    it would have as an item. Steps for the whole prompt, options, positions and formats are
+    skipped, because they are applied to the whole prompt.
+
+    The original sections are returned in three cases: a step finds nothing to change, a rewrite is
+    unavailable, or the answer would have to change too.
     """
     steps = [(step.name, _within(step)) for step in recipe.steps]
     after = _apply_steps(key, prompt, steps, run_seed, draw, bank).prompt
@@ -228,7 +252,7 @@ def perturb_demonstration(
 
 
 def _within(step: Step) -> Step | None:
-    """The step restricted to the sections of an item; None if it concerns something else."""
+    """Return the step restricted to the sections of an item; None if it concerns other sections."""
     kinds = _kinds(step.params.get("scope", ()))
     if not kinds or not _kinds(perturbations.get(step.name).scope):
         return None
@@ -245,7 +269,7 @@ def _rewrites_all(step: Step) -> bool:
 
 
 def everyday_name(recipe: Recipe) -> str:
-    """`split words`, `typos and changed letter case`, as it stands after "under".
+    """Return the recipe's everyday name, as used after "under": `typos and changed letter case`.
 
     Empty for the baseline. A step whose perturbation is not installed keeps its own name.
     """
@@ -262,7 +286,7 @@ def _title(name: str) -> str:
         return name
 
 
-# Which perturbations fit which prompts: the traits of a prompt, and what to ask of each
+# Perturbations that fit a prompt: the traits of the prompt, and the recipes for each trait
 
 
 class Advice(NamedTuple):
@@ -277,16 +301,16 @@ _BUNDLED = table("advice.json")
 RECIPE_SETS: dict[str, tuple[str, ...]] = {
     name: tuple(recipes.split()) for name, recipes in _BUNDLED["recipe_sets"].items()
 }
-"""Recipes under one name, which stands for them where it stands alone among the recipes."""
+"""Recipes by the name of a set. Alone in a list of recipes, that name stands for the whole set."""
 DEFAULT_RECIPES = RECIPE_SETS["brittlebench"]
 ADVICE = tuple(
     Advice(entry["trait"], entry["why"], tuple(entry["recipes"].split()))
     for entry in _BUNDLED["advice"]
 )
-"""In the order in which they are proposed."""
+"""Advice, in the order in which it is given."""
 
 NOISE_FLOOR = "identity"
-"""The recipe that every set needs as well: the same prompt again."""
+"""The recipe that every set needs as well: it repeats the clean prompt."""
 
 _JSON = re.compile(r"\bJSON\b")
 _TOOL = re.compile(r'"(?:parameters|input_schema|inputSchema)"\s*:\s*\{')

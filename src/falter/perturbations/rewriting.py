@@ -1,4 +1,4 @@
-"""Perturbations that a model writes beforehand: the request, and how the reply is used."""
+"""Perturbations whose texts a model writes beforehand: the request, and the use of a rewrite."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ from falter.records.types import Prompt, Rewrite, RewriteStatus, Section, Sectio
 from falter.text.protection import blocked, protect
 from falter.text.spans import Replacement, replace_spans
 
-# The request for a rewrite, and what a rewrite has to keep
+# The request for a rewrite, and the text that a rewrite has to keep
 
+# Limits of the pieces that a request lists as text to keep: their number, and characters of each
 _MAX_LISTED, _MAX_LISTED_CHARACTERS = 40, 120
 
 # A rewrite has to keep every number as it is written, those of dates and times included. "3.5",
@@ -39,10 +40,10 @@ _SPACE = re.compile(r"\s+")
 
 
 def _request(asking: str, text: str, patterns: Sequence[str] | None) -> Prompt:
-    """One user turn: what to do, and the text between tags. No system turn: not all servers take
-    one.
+    """Return one user turn with the instruction, and the text between tags.
 
-    With `patterns`, even an empty list, the request lists what has to stay.
+    There is no system message, because not all servers accept one. With `patterns`, even an empty
+    list, the request lists the pieces that must stay.
     """
     tag = "text"
     while f"</{tag}>" in text:
@@ -61,10 +62,10 @@ def _request(asking: str, text: str, patterns: Sequence[str] | None) -> Prompt:
 
 
 def _lost(text: str, new: str, patterns: Sequence[str] = ()) -> str | None:
-    """The first protected piece or number of a text that its rewrite lacks.
+    """Return the first protected piece or number of a text that its rewrite lacks, or None.
 
-    White space does not count, nor how often a piece occurs: a second mention may well become a
-    pronoun. A question that lost its question mark has usually been answered instead.
+    White space does not count, nor does the number of occurrences: a second mention may well become
+    a pronoun. A lost question mark counts, because the question has then usually been answered.
     """
     if text.rstrip().endswith(_QUESTION) and not any(map(new.__contains__, _QUESTION)):
         return text.rstrip()[-1]
@@ -85,6 +86,7 @@ def _pieces(text: str, patterns: Sequence[str]) -> Iterator[str]:
 
 
 def _listed(text: str, patterns: Sequence[str]) -> Iterator[str]:
+    """Yield the pieces that the request lists as text to keep."""
     short = (
         p for p in _pieces(text, patterns) if len(p) <= _MAX_LISTED_CHARACTERS and "\n" not in p
     )
@@ -93,7 +95,7 @@ def _listed(text: str, patterns: Sequence[str]) -> Iterator[str]:
 
 
 def _shortened(text: str) -> str:
-    """The beginning of a text, short enough for a message."""
+    """Return a text, cut to 60 characters for a message."""
     return text if len(text) <= 60 else text[:59] + "…"
 
 
@@ -103,11 +105,11 @@ Problem = Callable[[str, str], str | None]
 
 
 class NoRewrite(Exception):
-    """A model was asked to rewrite a text and gave nothing usable."""
+    """Raised if a model was asked to rewrite a text and gave nothing usable."""
 
 
 def rewrite_key(name: str, version: int, asked: Mapping[str, Any], text: str, draw: int) -> str:
-    """The identity of a rewrite: everything in the request, and the draw."""
+    """Return the key of a rewrite: a hash of everything in the request, and of the draw."""
     return digest("rewrite", name, version, dict(asked), text, draw)
 
 
@@ -115,8 +117,9 @@ def rewrite_key(name: str, version: int, asked: Mapping[str, Any], text: str, dr
 class Wanted:
     """A text that needs a rewrite, with its perturbation, the request's parameters and the draw.
 
-    `answers` are the right answer and the options of the item: a rewrite that brings one in has
-    answered the question. They are no part of the key, for equal texts share their rewrite.
+    `answers` are the correct answer and the options of the item: a rewrite that introduces one of
+    them has answered the question. They are not part of the key, so that equal texts share their
+    rewrite.
     """
 
     perturbation: RewritePerturbation
@@ -127,6 +130,7 @@ class Wanted:
 
     @cached_property
     def key(self) -> str:
+        """The key under which the rewrite is stored."""
         bank, wording = self.perturbation.bank, self.perturbation.wording
         return rewrite_key(bank, wording, self.asked, self.text, self.draw)
 
@@ -134,7 +138,7 @@ class Wanted:
         self, author: str, text: str | None = None, status: RewriteStatus = "ok",
         reason: str | None = None,
     ) -> Rewrite:  # fmt: skip
-        """The record of an author's rewrite, or of the reason why there is none."""
+        """Return the record of an author's rewrite, or of the reason why there is none."""
         return Rewrite(
             key=self.key, perturbation=self.perturbation.bank, version=self.perturbation.wording,
             params=self.asked, source=self.text, draw=self.draw, author=author, status=status,
@@ -143,10 +147,11 @@ class Wanted:
 
 
 class Ledger:
-    """A bank that answers from another bank and records every request.
+    """A recorder of rewrite requests that answers from another rewrite store.
 
-    Until it is closed it returns a stand-in when the other has nothing usable, so that one pass
-    shows everything that a prompt needs. Texts in `left_out` have no rewrite and will get none.
+    Until it is closed, it returns a stand-in if the other store has nothing usable. One pass
+    therefore records everything that a prompt needs. Texts in `left_out` have no rewrite and will
+    get none.
     """
 
     def __init__(self, bank: RewriteBank | None) -> None:
@@ -157,10 +162,14 @@ class Ledger:
         self.open = True
 
     def find(self, key: str, text: str) -> Rewrite | None:
+        """Return a rewrite from the other store, without recording the request."""
         return None if self._bank is None else self._bank.find(key, text)
 
     def take(self, wanted: Wanted) -> Rewrite | None:
-        """The rewrite, which is recorded; a stand-in if there is none and the ledger is open."""
+        """Return the rewrite, and record the request if the ledger is open.
+
+        If there is no usable rewrite, an open ledger returns a stand-in.
+        """
         if wanted.key in self.left_out and not self.open:
             return self.left_out[wanted.key]
         rewrite = self.find(wanted.key, wanted.text)
@@ -185,14 +194,17 @@ class Ledger:
 
 
 class RewritePerturbation(Described):
-    """Inserts texts that a model, or a person, wrote beforehand.
+    """A perturbation that inserts texts that a model, or a person, wrote beforehand.
 
-    `change(prompt, rewritten, rng, **parameters)` builds the prompt and calls `rewritten(text)`
-    for every text to be rewritten; a first pass with a recorder shows what to prepare.
-    `ask(**asked)` is the instruction for the model; `asked` are the parameters that it depends on,
-    which `rewritten(text, to="es")` may override. `problem(source, new)` says why a rewrite cannot
-    be used. Perturbations with the same `bank` share their rewrites, as long as their `wording`,
-    the version of the instruction, is the same.
+    - `change(prompt, rewritten, rng, **parameters)` returns the changed prompt. It calls
+      `rewritten(text)` for every text to be rewritten, so that a first pass with a recorder finds
+      all of them.
+    - `ask(**asked)` returns the instruction for the model. `asked` are the parameters that it
+      depends on; `rewritten(text, to="es")` may override them.
+    - `problem(source, new)` returns the reason why a rewrite cannot be used, or None.
+    - `bank`: perturbations with the same name here share their rewrites, if `wording` is equal.
+    - `wording`: the version of the instruction.
+    - `keeps`: a rewrite must keep protected text and numbers.
     """
 
     def __init__(
@@ -223,21 +235,21 @@ class RewritePerturbation(Described):
         self._draw = 0
 
     def asked(self, **params: Any) -> dict[str, Any]:
-        """The parameters that a rewrite depends on; `protect` only if it has patterns."""
+        """Return the parameters that a rewrite depends on; `protect` only if it has patterns."""
         full = checked_parameters(self, params)
         patterns = {"protect": list(full["protect"])} if full.get("protect") else {}
         return {name: full[name] for name in self._asked} | patterns
 
     def wanted(self, text: str, draw: int, **params: Any) -> Wanted:
-        """The rewrite that a text needs."""
+        """Return the rewrite that a text needs."""
         return Wanted(perturbation=self, text=text, asked=self.asked(**params), draw=draw)
 
     def key(self, text: str, draw: int, **params: Any) -> str:
-        """The key under which the rewrite of a text is stored."""
+        """Return the key under which the rewrite of a text is stored."""
         return self.wanted(text, draw, **params).key
 
     def request(self, text: str, asked: Mapping[str, Any]) -> Prompt:
-        """The prompt that asks a model for a rewrite of the text."""
+        """Return the prompt that asks a model for a rewrite of the text."""
         own = {name: value for name, value in asked.items() if name != "protect"}
         patterns = asked.get("protect", ())
         return _request(self._ask(**own), text, patterns if self.keeps else None)
@@ -256,7 +268,7 @@ class RewritePerturbation(Described):
         return self._may_repeat is not None and self._may_repeat(text)
 
     def texts(self, prompt: Prompt, rng: Rng, **params: Any) -> tuple[str, ...]:
-        """The texts of the prompt that need a rewrite, each once, in order."""
+        """Return the texts of the prompt that need a rewrite, each once, in order."""
         ledger = Ledger(None)
         self.bind(ledger, 0)(prompt, rng, **params)
         return tuple(dict.fromkeys(wanted.text for wanted in ledger.wanted.values()))
@@ -268,7 +280,10 @@ class RewritePerturbation(Described):
         return bool(self.texts(prompt, Rng(0), **params))
 
     def bind(self, bank: RewriteBank, draw: int) -> Self:
-        """A copy that takes its rewrites from the bank: a pure function of prompt and rng."""
+        """Return a copy that takes its rewrites from the bank.
+
+        The copy is a pure function of prompt and rng.
+        """
         bound = copy(self)
         bound._bank, bound._draw = bank, draw
         return bound
@@ -280,7 +295,7 @@ class RewritePerturbation(Described):
             return conversation
         usual = self.asked(**params)
         answers: tuple[str, ...] = ()
-        # A translation may well bring an answer in, and a template is nobody's question.
+        # A translation may well contain an answer, and a template asks no question.
         if self.keeps and not {"input", "document"}.isdisjoint(full.get("scope", ())):
             free_text = () if prompt.target is None else (str(prompt.target),)
             answers = prompt.choices or free_text
@@ -295,6 +310,10 @@ class RewritePerturbation(Described):
         return with_last_turn(conversation, prompt, after)
 
     def _text_of(self, wanted: Wanted) -> str:
+        """Return the text of a rewrite.
+
+        Raise `UsageError` if no rewrite was prepared, and `NoRewrite` if it is unusable.
+        """
         bank = self._bank
         if isinstance(bank, Ledger):
             rewrite = bank.take(wanted)
@@ -311,7 +330,7 @@ class RewritePerturbation(Described):
         return rewrite.text
 
 
-# Rewrites inserted: which text of a section may be rewritten, and the section afterwards
+# Insertion of rewrites: the text of a section that may be rewritten, and the changed section
 
 
 def has_letters(text: str, spans: Sequence[Span]) -> bool:
@@ -325,9 +344,9 @@ def has_letters(text: str, spans: Sequence[Span]) -> bool:
 
 
 def open_core(section: Section, patterns: Sequence[str] = ()) -> Span | None:
-    """The span of the section's text without surrounding white space, if it may be rewritten.
+    """Return the span of the section's text without surrounding white space, or None.
 
-    It may not if an earlier step of the chain edited it, or if all its letters are protected.
+    None if an earlier step of the chain edited the section, or if all its letters are protected.
     """
     text = section.text
     start = len(text) - len(text.lstrip())
@@ -339,7 +358,7 @@ def open_core(section: Section, patterns: Sequence[str] = ()) -> Span | None:
 def put_sections(
     prompt: Prompt, rewritten: Rewritten, scope: Sequence[SectionKind], patterns: Sequence[str]
 ) -> Prompt:
-    """The prompt with the sections in scope rewritten, each by itself."""
+    """Return the prompt with the sections in scope rewritten, each separately."""
     sections = list(prompt.sections)
     for at, section in enumerate(sections):
         span = open_core(section, patterns) if section.kind in scope else None
@@ -349,8 +368,11 @@ def put_sections(
 
 
 def put(section: Section, rewrites: Sequence[Replacement], *, whole: bool = False) -> Section:
-    """The section with rewrites of some of its spans. What old and new text share stays open to
-    later steps, unless each rewrite is to be one edit as a `whole`."""
+    """Return the section with rewrites of some of its spans.
+
+    Words that old and new text share stay open to later steps, unless each rewrite is one edit
+    (`whole`). Raise `NoRewrite` if protected text is lost.
+    """
     text = section.text
     changes: list[Replacement] = []
     for start, end, new in rewrites:

@@ -32,16 +32,20 @@ _JAPANESE_KEPT = _named("japanese_kept")
 
 
 class _Scanned(NamedTuple):
-    """One search of a text: where its words begin and end, those with an apostrophe as two, and
-    the insides of words that carry meaning, where no space may be added."""
+    """Words of a text, found in one search.
+
+    `starts` and `ends` are the places where words begin and end; a word with an apostrophe counts
+    as two. `kept` are the insides of words that carry meaning, where no space may be added.
+    """
 
     starts: list[int]
     ends: list[int]
     kept: list[Span]
 
 
-@lru_cache(maxsize=16)  # asked at every place of a text, so long ones are kept too
+@lru_cache(maxsize=16)  # needed at every place of a text, so long texts are cached too
 def _scanned(text: str, language: str) -> _Scanned:
+    """Search a text once for its words; in Japanese, for characters that must stay together."""
     starts, ends, kept = scanned = _Scanned([], [], [])
     if language == "ja":
         kept += ((m.start() + 1, m.end() - 1) for m in _JAPANESE_KEPT.finditer(text))
@@ -65,7 +69,10 @@ def _scanned(text: str, language: str) -> _Scanned:
 def _inside(
     word: str, start: int, middle: int, protected_words: frozenset[str], language: str
 ) -> Iterator[Span]:
-    """The insides of a word with an apostrophe: *don't*, and in *n'est*, *d'un* each part."""
+    """Yield the insides of a word with an apostrophe where no space may be added.
+
+    They are the whole of *don't*, and each part of *n'est* and *d'un*.
+    """
     end = start + len(word)
     if word.endswith("t") and end - middle == 2:
         yield start + 1, end - 1
@@ -78,6 +85,7 @@ def _inside(
 
 
 def _gap_sites(text: str, blocked: Sequence[Span], language: str) -> list[int]:
+    """Return the offsets at which spaces may be inserted."""
     spelt = () if language == "ja" else spelt_spans(text, language)
     inside = [(start + 1, end - 1) for start, end in spelt if end - start > 2]
     closed = sorted([*blocked, *_scanned(text, language).kept, *inside])
@@ -103,13 +111,15 @@ def space_sequences(text: str, site: int, rng: Rng, language: str) -> Replacemen
     return site, site, spaces
 
 
+# Characters that are compared on each side of a gap; the longest unwanted word has 13.
 _LONGEST = 16
 
 
 def leaves_other_word(text: str, at: int, language: str) -> bool:
     """Return True if a gap inside a word would leave a negation, a number word or a coarse word.
 
-    Words that a second gap would cut out count too: *k no wn*."""
+    Words that a second gap would cut out count too: *k no wn*.
+    """
     if not (text[at - 1 : at].isalpha() and text[at : at + 1].isalpha()):
         return False
     starts, ends, _ = _scanned(text, language)
@@ -153,7 +163,7 @@ def _space_sites(text: str, blocked: Sequence[Span], kind: str) -> list[Span]:
 
 
 def _fitting(text: str, site: Span) -> tuple[str, ...]:
-    """The kinds of noise that do not change the meaning at this place."""
+    """Return the kinds of noise that do not change the meaning at this place."""
     start, end = site
     left, right = text[start - 1], text[end]
     breaks = right.isalpha() and (left.isalpha() or left in _BREAKABLE_LEFT)
@@ -233,9 +243,11 @@ def punctuation_spaces(text: str, site: tuple[int, str], rng: Rng) -> Replacemen
 
 
 _SWAPS = dict(zip(",;:.!、，。．！？；：،؛؟", ";,;!.，、．。!?;:,;?", strict=True)) | {"…": "..."}
-# A mark by itself behind a word, a closing bracket or a closing quotation mark (in French with a
-# space between), and white space or the end behind it; marks of scripts without such spaces; and
-# the opening marks of Spanish.
+# One of three kinds of marks:
+# - a single mark after a word, a closing bracket or a closing quotation mark (in French after a
+#   space), if white space or the end follows;
+# - a mark of a script without such spaces;
+# - an opening mark of Spanish.
 _LONE = _named("lone")
 _DIGIT_NEXT = re.compile(r"\s*\d")
 _CLOSERS = "\"'”’»)]"
@@ -247,12 +259,12 @@ def _loose_sites(text: str, blocked: Sequence[Span], kind: str) -> list[Span]:
 
 
 def loose_marks(text: str, blocked: Sequence[Span]) -> list[Span]:
-    """Marks that carry no meaning, outside blocked spans."""
+    """Return the punctuation marks outside blocked spans that carry no meaning."""
     return uncovered(_loose(text), blocked)
 
 
 def _loose(text: str) -> Iterator[Span]:
-    """Marks that carry no meaning."""
+    """Yield the punctuation marks that carry no meaning."""
     stops: frozenset[int] | None = None
     for match in _LONE.finditer(text):
         at = match.start()
@@ -265,7 +277,7 @@ def _loose(text: str) -> Iterator[Span]:
 
 
 def _full_stops(text: str) -> frozenset[int]:
-    """The full stops that end sentences, as opposed to abbreviations and initials."""
+    """Return the offsets of full stops that end sentences, not those of abbreviations."""
     return frozenset(
         start + len(text[start:end].rstrip(_CLOSERS)) - 1 for start, end in sentences(text)
     )

@@ -1,4 +1,4 @@
-"""Misspelt words: typing mistakes, and misspellings that people make."""
+"""Perturbations of spelling: typing mistakes, common misspellings and automatic correction."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ Slip = Callable[[str, str, Rng], str | None]
 
 
 def mistyped(word: str, kind: str, language: str, rng: Rng) -> str | None:
-    """The word with one typing mistake of the given kind, its first letter in the same case.
+    """Return the word with one typing mistake of the given kind, or None.
 
-    Never the same word, another correctly spelt one or a coarse one; None if no attempt gives such
-    a result.
+    The first letter keeps its case. The result is never the same word, another correctly spelt word
+    or a coarse word. None if no attempt gives such a result.
     """
     slips, unwanted = _SLIPS[kind], never_produced(language)
     for _ in range(_ATTEMPTS):
@@ -76,7 +76,7 @@ def _misspelling(word: str, language: str, rng: Rng) -> str | None:
 
 
 def _swap(word: str, language: str, rng: Rng) -> str | None:
-    """Two inner letters change places."""
+    """Return the word with two inner letters exchanged, or None if it is too short."""
     if len(word) < 4:
         return None
     at = 1 + rng.below(len(word) - 3)
@@ -150,11 +150,11 @@ PLACES = ("first", "second", "early", "middle", "late", "last", "end")
 _HUMAN_ATTEMPTS = 8
 _SHORT = 7
 _ATTESTED = 0.5  # of the words whose misspellings are known, this share gets a known one
-Candidate = tuple[str, float, bool]  # spelling, weight, whether a slip of the hand
+Candidate = tuple[str, float, bool]  # spelling, weight, True for a slip of the hand
 
 
 def place_of(at: int, length: int) -> str:
-    """The part of a word in which a letter stands; `end` is behind the last one."""
+    """Return the part of a word in which a letter is; `end` is the place after the last letter."""
     if at >= length:
         return "end"
     if at < 2:
@@ -180,7 +180,7 @@ _LONGEST_WORD = 64
 
 @cache
 def _rates(start: str) -> tuple[tuple[str, float], ...]:
-    """The edits that begin with these letters, each with its rate."""
+    """Return the edits whose key begins with `start`, such as `add a`, each with its rate."""
     rates = _model()["rates"]
     return tuple(
         (key.partition(">")[2], rate) for key, rate in rates.items() if key.startswith(f"{start}>")
@@ -195,7 +195,7 @@ def length_weights() -> Sequence[float]:
 
 
 def _candidates(word: str) -> Iterator[Candidate]:
-    """Every single edit of a word in small letters, with its weight."""
+    """Yield every single edit of a word in small letters, with its weight."""
     places = _model()["places"]
     near = keyboard("en")
     padded, length = f"^{word}", len(word)
@@ -224,7 +224,7 @@ def _candidates(word: str) -> Iterator[Candidate]:
 
 @lru_cache(maxsize=8192)
 def _drawable(word: str, kind: str) -> tuple[Sequence[str], Sequence[float]]:
-    """The misspellings of a word and their weights, added up."""
+    """Return the misspellings of a word, and the cumulative sums of their weights."""
     weights: dict[str, float] = {}
     for spelling, weight, slip in _candidates(word):
         if kind == "all" or slip == (kind == "slip"):
@@ -235,7 +235,11 @@ def _drawable(word: str, kind: str) -> tuple[Sequence[str], Sequence[float]]:
 
 @lru_cache(maxsize=8192)
 def _attested(word: str) -> tuple[Sequence[str], Sequence[float]]:
-    """The known misspellings of a word, the likelier the more the model expects them."""
+    """Return the known misspellings of a word, and the cumulative sums of their weights.
+
+    The weights are those of the model. A misspelling that the model cannot produce gets the
+    smallest of them.
+    """
     known = [spelling for spelling in misspellings("en").get(word, ()) if spelling.islower()]
     if not known:
         return (), ()
@@ -253,13 +257,14 @@ def _differences(sums: Sequence[float]) -> Iterator[float]:
 
 
 def _drawn(spellings: Sequence[str], sums: Sequence[float], rng: Rng) -> str | None:
+    """Return a spelling drawn in proportion to its weight, or None if there is none."""
     if not spellings:
         return None
     return spellings[min(len(sums) - 1, bisect_right(sums, rng.random() * sums[-1]))]
 
 
 def misspelt_by_model(word: str, rng: Rng, kind: str = "all") -> str | None:
-    """A word in small letters with one to three edits; None if it has none."""
+    """Return a word in small letters with one to three edits; None if it has none."""
     shares = _model()["edits"][band_of(len(word))]
     u, edits = rng.random(), 1
     while edits < len(shares) and u > sum(shares[:edits]):
@@ -272,10 +277,10 @@ def misspelt_by_model(word: str, rng: Rng, kind: str = "all") -> str | None:
 
 
 def misspelt(word: str, kind: str, rng: Rng) -> str | None:
-    """The word as a person may misspell it, its first letter in the same case.
+    """Return the word as a person may misspell it, or None.
 
-    Never another common word, nor a coarse one; None if no attempt gives such a result, and for
-    what is too long to be a word.
+    The first letter keeps its case. The result is never another common word, nor a coarse one. None
+    if no attempt gives such a result, and for a text too long to be a word.
     """
     if len(word) > _LONGEST_WORD:
         return None
@@ -292,14 +297,15 @@ def misspelt(word: str, kind: str, rng: Rng) -> str | None:
 # Misspellings as people make them, in doses as people make them
 
 DOSES = {"heavy": 0.15, "light": 0.02, "medium": 0.05}
-"""Shares of all words: as on a phone on a bus, in an e-mail, in a chat."""
+"""Shares of all words: heavy as on a phone on a bus, light as in an e-mail, medium as in a chat."""
 
 
 class _HumanTypos(SitePerturbation):
-    """Misspells a share of all words, long ones more often than short ones.
+    """A perturbation that misspells a share of all words, long ones more often than short ones.
 
-    The dose is a share of all words of the sections in scope; what it leaves of an edit is made
-    by chance, so that a short question often has none. A weaker dose is part of a stronger one.
+    The dose is a share of all words of the sections in scope. A remaining fraction of an edit is
+    made by chance, so that a short question often has none. A weaker dose is part of a stronger
+    one.
     """
 
     def __init__(self, name: str, summary: str, **described: Unpack[Description]) -> None:
@@ -322,6 +328,7 @@ class _HumanTypos(SitePerturbation):
         found = self._find_sites(prompt, full, own)
         places = [(at, site) for at, sites in found for site in sites]
         weights, draw = length_weights(), rng.random
+        # Weighted order without replacement: exponential times whose rates are the weights.
         keys = [-log(1.0 - draw()) / weights[min(16, b - a)] for _, (a, b) in places]
         edits: dict[int, list[Replacement]] = {}
         for n in sorted(range(len(places)), key=keys.__getitem__):
@@ -350,7 +357,7 @@ perturbations.register("human_typos", human_typos)
 
 @cache
 def _correctable(language: str) -> re.Pattern[str]:
-    """The ordinary words of the table, in small letters or with a capital at their beginning."""
+    """Return a pattern for the ordinary words of the table, with or without a capital."""
     words = sorted(word for word in corrections(language) if word not in skipped(language))
     spelt = "|".join(re.escape(word) for low in words for word in (low, low.title()))
     joined = "\\w\u0300-\u036f"
@@ -364,6 +371,10 @@ _SHARE = named_regex("perturbations", "share")
 
 
 def _corrected_sites(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
+    """Return the words of the table that a correction may replace.
+
+    Names, shares such as *half of the*, and auxiliaries of a passive stay.
+    """
     known = corrections(language)
     spans = [match.span() for match in _correctable(language).finditer(text)]
     found = uncovered(spans, blocked) if spans else spans

@@ -1,4 +1,4 @@
-"""Text around what is asked: of a mail, of the talk before, of documents that do not answer."""
+"""Text around the request: parts of a mail, earlier turns, documents that do not answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS = ("chunks", "disclaimer", "exchanges", "header", "quoted", "signature")
 
 @cache
 def pool(kind: str) -> Sequence[Any]:
-    """The pieces of a kind: texts, or a question with its answer."""
+    """Return the pieces of a kind: texts, or pairs of a question and its answer."""
     pieces: Sequence[Any] = table("surroundings_en.json")[kind]
     return pieces
 
@@ -36,7 +36,10 @@ def _common() -> frozenset[str]:
 
 
 def _strange(kind: str, prompt: Prompt) -> list[Any]:
-    """The pieces of a kind that share no longer word with the prompt and hold no answer of it."""
+    """Return the pieces of a kind that share no stem with the prompt and contain no answer.
+
+    Stems of function words do not count.
+    """
     said = stems("\n".join(s.text for s in prompt.sections if s.kind in _SAID)) - _common()
     return [
         piece
@@ -52,9 +55,10 @@ _PARTS = ("disclaimer", "header", "quoted", "signature")
 
 
 def _mail(prompt: Prompt, part: str) -> tuple[int, dict[str, list[str]]]:
-    """The place of the request among the sections, and what may stand around it, by part.
+    """Return the index of the request's section, and by part the texts that may be put around it.
 
-    A request has lines of its own, ends as a sentence, and lists no options.
+    There are no texts if the prompt has options, or if the request does not end as a sentence. Each
+    part needs a line break between the request and the neighbouring text.
     """
     at = prose_at(prompt)
     if at is None or prompt.choices:
@@ -91,7 +95,10 @@ def email_noise(prompt: Prompt, rng: Rng, part: str, language: str) -> Prompt:
 
 
 def _can_talk(prompt: Prompt, turns: int, language: str) -> bool:
-    """Whoever answers from documents alone would have answered none of the questions."""
+    """Return True if the prompt is a conversation without documents, and an exchange fits it.
+
+    An assistant that answers from documents alone would not have answered the earlier questions.
+    """
     documents = any(section.kind == "document" for section in prompt.sections)
     return is_chat(prompt.sections) and not documents and bool(_strange("exchanges", prompt))
 
@@ -114,9 +121,9 @@ def earlier_turns(prompt: Prompt, rng: Rng, turns: int, language: str) -> Prompt
 
 
 def _documents(prompt: Prompt) -> tuple[list[int], str]:
-    """The places of the documents among the sections, and the white space between two of them.
+    """Return the indices of the documents' sections, and the white space between two of them.
 
-    None where something else stands between them, such as their numbers.
+    Both are empty if other text is between documents, such as their numbers.
     """
     at = [n for n, s in enumerate(prompt.sections) if s.kind == "document" and s.text.strip()]
     gaps = {"".join(s.text for s in prompt.sections[a + 1 : b]) for a, b in pairwise(at)}

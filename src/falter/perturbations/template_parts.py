@@ -1,4 +1,4 @@
-"""Parts of a template reordered: lines with one role move, the line breaks between them stay."""
+"""Reordering of a template: runs of lines with one role move, the line breaks between them stay."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ class Unit(NamedTuple):
 
 
 def another_order(texts: Sequence[str], rng: Rng) -> list[int]:
-    """The text for each place, in an order that reads differently. The texts must not be equal."""
+    """Return an order that reads differently: for each place, the index of its new text.
+
+    The texts must not all be equal; otherwise the function does not return.
+    """
     while True:
         order = list(rng.order(len(texts)))
         if any(texts[now] != texts[place] for place, now in enumerate(order)):
@@ -42,7 +45,7 @@ def another_order(texts: Sequence[str], rng: Rng) -> list[int]:
 
 
 def inner(sections: Sequence[Section]) -> tuple[int, int]:
-    """The sections of the template itself: no system message, no text around the prompt."""
+    """Return the index range of the template itself, without system messages and text around it."""
     at = [i for i, s in enumerate(sections) if s.kind != "system"]
     while at and _is_frame(sections[at[0]]):
         at.pop(0)
@@ -63,10 +66,10 @@ _MOVED = "moved"
 
 @lru_cache(maxsize=64)  # needed several times for each prompt
 def units(sections: tuple[Section, ...]) -> tuple[Unit, ...]:
-    """The sections' text as runs of lines with one role, without the breaks between them."""
+    """Return the sections' text as runs of lines with one role, without the breaks between them."""
     text, spans = laid_out(sections)
-    # One run over the text: a pattern that looks for something else than white space in a line
-    # would look again from each of its characters.
+    # One search over the text: a pattern that requires a character in a line that is no white space
+    # would search the line again from each of its characters.
     lines = [m.span() for m in re.finditer(r"[^\n]+", text) if not m[0].isspace()]
     roles = _roles(sections, spans, lines)
     _attach_headers(text, lines, roles)
@@ -79,7 +82,7 @@ def units(sections: tuple[Section, ...]) -> tuple[Unit, ...]:
 
 
 def laid_out(sections: Sequence[Section]) -> tuple[str, list[Span]]:
-    """The text of the sections, and where each of them is in it."""
+    """Return the joined text of the sections, and the span of each section in it."""
     spans: list[Span] = []
     at = 0
     for section in sections:
@@ -89,7 +92,7 @@ def laid_out(sections: Sequence[Section]) -> tuple[str, list[Span]]:
 
 
 def _roles(sections: Sequence[Section], spans: Sequence[Span], lines: Sequence[Span]) -> list[Role]:
-    """The role of each line: the strongest of those on it.
+    """Return the role of each line: the strongest role of the sections on it.
 
     Substituted text keeps its lines together: they all take the strongest role of any of them.
     """
@@ -118,12 +121,13 @@ def _roles(sections: Sequence[Section], spans: Sequence[Span], lines: Sequence[S
 
 
 def _core(text: str, shift: int) -> Span:
-    """The span of the text without surrounding white space."""
+    """Return the span of the text without surrounding white space, moved by `shift`."""
     end = len(text.rstrip())
     return shift + min(end, len(text) - len(text.lstrip())), shift + end
 
 
 def _touched(span: Span, lines: Sequence[Span]) -> list[int]:
+    """Return the indices of the lines that share a character with the span."""
     start, end = span
     return [i for i, (a, b) in enumerate(lines) if a < end and start < b] if start < end else []
 
@@ -143,7 +147,7 @@ _CLOSING = re.compile(r"\s*(?:`{3,}|~{3,}|\"{3}|'{3}|-{3,}|={3,}|</\w[\w-]*>)\s*
 
 
 def _attach_headers(text: str, lines: Sequence[Span], roles: list[Role]) -> None:
-    """Give the template's fence around a substituted text, or heading above it, the text's role."""
+    """Give the role of a substituted text to the fence around it, or to the heading above it."""
     before = list(roles)
     for at, role in enumerate(before):
         if role != "context" or (at and before[at - 1] == "context"):
@@ -170,7 +174,10 @@ def _attach_headers(text: str, lines: Sequence[Span], roles: list[Role]) -> None
 
 
 def moves(parts: Sequence[Unit], role: Role) -> list[Order]:
-    """The orders in which one unit with this role has moved; the answer cue stays last."""
+    """Return the orders in which one unit with this role has moved; the answer cue stays last.
+
+    Empty if a cue is not the last unit.
+    """
     free = [i for i, unit in enumerate(parts) if unit.role != "cue"]
     fixed = tuple(i for i, unit in enumerate(parts) if unit.role == "cue")
     if fixed and fixed != (len(parts) - 1,):
@@ -185,7 +192,7 @@ def moves(parts: Sequence[Unit], role: Role) -> list[Order]:
 
 
 def both(parts: Sequence[Unit], first: Role, second: Role) -> list[Order]:
-    """The orders in which one unit of each role has moved, without those of a single move."""
+    """Return the orders in which one unit of each role has moved, without single moves."""
     orders: dict[Order, None] = {}
     for order in moves(parts, first):
         for then in moves([parts[i] for i in order], second):
@@ -195,8 +202,10 @@ def both(parts: Sequence[Unit], first: Role, second: Role) -> list[Order]:
 
 
 def possible(prompt: Prompt, orders: Iterable[Order]) -> list[Order]:
-    """The orders of the prompt's units that cut through nothing protected or edited, and leave no
-    *question below* above the question."""
+    """Return the orders of the prompt's units that are allowed.
+
+    They cut through nothing protected or edited, and leave no *question below* above the question.
+    """
     first, last = inner(prompt.sections)
     part = prompt.sections[first:last]
     text, parts = "".join(section.text for section in part), units(part)
@@ -224,7 +233,10 @@ def _points_right(parts: Sequence[Unit], pointing: Sequence[int], order: Order) 
 
 
 def rearranged(prompt: Prompt, order: Order) -> Prompt:
-    """The prompt with its units in this order; demonstrations with the same template follow."""
+    """Return the prompt with its units in this order.
+
+    Demonstrations with the same template get the same order.
+    """
     sections = _rearranged(prompt.sections, order) or prompt.sections
     roles = [unit.role for unit in template_units(prompt.sections)]
     demonstrations = []
@@ -238,7 +250,7 @@ def rearranged(prompt: Prompt, order: Order) -> Prompt:
 
 
 def template_units(sections: tuple[Section, ...]) -> tuple[Unit, ...]:
-    """The units of the template itself."""
+    """Return the units of the template itself, without system messages and text around it."""
     first, last = inner(sections)
     return units(sections[first:last])
 
@@ -253,10 +265,11 @@ def _rearranged(sections: tuple[Section, ...], order: Order) -> tuple[Section, .
 def reordered(
     sections: Sequence[Section], parts: Sequence[Span], order: Sequence[int]
 ) -> tuple[Section, ...] | None:
-    """The sections with spans of their text reordered; the text between them stays.
+    """Return the sections with spans of their joined text reordered; the text between them stays.
 
-    A section that is split keeps its name and longest piece; its other pieces become additions.
-    None if that would cut into something protected or edited.
+    One piece of a split section keeps its name: the piece with protected or edited text, or else
+    the longest. Its other pieces become additions. None if several pieces have protected or edited
+    text.
     """
     _, spans = laid_out(sections)
     pieces = list(_pieces(_flow(parts, order, spans[-1][1] if spans else 0), spans))
@@ -273,7 +286,7 @@ def reordered(
 
 
 def _flow(parts: Sequence[Span], order: Sequence[int], length: int) -> Iterator[Span]:
-    """Spans of the old text in their new order."""
+    """Yield spans of the old text in their new order."""
     at = 0
     for place, now in enumerate(order):
         yield at, parts[place][0]
@@ -283,7 +296,10 @@ def _flow(parts: Sequence[Span], order: Sequence[int], length: int) -> Iterator[
 
 
 def _pieces(flow: Iterable[Span], spans: Sequence[Span]) -> Iterator[tuple[int, int, int]]:
-    """The flow as pieces of sections, neighbouring ones of the same section joined."""
+    """Yield the flow as pieces of sections: section index, start and end in the section.
+
+    Neighbouring pieces of the same section are joined.
+    """
     last: tuple[int, int, int] | None = None
     for start, end in flow:
         for at, (a, b) in enumerate(spans):
@@ -301,7 +317,10 @@ def _pieces(flow: Iterable[Span], spans: Sequence[Span]) -> Iterator[tuple[int, 
 
 
 def _home(section: Section, pieces: Sequence[tuple[int, int, int]]) -> tuple[int, int, int] | None:
-    """The piece that keeps the section's name; None if several hold protected or edited text."""
+    """Return the piece that keeps the section's name.
+
+    None if several pieces hold protected or edited text.
+    """
     if len(pieces) == 1:
         return pieces[0]
     closed = locked_spans(section)

@@ -1,8 +1,8 @@
-"""Descriptions of tools in a text, as JSON: where they are, what they hold, how they are written.
+"""Tool descriptions as JSON in a text: finding them, their values, and their layout.
 
-A tool is an object with a name and a schema of what it takes, as OpenAI, Anthropic and MCP write
-it: under `parameters`, `input_schema` or `inputSchema`, with or without `function` around it. They
-stand in a list, in an object under `tools` or `functions`, or one after the other.
+A tool is an object with a name and a schema of its parameters, as OpenAI, Anthropic and MCP write
+it. The schema is under `parameters`, `input_schema` or `inputSchema`, with or without `function`
+around both. Tools are in a list, in an object under `tools` or `functions`, or one after the other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from falter.records.types import Span
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A string, a number, true, false or null, as it is written."""
+    """A string, a number, true, false or null, spelled as in the source."""
 
     text: str
 
@@ -33,12 +33,12 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """Keys, as they are written, with their values."""
+    """Keys with their values; a key is spelled as in the source, quotation marks included."""
 
     pairs: tuple[tuple[str, Node], ...]
 
     def get(self, key: str) -> Node | None:
-        """The value of a key."""
+        """Return the value of a key given without quotation marks, or None."""
         return next((value for name, value in self.pairs if name == f'"{key}"'), None)
 
 
@@ -47,7 +47,10 @@ T = TypeVar("T")
 
 
 def with_values(node: Node, change: Callable[[str, Node], Node]) -> Node:
-    """The node with `change(key, value)` for each value of its objects, those in lists included."""
+    """Return the node with each value of its objects replaced by `change(key, value)`.
+
+    In a list, the values of its objects are replaced. Deeper objects are left to `change`.
+    """
     if isinstance(node, Array):
         return Array(tuple(with_values(item, change) for item in node.items))
     if isinstance(node, Object):
@@ -56,7 +59,10 @@ def with_values(node: Node, change: Callable[[str, Node], Node]) -> Node:
 
 
 def nodes(node: Node, key: str = "") -> Iterator[tuple[str, Node]]:
-    """The node and all nodes inside, in order, each with its key where it has one."""
+    """Yield the node and all nodes inside, in order, each with its key.
+
+    The key is an empty string if the node has none.
+    """
     yield key, node
     if isinstance(node, Array):
         for item in node.items:
@@ -87,7 +93,10 @@ _DEEPEST = 40  # the parser of `_node` recurses
 
 
 def tool_blocks(text: str) -> list[tuple[Span, Node]]:
-    """The JSON in a text that describes tools, in order, none inside another."""
+    """Return the JSON values in a text that describe tools, in order, each with its span.
+
+    No value is inside another.
+    """
     if _CUE.search(text) is None:
         return []
     found: list[tuple[Span, Node]] = []
@@ -106,7 +115,8 @@ def tool_blocks(text: str) -> list[tuple[Span, Node]]:
 def _end_of_json(text: str, start: int) -> int | None:
     """Return the end of the JSON that begins at `start`.
 
-    None if there is no JSON, if a key is repeated, or if it is nested too deeply."""
+    None if there is no JSON, if a key is repeated, or if it is nested too deeply.
+    """
     try:
         _, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
@@ -129,7 +139,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_without_twins)
 
 
 def _node(tokens: list[str]) -> Node:
-    """The value at the end of the tokens, which are in reverse; they are used up."""
+    """Return the value at the end of the reversed tokens, and remove its tokens."""
     token = tokens.pop()
     if token == "[":
         return Array(tuple(_until("]", tokens, _node)))
@@ -144,6 +154,7 @@ def _pair(tokens: list[str]) -> tuple[str, Node]:
 
 
 def _until(mark: str, tokens: list[str], take: Callable[[list[str]], T]) -> Iterator[T]:
+    """Yield values, each parsed by `take`, up to the closing mark."""
     while tokens[-1] != mark:
         if tokens[-1] == ",":
             tokens.pop()
@@ -164,7 +175,10 @@ def is_tool(node: Node) -> bool:
 
 
 def tools_in(node: Node) -> tuple[Node, ...]:
-    """The tools of a block: itself, those of a list, or those of an object that lists them."""
+    """Return the tools of a block: the block itself, or the tools that it lists.
+
+    Empty if the block is neither a tool nor a list of tools, nor an object with such a list.
+    """
     if is_tool(node):
         return (node,)
     if isinstance(node, Array):
@@ -184,7 +198,7 @@ _INDENT = re.compile(r"\n( *)\S")
 
 
 def style_of(text: str, node: Node) -> Style:
-    """The layout of JSON, as near as one of ours comes."""
+    """Return the layout of a JSON text, approximated by one of `STYLES`."""
     if "\n" not in text:
         return SPACED if re.search(r'"\s*: ', text) else COMPACT
     if isinstance(node, Array) and text.count("\n") <= len(node.items) + 1:
@@ -194,7 +208,7 @@ def style_of(text: str, node: Node) -> Style:
 
 
 def written(node: Node, style: Style, depth: int = 0) -> str:
-    """The JSON in another layout; strings and numbers are written as they were."""
+    """Return the JSON in a layout; strings and numbers keep their spelling."""
     if isinstance(node, Leaf):
         return node.text
     if isinstance(node, Array):

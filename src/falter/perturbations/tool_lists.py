@@ -1,4 +1,4 @@
-"""Tools that a conversation offers: more of them beside, and the same under other names."""
+"""Perturbations of the tools that a conversation offers: more tools, and other names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from falter.text.spans import added
 
 
 def tools_at(prompt: Prompt) -> list[int]:
-    """The places of the tools among the sections, those that were taken away aside."""
+    """Return the indices of the tools among the sections, without tools that were taken away."""
     return [n for n, s in enumerate(prompt.sections) if s.kind == "tool" and s.text]
 
 
@@ -30,24 +30,27 @@ def tools_at(prompt: Prompt) -> list[int]:
 
 @cache
 def _pool() -> tuple[tuple[str, str, frozenset[str]], ...]:
-    """Name, text and word stems of each tool that is written for falter."""
+    """Return the name, text and stems of each tool that was written for falter."""
     pool = table("tools.json")["pool"]
     return tuple((tool["name"], json_line(tool), _stems(json_line(tool))) for tool in pool)
 
 
 _COMMON = word_set("schema_stems")
-"""Stems of JSON schemas and of any sentence, which make no two tools akin."""
+"""Stems of JSON schemas and of ordinary sentences; sharing them does not relate two tools."""
 
 
 @lru_cache(maxsize=1024)  # the tools of an item are mostly those of the next one
 def _stems(text: str) -> frozenset[str]:
-    """The first five letters of each longer word: words that share them are akin."""
+    """Return the first five letters of each word of four letters or more, without common ones.
+
+    Texts that share a stem are related.
+    """
     words = re.findall(r"[a-z]{4,}", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).lower())
     return frozenset(word[:5] for word in words) - _COMMON
 
 
 def _unrelated(prompt: Prompt) -> list[tuple[str, str]]:
-    """The tools of the pool that share no word with the prompt."""
+    """Return the name and text of each tool of the pool that shares no stem with the prompt."""
     told = frozenset[str]().union(*(_stems(s.text) for s in prompt.sections))
     return [(name, text) for name, text, stems in _pool() if not stems & told]
 
@@ -73,15 +76,16 @@ def tool_extra(prompt: Prompt, rng: Rng, count: int, place: str) -> Prompt:
     return prompt.with_sections(tuple(sections))
 
 
-# The same tools under other names
+# Other names for the tools
 
-# Only a name of several words can be told from the words of a sentence. "get_user", "getUser"; not
+# Only a name of several words is distinct from the words of a sentence. "get_user", "getUser"; not
 # "user".
 _TELLING = re.compile(r"_|[a-z][A-Z]")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 
 def _named(tool: Mapping[str, Any], what: str) -> Iterator[str]:
+    """Yield the names that `what` selects: of the tool, of its parameters, or both."""
     if what != "parameters":
         yield tool["name"]
     if what != "tools":
@@ -89,7 +93,7 @@ def _named(tool: Mapping[str, Any], what: str) -> Iterator[str]:
 
 
 def _parameters(schema: Any) -> Iterator[str]:
-    """The names of what a schema takes, at every level."""
+    """Yield the names of the parameters in a schema, at every level."""
     if isinstance(schema, list):
         for inner in schema:
             yield from _parameters(inner)
@@ -103,7 +107,10 @@ def _parameters(schema: Any) -> Iterator[str]:
 
 
 def _synonym(name: str) -> str | None:
-    """The name with other words, in its own spelling; None where the table has none of them."""
+    """Return the name with synonyms for its words, in the same spelling.
+
+    None if the table has none of its words, or if the name is not made of words only.
+    """
     other, words = table_of_words(), _WORDS.findall(name)
     new = [_cased(other.get(word.lower(), word), word) for word in words]
     joint = "_" if "_" in name else "-" if "-" in name else ""
@@ -112,7 +119,7 @@ def _synonym(name: str) -> str | None:
 
 @cache
 def table_of_words() -> Mapping[str, str]:
-    """Verbs and nouns of names, each with another that means the same."""
+    """Return verbs and nouns of names, each with a word that means the same."""
     words: Mapping[str, str] = table("tools.json")["synonyms"]
     return words
 
@@ -122,7 +129,11 @@ def _cased(word: str, like: str) -> str:
 
 
 def _new_names(prompt: Prompt, what: str, way: str) -> dict[str, str]:
-    """Old names with their new ones: none is taken, and none is held by an earlier step."""
+    """Return the new name of each tool or parameter, by its old name.
+
+    A new name is not in use yet. Names in locked sections stay. Empty if an earlier step has
+    renamed.
+    """
     at = tools_at(prompt)
     held = [s.text for s in prompt.sections if s.edits or s.protected]
     open_tools = [json.loads(prompt.sections[n].text) for n in at if not _locked(prompt, n)]
@@ -162,6 +173,7 @@ def tool_names(prompt: Prompt, rng: Rng, what: str, way: str) -> Prompt:
 
 
 def _renamed(section: Section, pairs: Mapping[str, str]) -> Section:
+    """Return the section of a tool, a call or the system message with new names."""
     text = section.text
     if section.kind == "tool" and text:
         tool = json.loads(text)
@@ -181,6 +193,7 @@ def _renamed(section: Section, pairs: Mapping[str, str]) -> Section:
 
 
 def _in_schema(schema: Any, pairs: Mapping[str, str]) -> Any:
+    """Return the schema with new names for its parameters, at every level."""
     if isinstance(schema, list):
         return [_in_schema(inner, pairs) for inner in schema]
     if not isinstance(schema, dict):
@@ -203,7 +216,7 @@ def _in_arguments(value: Any, pairs: Mapping[str, str]) -> Any:
 
 
 def _in_words(value: Any, pairs: Mapping[str, str]) -> Any:
-    """Descriptions that mention a name by its spelling mention the new one."""
+    """Return the value of a tool, with new names in its descriptions."""
     if isinstance(value, list):
         return [_in_words(inner, pairs) for inner in value]
     if isinstance(value, dict):
@@ -217,7 +230,7 @@ def _in_words(value: Any, pairs: Mapping[str, str]) -> Any:
 
 
 def _renamed_in_prose(text: str, pairs: Mapping[str, str]) -> str:
-    """Names in prose, as far as their spelling tells them from words."""
+    """Return the text with new names, for names that cannot be mistaken for words."""
     telling: Sequence[str] = [name for name in pairs if _TELLING.search(name)]
     if not telling:
         return text

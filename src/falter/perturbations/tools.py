@@ -1,4 +1,4 @@
-"""Tools that a prompt describes as JSON, in another order, layout or spelling of their names."""
+"""Perturbations of tools described as JSON: another order, layout or spelling of names."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from falter.records.rng import Rng
 from falter.records.types import Demonstration, Prompt, Section, Span
 from falter.text.spans import overlaps, replace_spans
 
-# Where a text counts tools or what they take, their order means something.
+# If a text counts tools or parameters, their order means something.
 _COUNTED = named_regex("perturbations", "counted_tools")
-# Arguments without their names go by their order: weather("Rome", 3).
+# Arguments without names are identified by their order: weather("Rome", 3).
 _POSITIONAL = re.compile(r"""[A-Za-z_][\w.]*\(\s*(?:["'\d\[{-]|True\b|False\b|None\b)""")
-# A prompt that asks about the JSON itself asks something else of another layout.
+# For a prompt that asks about the JSON itself, another layout changes the question.
 _ABOUT_JSON = named_regex("perturbations", "about_json")
 
 
 class _Block(NamedTuple):
-    """JSON with tools: its section, its place there, and what it holds."""
+    """JSON with tools: its section index, its span in that section, and its value."""
 
     section: int
     span: Span
@@ -50,7 +50,10 @@ class _Block(NamedTuple):
 
 
 def _blocks(prompt: Prompt) -> list[_Block]:
-    """The tools of a prompt that may be written anew; none where its JSON is what it is about."""
+    """Return the tools of a prompt that may be written anew.
+
+    Empty if the prompt is about its JSON, or if the answer copies from it.
+    """
     found: list[_Block] = []
     around: list[str] = []
     for at, section in enumerate(prompt.sections):
@@ -64,6 +67,7 @@ def _blocks(prompt: Prompt) -> list[_Block]:
 
 
 def _without(text: str, spans: Sequence[Span]) -> str:
+    """Return the text without these spans, a space in place of each."""
     edges = [0, *(edge for span in spans for edge in span), len(text)]
     return " ".join(text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
 
@@ -84,7 +88,7 @@ def _counts(prompt: Prompt) -> bool:
 
 
 def _reordered(node: Node, rng: Rng) -> Node:
-    """Tools in another order, and in each of them what it takes."""
+    """Return the tools, and the parameters of each tool, in another order."""
     if isinstance(node, Array):
         return Array(tuple(_reordered(item, rng) for item in _shuffled(node.items, rng)))
     if not is_tool(node):
@@ -106,7 +110,7 @@ def _shuffled(nodes: Sequence[Node], rng: Rng) -> Sequence[Node]:
 
 
 def _schema(node: Node, rng: Rng) -> Node:
-    """A JSON schema with its properties in another order, at every level."""
+    """Return a JSON schema with its properties in another order, at every level."""
     return with_values(node, lambda key, value: _part(key, value, rng))
 
 
@@ -138,7 +142,7 @@ def _has_order(node: Node) -> bool:
 
 
 def _runs(prompt: Prompt, blocks: Sequence[_Block]) -> list[list[_Block]]:
-    """Tools that stand one after the other, with nothing but white space between them."""
+    """Return the blocks in runs: tools with nothing but white space between them."""
     runs: list[list[_Block]] = []
     for block in blocks:
         last = runs[-1][-1] if runs else None
@@ -162,7 +166,10 @@ _LAST = re.compile(r'[\w)]\.?"\Z')
 
 
 def _stopped(node: Node, stop: bool) -> Node:
-    """Every description that ends with a word with a full stop at its end, or without."""
+    """Return the node with a full stop at the end of every description, or without.
+
+    Descriptions that do not end with a word stay.
+    """
 
     def change(key: str, value: Node) -> Node:
         if key != "description" or not isinstance(value, Leaf):
@@ -175,7 +182,10 @@ def _stopped(node: Node, stop: bool) -> Node:
 
 
 def _other_stop(blocks: Sequence[_Block]) -> bool | None:
-    """Return True if descriptions get a full stop, False if they lose it, or None."""
+    """Return True if descriptions get a full stop, False if they lose it.
+
+    The first description that ends with a word decides. None if there is no such description.
+    """
     described = [
         node.text
         for block in blocks
@@ -190,7 +200,11 @@ def _other_stop(blocks: Sequence[_Block]) -> bool | None:
 
 
 def _fitting(prompt: Prompt, run: Sequence[_Block]) -> tuple[Style, ...]:
-    """The layouts that a block may have: one line where lines belong to something else."""
+    """Return the layouts that a run of blocks may have.
+
+    One line only, if there are several blocks or if the line begins a quote, a list item or a
+    heading.
+    """
     text, start = prompt.sections[run[0].section].text, run[0].span[0]
     before = text[text.rfind("\n", 0, start) + 1 : start].strip()
     one_line = len(run) > 1 or before[:1] in (">", "|", "-", "*", "#")
@@ -207,6 +221,7 @@ _CAMEL = re.compile(r"[a-z][a-z\d]*(?:[A-Z][a-z\d]+)+")
 
 
 def other_spelling(name: str) -> str | None:
+    """Return a snake_case name in camelCase and the reverse; None for other names."""
     if _SNAKE.fullmatch(name):
         head, *rest = name.split("_")
         return head + "".join(map(str.capitalize, rest))
@@ -216,7 +231,7 @@ def other_spelling(name: str) -> str | None:
 
 
 def _named(block: Node) -> Iterator[str]:
-    """The names of tools and of what they take."""
+    """Yield the names of tools and of their parameters."""
     for _, node in nodes(block):
         if isinstance(node, Object):
             name, properties = node.get("name"), node.get("properties")
@@ -227,7 +242,11 @@ def _named(block: Node) -> Iterator[str]:
 
 
 def _renames(prompt: Prompt, blocks: Sequence[_Block]) -> Mapping[str, str]:
-    """Each name with its other spelling; none where one is taken, or where options hold one."""
+    """Return the other spelling of each name.
+
+    Empty if a spelling is in use, or if options or locked sections contain one of the names. Empty,
+    too, if the prompt has a schema or a program.
+    """
     names = dict.fromkeys(name for block in blocks for name in _named(block.node))
     pairs = {name: new for name in names if (new := other_spelling(name)) is not None}
     every = "\n".join((*(s.text for s in prompt.sections), *_said(prompt)))
@@ -250,6 +269,7 @@ def _said(prompt: Prompt) -> Iterator[str]:
 
 
 def _renamed(prompt: Prompt, pairs: Mapping[str, str]) -> Prompt:
+    """Return the prompt, its demonstrations and its target with new names."""
     pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, pairs))})\b")
 
     def in_section(section: Section) -> Section:
@@ -268,7 +288,7 @@ def _renamed(prompt: Prompt, pairs: Mapping[str, str]) -> Prompt:
     return replace(prompt, sections=sections, demonstrations=shown, target=target)
 
 
-# All of it
+# All changes together
 
 
 def _can_write_anew(prompt: Prompt, way: str) -> bool:
@@ -316,7 +336,7 @@ def tool_schema(prompt: Prompt, rng: Rng, way: str) -> Prompt:
 
 
 def _offered_anew(prompt: Prompt, rng: Rng) -> Prompt:
-    """The tools that a conversation offers, in another order."""
+    """Return the prompt with the tools that its conversation offers in another order."""
     at = [n for n, s in enumerate(prompt.sections) if s.kind == "tool" and s.text]
     if len(at) < 2 or any(prompt.sections[n].protected for n in at):
         return prompt
@@ -328,7 +348,12 @@ def _offered_anew(prompt: Prompt, rng: Rng) -> Prompt:
 
 
 def _style(prompt: Prompt, run: Sequence[_Block], way: str, rng: Rng, *, must: bool) -> Style:
-    """The layout of a run of blocks: another one, one that is drawn, or its own."""
+    """Return the JSON layout for a run of blocks.
+
+    - `way="layout"`: a different layout.
+    - `way="draw"`: a random layout, different from the current one if `must`.
+    - otherwise: the current layout.
+    """
     own = style_of(_text(prompt, run[0]), run[0].node)
     if way not in ("draw", "layout"):
         return own
@@ -338,7 +363,10 @@ def _style(prompt: Prompt, run: Sequence[_Block], way: str, rng: Rng, *, must: b
 
 
 def _with_changes(prompt: Prompt, changes: Mapping[int, Sequence[tuple[int, int, str]]]) -> Prompt:
-    """The prompt with blocks written anew; examples that show the same block show the new one."""
+    """Return the prompt with blocks written anew.
+
+    A demonstration that shows one of the blocks shows the new text.
+    """
     sections = list(prompt.sections)
     swaps: dict[str, str] = {}
     for at, some in changes.items():

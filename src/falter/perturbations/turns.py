@@ -1,4 +1,4 @@
-"""Change speakers and turns: the instruction as a system message, the request over turns."""
+"""Perturbations of speakers and turns: the instruction as a system message, a request in parts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from falter.text.words import sentences
 
 
 def _lead(sections: tuple[Section, ...]) -> str:
-    """The template's own lines before what is put in, if they can be told from it."""
+    """Return the template's own lines before the substituted text.
+
+    Empty if there are no such lines, or if they cannot be separated.
+    """
     parts = template_units(sections)
     if len(parts) < 2 or parts[0].role != "instruction" or parts[1].role != "context":
         return ""
@@ -36,7 +39,11 @@ def _can_place(prompt: Prompt, place: str) -> bool:
 
 
 def _without_lead(sections: tuple[Section, ...], lead: str) -> tuple[Section, ...] | None:
-    """The sections without their first lines; None if these are protected, edited or others."""
+    """Return the sections without the lines `lead` at the beginning.
+
+    None if the text does not begin with these lines, or if they are protected, edited or
+    substituted text.
+    """
     first, last = inner(sections)
     text = "".join(section.text for section in sections[first:last])
     if not lead.strip() or not text.startswith(lead) or text[len(lead) : len(lead) + 1] != "\n":
@@ -59,7 +66,7 @@ def _without_lead(sections: tuple[Section, ...], lead: str) -> tuple[Section, ..
 
 
 def _without_blank_start(sections: list[Section], first: int, last: int) -> tuple[Section, ...]:
-    """The sections, the run of them without the empty lines that it begins with."""
+    """Return the sections without the empty lines at the start of the range `first` to `last`."""
     for at in range(first, last):
         section = sections[at]
         rest = section.text.lstrip("\n")
@@ -99,7 +106,7 @@ def role_placement(prompt: Prompt, rng: Rng, place: str) -> Prompt:
 
 
 def _as_user(sections: Sequence[Section]) -> Iterator[Section]:
-    """The sections with the words of the system in the user's mouth, before everything else."""
+    """Yield the sections with system messages as the user's instruction, before everything else."""
     for section in sections:
         if section.kind == "system":
             end = len(section.text.rstrip())
@@ -115,7 +122,7 @@ _REPLIES = (
     "Thanks, noted. What comes next?",
 )  # fmt: skip
 _MIN_WORDS = 4  # words of a sentence; fewer may be the number of a list, or an initial
-# A chat or a log, line by line: a turn among its lines would read as one of them.
+# A line of a chat or a log: a turn among such lines would read as one of them.
 _RECORD = re.compile(r"^(?:\W?\d{1,2}:\d\d\b|[A-Z][^\n:]{0,40}: )", re.MULTILINE)
 _LINES_OF_A_RECORD = 3
 
@@ -177,8 +184,10 @@ def sharded_turns(prompt: Prompt, rng: Rng, turns: int, way: str) -> Prompt:
 
 
 def _pieces(section: Section, cuts: Sequence[Span]) -> list[Section | None]:
-    """A section in pieces, without the white space between them; the longest is the section, and
-    None stands where nothing is left."""
+    """Return the pieces of a section, without the white space between them.
+
+    The longest piece keeps the section's name. An empty piece is None.
+    """
     text = section.text
     starts, ends = [0, *(start for _, start in cuts)], [*(end for end, _ in cuts), len(text)]
     spans = list(zip(starts, ends, strict=True))
@@ -198,10 +207,10 @@ def _cut_to(section: Section, span: Span) -> Section:
     return replace_spans(section, [change for change in gone if change[0] < change[1]])
 
 
-# Solved examples marked off from each other and from the question in another way
+# Other marks between solved examples, and between the examples and the question
 
 
-# What stands before each example, and before the question
+# Text before each example, and before the question
 _MARKS = {
     "blank": ("\n\n", "\n\n"),
     "brackets": ("[example]\n", "[question]\n"),

@@ -36,7 +36,7 @@ Read = Callable[[re.Match[str]], Forms]
 
 
 def _dates(match: re.Match[str]) -> Forms:
-    """The day in each form, where there is such a day."""
+    """Return the date in each style; empty if there is no such day."""
     found = match.groupdict()
     name, year = found.get("month"), found.get("year")
     month = MONTHS.index(name) + 1 if name else int(found["number"])
@@ -52,7 +52,7 @@ def _dates(match: re.Match[str]) -> Forms:
 
 
 def _times(match: re.Match[str]) -> Forms:
-    """The time of the day with twelve hours and with twenty-four, where it surely has both."""
+    """Return the time in the 12-hour and 24-hour styles, if both are certain."""
     hour, minute, half = int(match["hour"]), match["minute"] or "00", match["half"]
     if int(minute) > 59:
         return {}
@@ -64,7 +64,7 @@ def _times(match: re.Match[str]) -> Forms:
 
 
 def _as_it_stands(match: re.Match[str]) -> Forms:
-    """Spans that may be a time of the day or a score, and are not changed."""
+    """Return the span unchanged, because it may be a time of the day or a score."""
     return {"24": match[0]}
 
 
@@ -85,6 +85,7 @@ def _units(match: re.Match[str]) -> Forms:
     return {"word": f"{number} {_UNITS[unit]}{'' if one else 's'}", "symbol": match[0]}
 
 
+# After an article the unit is singular: "a 5 kilogram bag".
 _BEFORE_NOUN = re.compile(r"\b(?:[Aa]n?|[Tt]he) \Z")
 _BEHIND_TIMES = r"(?:(?<=\bat )|(?<=\buntil )|(?<=\bfrom )|(?<=\bby )|(?<=\bbefore )|(?<=\bafter ))"
 _NUMBER = r"[1-9]\d{0,2}(?:,\d{3})*(?:\.\d+)?|\d+(?:\.\d+)?"
@@ -92,25 +93,29 @@ _HALF = r"[ap](?:\.m\.(?=[?!,;)]| [a-z])|\.?m\b)"
 _COUNTED = "euros|dollars|pounds|people|inhabitants"
 _UNIT = "|".join(sorted((*_SYMBOLS, *_UNITS), key=len, reverse=True))
 _KINDS: tuple[tuple[str, str, Read], ...] = (
+    # "2024-05-01"; "the 3rd of May 2024", "3 May"; "May 3, 2024", "May 3"
     ("date", rf"\b{_YEAR}-(?P<number>\d\d)-(?P<day>\d\d)\b", _dates),
     ("date", rf"\b(?:the )?{_DAY} (?:of )?(?P<month>{_MONTH})\b(?:,? {_YEAR}\b)?", _dates),
     ("date", rf"\b(?P<month>{_MONTH}) {_DAY}\b(?:,? {_YEAR}\b)?", _dates),
+    # "7 pm", "7:30 pm"; "19:30" after *at*, *by* and the like; any other "7:30" stays
     ("time", rf"\b(?P<hour>\d{{1,2}})(?::(?P<minute>\d\d))? ?(?P<half>{_HALF})", _times),
     ("time", rf"{_BEHIND_TIMES}(?P<hour>\d\d):(?P<minute>\d\d)(?P<half>)\b", _times),
     ("time", r"(?<![\d:])\d{1,2}:\d\d\b", _as_it_stands),
+    # "$1,200", "12,345.5"; "$12000"; "1200 people"; not "2024"
     ("number", r"[$€£]?(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\b(?!,\d)", _numbers),
     ("number", r"[$€£][1-9]\d{3,8}\b(?![.,]\d)", _numbers),
     ("number", rf"(?<![\w.,$€£])[1-9]\d{{3,8}} (?:{_COUNTED})\b", _numbers),
+    # "5 kg", "2.5 kilometres"; not "3 km/h"
     ("unit", rf"(?<![\w.,])(?P<value>{_NUMBER}) ?(?P<unit>{_UNIT})\b(?!/)", _units),
 )  # fmt: skip
 _PATTERNS = tuple((way, re.compile(pattern), read) for way, pattern, read in _KINDS)
-# Of two days with one month (*9 and 13 March*) neither can be written by itself.
+# Two days with one month (*9 and 13 March*) cannot be written separately.
 _LIST_BEFORE = re.compile(r"\d(?:st|nd|rd|th)?(?:,| ?[-–&/]| and| or| to| until)? ?\Z")
 _LIST_AFTER = re.compile(r",? ?(?:[-–&/]|and|or|to|until)? ?\d")
 
 
 def _closed(prompt: Prompt, section: Section, patterns: Sequence[str]) -> Sequence[Span]:
-    """Protected text, and where the answer stands as it is to be copied."""
+    """Return the locked spans, and the places of answers that are to be copied."""
     called = target_texts(prompt.target)
     answers = (*prompt.choices, str(prompt.target or "")) if called is None else called
     copied = copied_words(section.text, answers, each_word=False)
@@ -120,12 +125,12 @@ def _closed(prompt: Prompt, section: Section, patterns: Sequence[str]) -> Sequen
 def _sites(
     text: str, blocked: Sequence[Span], way: str, language: str
 ) -> list[list[list[Replacement]]]:
-    """All dates in one form, all times, numbers and units: for each of these, the ways to do it.
+    """Return, for each kind of value, the ways to write all of its values in one form.
 
-    What has to stay as it stands, such as code, a sum, an id or an address, leaves its own form to
-    the others.
+    A way is a list of replacements. A value in code, a sum, an id or an address must stay. It
+    determines the form of all values of its kind.
     """
-    # A full stop behind *pm* may end the sentence.
+    # A full stop after *pm* may end the sentence.
     whole = [(a, a + len(text[a:b].rstrip("."))) for a, b in protect(text)]
     values: dict[str, list[tuple[int, int, Forms]]] = {}
     last = 0
@@ -139,7 +144,7 @@ def _sites(
 
 
 def _alike(text: str, found: Sequence[tuple[int, int, Forms]]) -> Iterator[list[Replacement]]:
-    """The replacements that give all values one form, for each form that they all have."""
+    """Yield the replacements that give all values one form, for each form that they all have."""
     for style in found[0][2]:
         if all(style in forms for _, _, forms in found):
             changes = [(a, b, forms[style]) for a, b, forms in found if forms[style] != text[a:b]]
@@ -148,7 +153,7 @@ def _alike(text: str, found: Sequence[tuple[int, int, Forms]]) -> Iterator[list[
 
 
 def _listed(text: str, start: int, end: int, days: Sequence[Span]) -> bool:
-    """Return True if a number beside a date is a day of the same month."""
+    """Return True if a number next to a date is a day of the same month."""
     before = _LIST_BEFORE.search(text, max(0, start - 12), start)
     after = _LIST_AFTER.match(text, end)
     digits = [m.start() for m in (before,) if m] + [m.end() - 1 for m in (after,) if m]
@@ -156,6 +161,7 @@ def _listed(text: str, start: int, end: int, days: Sequence[Span]) -> bool:
 
 
 def _found(text: str, way: str) -> Iterator[tuple[int, int, str, Forms]]:
+    """Yield span, kind and forms of each value that `way` selects."""
     dates = (pattern for name, pattern, _ in _PATTERNS if name == "date")
     days = merged(match.span() for pattern in dates for match in pattern.finditer(text))
     for name, pattern, read in _PATTERNS:

@@ -23,24 +23,24 @@ def _bundled_text(name: str) -> str:
 
 
 def table(name: str) -> Any:
-    """A bundled JSON file."""
+    """Return the value of a bundled JSON file."""
     return json.loads(_bundled_text(name))
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """The lines of a list, without blank ones and comments."""
+    """Return the lines of a list, without blank lines and comments."""
     stripped = (line.strip() for line in text.splitlines())
     return tuple(line for line in stripped if line and not line.startswith("#"))
 
 
 @cache
 def lines(name: str) -> tuple[str, ...]:
-    """A bundled list, one entry a line."""
+    """Return a bundled list, one entry per line."""
     return listed(_bundled_text(name))
 
 
 def word_set(name: str) -> frozenset[str]:
-    """One of the small sets of English words."""
+    """Return one of the small sets of English words."""
     return frozenset(" ".join(_word_sets()[name]).split())
 
 
@@ -52,13 +52,16 @@ def _word_sets() -> Mapping[str, Sequence[str]]:
 
 @cache
 def proper_names() -> tuple[frozenset[str], ...]:
-    """First names of women, those of men, and towns: of one set, one can stand for another."""
+    """Return the first names of women, the first names of men, and towns.
+
+    A name may take the place of another name of the same set.
+    """
     return tuple(frozenset(" ".join(words).split()) for words in table("names.json").values())
 
 
 @cache
 def stop_words(language: str) -> frozenset[str]:
-    """Function words that may be dropped, in lower case."""
+    """Return the function words that may be dropped, in lower case."""
     return frozenset(lines(f"stop_words_{language}.txt"))
 
 
@@ -72,61 +75,70 @@ def never_produced(language: str) -> frozenset[str]:
 
 @cache
 def never_written() -> frozenset[str]:
-    """Slurs and coarse words of all languages, in lower case."""
+    """Return slurs and coarse words of all languages, in lower case."""
     return frozenset(codecs.decode(word, "rot13") for word in lines("never_written.txt"))
 
 
 @cache
 def _word_table(name: str) -> Mapping[str, tuple[str, ...]]:
-    """A bundled table of entries with their alternatives."""
+    """Return a bundled table: entries with their alternatives."""
     entries: dict[str, list[str]] = table(name)
     return {entry: tuple(alternatives) for entry, alternatives in entries.items()}
 
 
 @cache
 def keyboard(language: str) -> Mapping[str, str]:
-    """Each lower-case letter with the letters next to it on the keyboard."""
+    """Return, for each lower-case letter, the letters next to it on the keyboard."""
     near = _word_table(f"keyboard_{language}.json")
     return {key: "".join(letters) for key, letters in near.items()}
 
 
 def misspellings(language: str) -> Mapping[str, tuple[str, ...]]:
-    """Words with the ways people misspell them."""
+    """Return words with the ways people misspell them."""
     return _word_table(f"misspellings_{language}.json")
 
 
 def corrections(language: str) -> Mapping[str, tuple[str, ...]]:
-    """Words with those that automatic correction makes of them."""
+    """Return words with the words that automatic correction makes of them."""
     return _word_table(f"autocorrect_{language}.json")
 
 
 def confusions(name: str) -> Mapping[str, tuple[str, ...]]:
-    """Letters and pairs of letters with their replacements: `ocr`, `homoglyphs`, `leet`."""
+    """Return letters and pairs of letters with their replacements.
+
+    `name` is the table: `ocr`, `homoglyphs` or `leet`.
+    """
     return _word_table(f"{name}.json")
 
 
 def synonym_table(language: str) -> Mapping[str, tuple[str, ...]]:
-    """Words, inflected ones included, with synonyms in the same form."""
+    """Return words, inflected ones included, with synonyms in the same form."""
     return _word_table(f"synonyms_{language}.json")
 
 
 @cache
 def homophone_table(language: str) -> Mapping[str, tuple[str, ...]]:
-    """Words with the words that sound the same."""
+    """Return words with the words that sound the same."""
     groups: list[list[str]] = table(f"homophones_{language}.json")
     return {word: tuple(w for w in group if w != word) for group in groups for word in group}
 
 
 @cache
 def contraction_table(language: str) -> Mapping[str, Mapping[str, str]]:
-    """`contract`: full forms with their short ones; `expand`: short forms with their full ones."""
+    """Return two tables by name: `contract` and `expand`.
+
+    `contract` has the short form of each full form, `expand` the full form of each short one.
+    """
     entries: dict[str, dict[str, str]] = table(f"contractions_{language}.json")
     return entries
 
 
 @cache
 def skipped(language: str) -> frozenset[str]:
-    """Words that noise leaves alone: words with meaning, and misspellings that are no words."""
+    """Return the words that noise leaves alone.
+
+    They are words that carry meaning, such as negations, and known misspellings that are no words.
+    """
     right = misspellings(language)
     wrong = (word.lower() for words in right.values() for word in words if word not in right)
     return kept_words(language).union(wrong)
@@ -134,7 +146,10 @@ def skipped(language: str) -> frozenset[str]:
 
 @cache
 def user_lines(argument: str, path: str) -> tuple[str, ...]:
-    """The user's own list, one entry a line; read once."""
+    """Return the entries of the user's own list, one per line; the file is read once.
+
+    Raise `InvalidValue` if the file is unreadable or has no entries.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             entries = listed(file.read())
@@ -161,16 +176,16 @@ _ELIDED = {
 
 
 def plain_words(text: str, blocked: Sequence[Span], language: str) -> list[Span]:
-    """Natural words that noise may touch: no negation, quantifier or number word, no name, and no
-    word that the text is about.
+    """Return the natural words that noise may touch.
 
-    In French, Italian and Portuguese that includes the word after an elision.
+    Negations, quantifiers, number words, names and words that the text mentions as words are left
+    out. In French, Italian and Portuguese the word after an elision is included.
     """
     return uncovered(_plain_words(text, language), blocked)
 
 
 def _find_plain_words(text: str, language: str) -> Sequence[Span]:
-    """The same, of the whole text."""
+    """Return the natural words of the whole text that noise may touch, as `plain_words` does."""
     elided = _ELIDED.get(language)
     if elided is not None and ("'" in text or "’" in text):
         text = elided.sub(lambda match: " " * len(match[0]), text)
@@ -184,18 +199,18 @@ def _find_spelt_spans(text: str, language: str) -> Sequence[Span]:
     return merged((*name_spans, *mentions)) if name_spans and mentions else name_spans or mentions
 
 
-# Each recipe of an item asks about the same text.
+# Cached, because every recipe of an item needs the words of the same text.
 _plain_words = cached_by_text(_find_plain_words)
 spelt_spans = cached_by_text(_find_spelt_spans)
 
 
 def long_words(text: str, blocked: Sequence[Span], language: str, least: int = 3) -> list[Span]:
-    """Plain words of at least so many letters."""
+    """Return the plain words of at least `least` letters."""
     return [span for span in plain_words(text, blocked, language) if span[1] - span[0] >= least]
 
 
 def without_symbols(text: str, words: list[Span], language: str) -> list[Span]:
-    """The words without single letters that stand for something: the side *a* is no article."""
+    """Return the words without single letters that are symbols: the side *a* is no article."""
     if language != "en" or all(end - start > 1 for start, end in words):
         return words
     return uncovered(words, letter_symbols(text))
@@ -209,7 +224,8 @@ _SENTENCE_START = re.compile(r"""(?:^|[.!?:\n])["'“”‘’«„¿¡(\s]{0,8}
 def is_no_name(text: str, start: int, word: str, language: str = "en") -> bool:
     """Return True if the word is not part of a name (Plan A, The Who, World War I).
 
-    The word is then in lower case or begins a sentence."""
+    The word is then in lower case or begins a sentence.
+    """
     if word.islower():
         return True
     if language == "en" and word.startswith("I'"):
@@ -222,5 +238,5 @@ def is_no_name(text: str, start: int, word: str, language: str = "en") -> bool:
 
 
 def capitalised_like(model: str, word: str) -> str:
-    """The word, with a capital where the model begins with one."""
+    """Return the word, with a capital first letter if `model` has one."""
     return word[0].upper() + word[1:] if model[0].isupper() else word

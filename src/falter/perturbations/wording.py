@@ -1,4 +1,4 @@
-"""Everyday wording, by rule: learners' mistakes, dialects, tones, dictation, other questions."""
+"""Rule-based changes of wording: learners' mistakes, dialects, tones, chats, names, dictation."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _WORD = re.compile("[a-z]+")
 
 
 class _Rule(NamedTuple):
-    """A rewrite rule: words with those written for them, and the pattern in which they stand.
+    """A rewrite rule: the pattern, and replacements of the words in its group `word`.
 
-    Every match contains one of the triggers, words in small letters, so that the search of a text
-    that has none of them is spared.
+    Every match contains one of the triggers, words in small letters, so a text without triggers is
+    not searched.
     """
 
     pattern: re.Pattern[str]
@@ -47,7 +47,10 @@ class _Rule(NamedTuple):
 
 
 def _pattern(pieces: str | Sequence[str], **named: str) -> re.Pattern[str]:
-    """A pattern of a data file, where long ones are in pieces."""
+    """Return the compiled pattern of a data file, in which long patterns are in pieces.
+
+    `named` are patterns to put in place of their names.
+    """
     whole = "".join(pieces)
     for name, pattern in named.items():
         whole = whole.replace(name, pattern)
@@ -55,6 +58,7 @@ def _pattern(pieces: str | Sequence[str], **named: str) -> re.Pattern[str]:
 
 
 def _rule(entry: Mapping[str, Any]) -> _Rule:
+    """Return the rule of an entry in a data file."""
     words: dict[str, str] = entry["words"]
     either = "|".join(sorted(words, key=len, reverse=True))
     triggers = (max(_WORD.findall(key.lower()), key=len) for key in words)
@@ -62,8 +66,10 @@ def _rule(entry: Mapping[str, Any]) -> _Rule:
 
 
 def _rule_places(text: str, blocked: Sequence[Span], rules: Iterable[_Rule]) -> list[Replacement]:
-    """The replacements that the rules make, none inside another: not in names, mentioned words and
-    symbols."""
+    """Return the replacements that the rules make in a text; none overlaps another.
+
+    Names, mentioned words and symbols stay.
+    """
     present = frozenset(_WORD.findall(text.lower()))
     found: list[Replacement] = []
     for pattern, words, triggers in rules:
@@ -146,7 +152,7 @@ def _phrases() -> dict[str, dict[str, list[str]]]:
     return phrases
 
 
-# Words around a text that is itself worked on would be worked on, too.
+# If the task works on a text, it would also work on words added around that text.
 _TEXT_AS_OBJECT = _named("text_as_object")
 # "Go.", 'Go!"'; not "Go".
 _SENTENCE_ENDS = re.compile(r"[.?!][\"'”’)\]]?\Z")
@@ -175,7 +181,7 @@ def tone_rules(prompt: Prompt, rng: Rng, tone: str, language: str) -> Prompt:
 
 
 def _between(prompt: Prompt, rng: Rng, phrases: Mapping[str, Sequence[str]]) -> Prompt:
-    """The prompt with a phrase before its prose, and one behind it if it ends a sentence."""
+    """Return the prompt with a phrase before its prose, and one after it if it ends a sentence."""
     at = prose_at(prompt)
     if at is None:
         return prompt
@@ -209,7 +215,10 @@ def _chat_rules() -> tuple[_Rule, ...]:
 
 
 def _short_sites(text: str, blocked: Sequence[Span], language: str) -> list[Replacement]:
-    """Keep *u* and *r* as words where a single letter could be taken for a symbol."""
+    """Return the replacements of words by their short forms.
+
+    *u* and *r* are not written if the text uses single letters as symbols.
+    """
     found = _rule_places(text, blocked, _chat_rules())
     symbols = bool(letter_symbols(text))
     return [s for s in found if not symbols or all(len(word) > 1 for word in s[2].split())]
@@ -251,9 +260,9 @@ _OPENERS = word_set("sentence_openers") | {"dear", "hello", "hey", "hi", "thanks
 
 
 def _persons(prompt: Prompt) -> dict[str, list[str]]:
-    """The first names that may be swapped, each with those that may take its place.
+    """Return the first names that may be swapped, each with the names that may replace it.
 
-    A name stays where it stands in the answer, beside a surname, in code or in another spelling.
+    A name stays if it occurs in the answer, next to a surname, in code or in another spelling.
     """
     text = "\n".join(s.text for s in prompt.sections).lower()
     words = Counter(re.findall(r"[^\W\d_]+", text))
@@ -317,6 +326,7 @@ def _can_say(prompt: Prompt, scope: Sequence[str], protect: Sequence[str], langu
 def _spoken(
     prompt: Prompt, section: Section, protect: Sequence[str], rng: Rng
 ) -> Iterator[Replacement]:
+    """Yield the replacements of a dictation: no punctuation, small letters, fillers."""
     text, closed = section.text, protected_spans(prompt, section, protect)
     yield from ((start, end, "") for start, end in loose_marks(text, closed))
     yield from ((a, b, text[a:b].lower()) for a, b in lowered_words(text, closed))
@@ -352,7 +362,7 @@ Form = tuple[Replacement, ...]
 
 
 class _QuestionRule(NamedTuple):
-    """A kind of sentence, and the forms it may take: new texts for groups of the pattern."""
+    """A kind of sentence, and its other forms: new texts for groups of the pattern."""
 
     pattern: re.Pattern[str]
     forms: Sequence[Mapping[str, str]]
@@ -365,7 +375,7 @@ def _question_rules() -> tuple[_QuestionRule, ...]:
 
 
 def _forms(text: str, start: int, end: int) -> Iterator[Form]:
-    """The ways to ask one sentence: each a few replacements."""
+    """Yield the other forms of a sentence, each as a few replacements."""
     for pattern, forms in _question_rules():
         match = pattern.match(text, start, end)
         if match is not None:
@@ -375,6 +385,7 @@ def _forms(text: str, start: int, end: int) -> Iterator[Form]:
 
 
 def _question_sites(text: str, blocked: Sequence[Span], language: str) -> list[tuple[Form, ...]]:
+    """Return the sentences that rules can rephrase, each as its allowed forms."""
     sites: list[tuple[Form, ...]] = []
     closed = (*blocked, *mentioned_words(text))
     for start, end in sentences(text):

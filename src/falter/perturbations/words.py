@@ -1,6 +1,6 @@
 """Words dropped or replaced by others: stop words, homophones, contractions, synonyms.
 
-The other perturbations of words, and those of the family *wording*, register with this module.
+Importing this module also registers the other perturbations of words and the family *wording*.
 """
 
 from __future__ import annotations
@@ -43,11 +43,15 @@ from falter.text.words import kept_words
 
 _named = partial(named_regex, "perturbations")
 
-# Function words dropped: those that only link, or everything that the published list holds
+# Function words dropped: only those that link, or all words of the published list
 
 
 @cache
 def _dropped_words(language: str, style: str) -> frozenset[str]:
+    """Return the function words of a style.
+
+    Raise `InvalidValue` for the published list in another language than English.
+    """
     if style == "careful":
         return stop_words(language)
     if language != "en":
@@ -59,6 +63,7 @@ def _dropped_words(language: str, style: str) -> frozenset[str]:
 
 
 def _drop_sites(text: str, blocked: Sequence[Span], style: str, language: str) -> list[Span]:
+    """Return the spans to drop: function words, each with one space."""
     words = _dropped_words(language, style)
     known = _with_contrasts(language, style)
     tokens = zip(*word_tokens(text, language), strict=True)
@@ -93,8 +98,10 @@ def _kept_starts(text: str, small: Sequence[tuple[int, int, str]], language: str
 
 @cache
 def _contrasts(language: str) -> tuple[dict[str, int], ...]:
-    """Sets of words that say who or where, each with the number of its set. Where a text has words
-    of two sets, leaving them out mixes them up."""
+    """Return contrasts, such as *in* and *on* or *he* and *she*: each word with its set's number.
+
+    If a text has words of two sets, dropping the words would mix up persons or places.
+    """
     contrasts: list[list[str]] = table("word_sets_en.json")["contrasts"] if language == "en" else []
     return tuple(
         {word: number for number, words in enumerate(sets) for word in words.split()}
@@ -103,7 +110,10 @@ def _contrasts(language: str) -> tuple[dict[str, int], ...]:
 
 
 def _with_spaces(text: str, words: Sequence[Span], blocked: Sequence[Span]) -> Iterator[Span]:
-    """Each word with the space behind it at the start of a line, else with the space before it."""
+    """Yield each word with the space to remove with it.
+
+    It is the space after the word at the start of a line, otherwise the space before it.
+    """
     head = 0
     for start, end in words:
         line = text.rfind("\n", 0, start) + 1
@@ -160,8 +170,8 @@ def homophones(text: str, site: Span, rng: Rng, language: str) -> Replacement:
     return start, end, capitalised_like(word, homophone)
 
 
-# Behind a short form with n't, a subject stands between verb and not when it is spelled out, if
-# none stands before: *don't you* → *do you not*.
+# After a short form with n't, the spelled-out form has the subject between verb and not, if no
+# subject comes before: *don't you* → *do you not*.
 _SUBJECT = re.compile(r"[ ](i|you|he|she|it|we|they)(?![\w'’])", re.IGNORECASE)
 _NO_SUBJECT = _named("no_subject")
 # A clause that continues: *who is it?* and *that is, …* do not.
@@ -170,7 +180,7 @@ _GOES_ON = _named("clause_goes_on")
 
 @cache
 def _forms(kind: str, language: str) -> re.Pattern[str]:
-    """A pattern for the forms that can be contracted, expanded, or either."""
+    """Return a pattern for the forms that can be contracted, expanded, or either."""
     tables = contraction_table(language)
     chosen = tables if kind == "both" else {kind: tables[kind]}
     forms = sorted({form for table in chosen.values() for form in table}, key=len, reverse=True)
@@ -181,6 +191,7 @@ def _forms(kind: str, language: str) -> re.Pattern[str]:
 def _contraction_sites(
     text: str, blocked: Sequence[Span], kind: str, language: str
 ) -> list[Replacement]:
+    """Return the replacements that contract or expand forms of a text."""
     tables = contraction_table(language)
     sites: list[Replacement] = []
     for match in _forms(kind, language).finditer(text):
@@ -200,6 +211,7 @@ def _contraction_sites(
 
 
 def _expanded(text: str, match: re.Match[str], full: str) -> Replacement:
+    """Return the replacement of a contraction by its full form, the subject moved if needed."""
     start, end = match.span()
     subject = _SUBJECT.match(text, end) if full.endswith("not") else None
     before = text[max(0, start - 12) : start]
@@ -212,7 +224,7 @@ def _expanded(text: str, match: re.Match[str], full: str) -> Replacement:
 
 
 def _apostrophes(text: str, form: str) -> str:
-    """The form with the kind of apostrophe that the text uses."""
+    """Return the form with the kind of apostrophe that the text uses."""
     return form.replace("'", "’") if "’" in text and "'" not in text else form
 
 
@@ -226,7 +238,7 @@ def contractions(text: str, site: Replacement, rng: Rng, kind: str, language: st
     return site
 
 
-# Has to change with the word that follows: "a dog", "an animal". "a ", "An "; not "the ", "Cuba ".
+# An article, which must fit the next word. "a dog", "an animal". "a ", "An "; not "the ", "Cuba ".
 _ARTICLE = re.compile(r"(?<![\w'’-])an? \Z", re.IGNORECASE)
 # Vowels by sound, including words whose spelling misleads.
 _VOWEL = _named("vowel")
@@ -242,7 +254,10 @@ _PREVIOUS = re.compile(r"([^\W\d_]+) \Z")
 
 
 def _replaceable(text: str, blocked: Sequence[Span], language: str) -> list[tuple[Mention, ...]]:
-    """Words with synonyms, each with all of its mentions; none if one of them has to stay."""
+    """Return the words with synonyms, each as all of its mentions.
+
+    A word is left out if one of its mentions must stay.
+    """
     table, nouns = synonym_table(language), _nouns(language)
     mentions: dict[str, list[Mention]] = {}
     for start, end in plain_words(text, blocked, language):
@@ -267,7 +282,7 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 
 
 def _stem(word: str) -> str:
-    """The word without the ending of a plural."""
+    """Return the word without a plural ending."""
     if word.endswith("ies"):
         return word[:-3] + "y"
     return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
@@ -275,7 +290,10 @@ def _stem(word: str) -> str:
 
 @cache
 def _nouns(language: str) -> frozenset[str]:
-    """The nouns of the table: singular and plural stand there, and no form in *-ing*."""
+    """Return the nouns of the synonym table.
+
+    The table has the singular and the plural of a noun, and no form of it in *-ing*.
+    """
     table = synonym_table(language)
     verbs = {word[:-3] for word in table if word.endswith("ing")}
     plurals = {word for word in table if _stem(word) in table and word != _stem(word)}
@@ -290,8 +308,9 @@ def _of_verb(word: str, verbs: set[str]) -> bool:
 def _keeps_sense(text: str, start: int, end: int, *, noun: bool) -> bool:
     """Return True if nothing next to the word points to another sense.
 
-    Signs of another sense: a hyphen, a name, a set phrase, or a second word that makes a
-    compound of a noun."""
+    Signs of another sense are a hyphen, a name, a set phrase, or a second word that makes a
+    compound of a noun.
+    """
     if "-" in (text[start - 1 : start], text[end : end + 1]):
         return False
     after, before = _NEXT.match(text, end), _PREVIOUS.search(text, max(0, start - 24), start)
@@ -320,6 +339,7 @@ def synonyms(text: str, site: Sequence[Mention], rng: Rng, language: str) -> lis
     return [_replaced(text, mention, drawn, language) for mention in site]
 
 
+# One number is drawn for all mentions of a word; each form takes it modulo its number of synonyms.
 _CHOICES = 1 << 20
 
 

@@ -1,4 +1,4 @@
-"""Remedies: texts set right, words around them, reasoning, examples."""
+"""Remedies (mitigations): corrected text, words around the prompt, reasoning, examples."""
 
 from __future__ import annotations
 

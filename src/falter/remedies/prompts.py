@@ -1,4 +1,4 @@
-"""The registry of remedies, and those that change white space, case, or the words around."""
+"""Registry of remedies, and remedies that change white space, case or the words around a prompt."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from falter.records.types import Prompt, Section
 from falter.text.protection import protect
 from falter.text.spans import Replacement, added, overlaps, replace_spans
 
-# Where a remedy puts its words: around the prompt, or ahead of the answer cue
+# Places for the words of a remedy: around the prompt, or before the answer cue
 
 
 def around(prompt: Prompt, name: str, before: str, after: str = "") -> Prompt:
-    """The prompt with text before and after everything but its system message."""
+    """Return the prompt with text before and after everything but its system message."""
     sections = list(prompt.sections)
     body = [n for n, section in enumerate(sections) if section.kind != "system"]
     if not body:
@@ -30,7 +30,7 @@ def around(prompt: Prompt, name: str, before: str, after: str = "") -> Prompt:
 
 
 def ahead_of_cue(prompt: Prompt, name: str, text: str) -> Prompt:
-    """The prompt with a paragraph ahead of its answer cue, or at its end if there is none."""
+    """Return the prompt with a paragraph before its answer cue, or at its end without a cue."""
     sections = prompt.sections
     cues = [n for n, s in enumerate(sections) if s.kind == "cue" and s.text.strip()]
     at = cues[-1] if cues else len(sections)
@@ -47,17 +47,19 @@ def _body_text(sections: Sequence[Section]) -> str:
 
 Change = Callable[[Prompt], Prompt]
 PLACE = "{prompt}"
-"""The place of the prompt in a remedy that is written as a text."""
+"""Placeholder for the prompt in a remedy that the user writes as a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """Something done to every prompt before it is sent, perturbed or not: a pure function.
+    """A mitigation applied to every prompt before it is sent, perturbed or not: a pure function.
 
-    It sees the prompt as it arrives, and never the item, the recipe or the right answer.
-    `reasons` says that it asks for reasoning before the answer, which takes `reply_tokens`.
-    `examples` is how many solved examples it shows ahead of every prompt; with `noise` they are
-    perturbed as the items of the experiment are.
+    It gets the prompt as it arrives, and neither the item nor the recipe. It must not use the
+    correct answer, which the prompt carries as `target`.
+
+    - `reasons`: it asks for reasoning before the answer, which takes `reply_tokens`.
+    - `examples`: number of solved examples that it shows before every prompt.
+    - `noise`: these examples are perturbed as the items of the experiment are.
     """
 
     name: str
@@ -76,9 +78,10 @@ remedies: Registry[Remedy] = Registry("remedy", "falter.remedies")
 
 
 def remedy(name: str, **about: Any) -> Callable[[Change], Change]:
-    """Register a function from prompt to prompt as a remedy; its first line says what it does.
+    """Register a function from prompt to prompt as a remedy.
 
-    `about` are further fields of `Remedy`, such as `reasons`.
+    The first line of its docstring is the remedy's summary. `about` are further fields of `Remedy`,
+    such as `reasons`.
     """
 
     def register(change: Change) -> Change:
@@ -90,7 +93,11 @@ def remedy(name: str, **about: Any) -> Callable[[Change], Change]:
 
 
 def remedy_from(text: str) -> Remedy:
-    """A remedy by its name, or a text of the user's own with `{prompt}` in it, once."""
+    """Return a remedy by its name, or from a text of the user that contains `{prompt}` once.
+
+    Raise `UnknownName` for an unknown name. Raise `InvalidValue` for a vote, and for a text without
+    exactly one `{prompt}`.
+    """
     if text.partition(":")[0] == "vote":
         raise InvalidValue(
             "remedy", text, "a remedy of one prompt, because a vote sends several for one answer",
@@ -111,11 +118,11 @@ def remedy_from(text: str) -> Remedy:
     )
 
 
-# Letter case set right
+# Corrected letter case
 
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _ODD = 0.5
-"""From this share of words with capitals behind their first letter on, a text is set right."""
+"""Minimum share of words with capitals after their first letter; such a text is corrected."""
 
 
 @remedy("even_case")
@@ -125,6 +132,10 @@ def even_case(prompt: Prompt) -> Prompt:
 
 
 def _evened(section: Section) -> Section:
+    """Return the section in small letters if many of its words have odd capitals.
+
+    A word at the start of a sentence gets a capital.
+    """
     if section.kind not in ("input", "document"):
         return section
     words = list(_LETTERS.finditer(section.text))
@@ -140,7 +151,7 @@ def _evened(section: Section) -> Section:
     return replace_spans(section, changes)
 
 
-# Solved examples ahead of the prompt: the engine takes them from the task, and shows them
+# Solved examples before the prompt: the engine takes them from the task, and shows them
 
 COUNT = 4
 
@@ -183,7 +194,7 @@ def think_first(prompt: Prompt) -> Prompt:
 
 
 def _answer_words(prompt: Prompt) -> str:
-    """Return the parts of an answer, in words."""
+    """Return the phrase that names the expected answer, such as "your answer"."""
     if not prompt.choices or not any(s.kind == "choices" for s in prompt.sections):
         return "your answer"
     labelled = prompt.answer_as == "label" and "{label}" in prompt.choice_format
@@ -191,7 +202,10 @@ def _answer_words(prompt: Prompt) -> str:
 
 
 def _with_cue(prompt: Prompt) -> Prompt:
-    """A short cue that asks for the answer at once asks for the reasoning instead."""
+    """Return the prompt with a cue for reasoning in place of a short cue for the answer.
+
+    A cue of more than four words stays.
+    """
     sections = list(prompt.sections)
     for at in range(len(sections) - 1, -1, -1):
         section = sections[at]
@@ -204,7 +218,7 @@ def _with_cue(prompt: Prompt) -> Prompt:
     return replace(prompt, sections=tuple(sections))
 
 
-# Spaces and line breaks set right
+# Corrected spaces and line breaks
 
 _SPACES = re.compile(r"[ \t\u00a0\u2000-\u200b\u202f\u205f\u3000]+")
 _BLANK_LINES = re.compile(r"\n[^\S\n]*\n(?:[^\S\n]*\n)+")
@@ -218,6 +232,7 @@ def tidy_spaces(prompt: Prompt) -> Prompt:
 
 
 def _spaced(section: Section) -> Section:
+    """Return the section with one space for each run of blanks, but not in protected text."""
     if section.kind == "system":
         return section
     kept = protect(section.text)
@@ -256,7 +271,7 @@ def _lined(section: Section) -> Section:
     return replace_spans(section, changes)
 
 
-# Words that help to read on: delimiters, the question once more, a hint at slips
+# Words that help to understand the prompt: delimiters, the question repeated, a hint at slips
 
 _DELIMITER = '"""'
 _SLIPS = (

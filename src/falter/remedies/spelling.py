@@ -1,4 +1,4 @@
-"""Spelling repaired by rule: a word that is in no list becomes the one word that is nearest."""
+"""Rule-based spelling repair: a word that is in no list becomes the only nearest listed word."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from falter.text.words import kept_words, natural_words
 
 SHORTEST = 3
 MIN_KNOWN = 1 / 3
-"""A text of which a smaller share of words is in the list is taken for another language."""
+"""Minimum share of listed words; a text with fewer is taken for another language."""
 _OPENERS = ("what", "when", "where", "which", "while", "whose", "why", "who", "how", "the")
 _ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _SUFFIXES = ("ed", "er", "est", "ing", "ly", "ness", "less")
 
-# The cost of one slip, and what counts against a repair or for it.
+# Costs of a slip: letters swapped; a letter doubled or undoubled; a letter added, left out or
+# replaced by a neighbouring key; another letter.
 _SWAPPED, _DOUBLED, _SLIPPED, _OTHER = 1.0, 1.0, 2.0, 3.0
+# Added to the cost if the first letter changes, and if the repair is a usual word.
 _FIRST_LETTER, _USUAL = 1.0, -1.5
+# For words of at most `SHORT` letters, the next repair must cost more by `_LEAD`.
 _LEAD, SHORT = 0.5, 4
 
 
@@ -43,7 +46,10 @@ def _lowered(text: str) -> list[str]:
 
 
 def _corrected(section: Section, own: set[str]) -> Section:
-    """The section without slips; `own` are words of the prompt that are meant as they stand."""
+    """Return the section with its slips repaired.
+
+    `own` are words of the prompt that are meant as they are spelled.
+    """
     if section.kind not in ("input", "document"):
         return section
     text = section.text
@@ -66,7 +72,7 @@ def _protected_spans(section: Section) -> Sequence[Span]:
 
 
 def _openers(text: str, words: Sequence[Span], mentions: Sequence[Span]) -> Iterator[Replacement]:
-    """The first word, if it is one slip away from a word that begins questions.
+    """Yield the repair of the first word, if it is one slip away from a word that begins questions.
 
     Any other unknown first word may be a name.
     """
@@ -84,10 +90,11 @@ def _openers(text: str, words: Sequence[Span], mentions: Sequence[Span]) -> Iter
 
 @cache
 def repaired(word: str) -> str | None:
-    """The one word that a misspelt word in small letters is nearest to; None where it stays.
+    """Return the only nearest word for a misspelt word in small letters; None if the word stays.
 
-    It stays if it is in the list or a form of a word there, if two words are equally near, and if
-    the nearest is a negation, a quantifier or a number: a wrong guess would change the question.
+    A word stays if it, or a form of it, is in the list, or if two words are equally near. It also
+    stays if the nearest word is a negation, a quantifier or a number: a wrong guess would change
+    the question.
     """
     if len(word) < SHORTEST or not word.isascii() or _is_known(word):
         return None
@@ -101,6 +108,7 @@ def repaired(word: str) -> str | None:
 
 
 def _is_known(word: str) -> bool:
+    """Return True if a word, its stem or both parts of a compound are listed."""
     if word in common_words() or word in _listed("known_en.txt"):
         return True
     stems = [word.removesuffix(suffix) for suffix in _SUFFIXES if word.endswith(suffix)]
@@ -120,7 +128,7 @@ def _is_part(word: str) -> bool:
 
 
 def _near(word: str) -> dict[str, float]:
-    """Every spelling one slip away, with what that slip costs."""
+    """Return every spelling one slip away, with the cost of that slip."""
     costs: dict[str, float] = {}
     usual = _usual_words()
     for right, cost in _slips(word):
@@ -130,7 +138,10 @@ def _near(word: str) -> dict[str, float]:
 
 
 def _slips(word: str) -> Iterator[tuple[str, float]]:
-    """Yield the words before one slip: letters swapped, added, left out, replaced."""
+    """Yield the spellings that one slip may have turned into `word`, each with the slip's cost.
+
+    Slips are letters swapped, added, left out or replaced.
+    """
     for at in range(len(word) + 1):
         head, tail = word[:at], word[at:]
         if len(tail) > 1 and tail[0] != tail[1]:
@@ -146,7 +157,7 @@ def _slips(word: str) -> Iterator[tuple[str, float]]:
 
 
 def _usual_words() -> frozenset[str]:
-    """Words that stand in most texts: of two that are equally near, such a one is meant."""
+    """Return words that occur in most texts; of two words equally near, such a one is meant."""
     return _listed("usual_en.txt")
 
 
@@ -158,7 +169,7 @@ def _listed(name: str) -> frozenset[str]:
 
 @cache
 def _neighbours() -> dict[str, set[str]]:
-    """The keys beside each letter of an English keyboard."""
+    """Return, for each letter, the keys next to it on an English keyboard."""
     beside: dict[str, set[str]] = {letter: set() for letter in ascii_lowercase}
     for row, letters in enumerate(_ROWS):
         for at, letter in enumerate(letters):

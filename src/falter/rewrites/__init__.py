@@ -1,1 +1,1 @@
-"""Rewrites by models and judgements of people: read, put on sheets, compared."""
+"""Texts written by models and people: rewrite stores, review sheets, ratings, agreement."""

@@ -22,15 +22,18 @@ from falter.stats.agreement import (
 
 RATINGS = (1, 2, 3, 4, 5)
 JUDGE = "judge:"
-CAUGHT = 2  # a rating of at most so much says that something is wrong
+CAUGHT = 2  # the highest rating that marks a rewrite as wrong
 
 Ratings = Sequence[Sequence[float]]
-"""Items × raters, NaN where a rating is missing."""
+"""Ratings of shape (items, raters); NaN for a missing rating."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coefficient:
-    """One number about agreement; its value is None, with a status, where it is not defined."""
+    """One number about agreement, with its interval.
+
+    If the number is not defined, `value` is None and `status` gives the reason.
+    """
 
     name: str
     value: float | None = None
@@ -41,7 +44,7 @@ class Coefficient:
 
     @classmethod
     def of(cls, name: str, result: Any) -> Coefficient:
-        """The numbers of a statistic that are shown."""
+        """Return a statistic's result as a coefficient."""
         interval = result if isinstance(result, Estimate) else result.interval
         return cls(
             name=name,
@@ -53,7 +56,7 @@ class Coefficient:
         )
 
     def estimate(self, measure: str) -> Estimate:
-        """The coefficient as a report's tables take it."""
+        """Return the coefficient as an estimate, for the tables of a report."""
         return Estimate(
             measure=measure,
             value=self.value,
@@ -66,7 +69,10 @@ class Coefficient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two raters, or people's rounded mean and a judge, on the samples that both rated."""
+    """Agreement of two raters on the samples that both rated.
+
+    With `first="people"`, the rounded mean rating of people is compared with a judge.
+    """
 
     first: str
     second: str
@@ -94,8 +100,10 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """One rater's mean rating of undamaged and of damaged rewrites, and how many damaged ones were
-    caught: rejected, edited, or rated 1 or 2."""
+    """One rater's mean ratings of undamaged and damaged rewrites, and the damaged ones caught.
+
+    A damaged rewrite is caught if it is rejected, edited, or rated 1 or 2.
+    """
 
     rater: str
     rated: int
@@ -107,6 +115,7 @@ class Calibration:
 
     @property
     def share_caught(self) -> float | None:
+        """The share of damaged rewrites that were caught; None if there are none."""
         return self.caught / self.damaged if self.damaged else None
 
 
@@ -117,9 +126,12 @@ def coefficients(
     over: Literal["items", "pairs"] = "items",
     seed: int = 0,
 ) -> dict[str, Coefficient]:
-    """Weighted kappa (quadratic), Krippendorff's alpha (ordinal) and exact agreement of raters.
+    """Return weighted kappa (quadratic), Krippendorff's alpha (ordinal) and exact agreement.
 
-    Nothing is defined where no item has two ratings.
+    The keys are `kappa`, `alpha` and `exact`. `labels` are the points of the scale. `over` selects
+    exact agreement: the share of items on which all raters agree, or the share of equal pairs.
+
+    If no item has two ratings, no coefficient is defined.
     """
     table = np.array(ratings, dtype=float)
     exactly = "exact agreement" if over == "items" else "exact agreement of pairs"
@@ -138,7 +150,7 @@ def pair_of(
     first: str, second: str, ratings: Sequence[tuple[float, float]], labels: Sequence[int],
     *, seed: int = 0,
 ) -> Pair:  # fmt: skip
-    """All coefficients of two raters, with the mean absolute difference and Spearman's."""
+    """Return all coefficients of two raters, with mean absolute difference and Spearman's rho."""
     difference, correlation = Coefficient(name="mean difference"), Coefficient(name="Spearman")
     if ratings:
         one, other = zip(*ratings, strict=True)
@@ -156,16 +168,19 @@ def pair_of(
 
 
 def consensus(ratings: Iterable[float], centre: Any = np.mean) -> int:
-    """The rating of people together: the centre of those that there are, rounded half up."""
+    """Return the joint rating of people: the centre of the ratings that are not NaN.
+
+    The centre, by default the mean, is rounded half up.
+    """
     given = [rating for rating in ratings if not math.isnan(rating)]
     return int(round_half_up(float(centre(given))))
 
 
 def agreement(reviews: Iterable[Review], samples: Mapping[str, Sample]) -> Agreement:
-    """Return the agreement of those who rated rewrites from 1 to 5.
+    """Return the agreement of the raters who rated rewrites from 1 to 5.
 
-    Damaged samples are left out: everybody should rate them low, and that would count as
-    agreement. A judge is a rater whose name begins with `judge:`; it is compared with the mean of
+    Damaged samples are left out: everybody should rate them low, and that would count as agreement.
+    A judge is a rater whose name begins with `judge:`. A judge is compared with the mean of
     people's ratings, rounded half up.
     """
     table = _ratings(reviews, samples)
@@ -197,7 +212,7 @@ def agreement(reviews: Iterable[Review], samples: Mapping[str, Sample]) -> Agree
 def _ratings(
     reviews: Iterable[Review], samples: Mapping[str, Sample]
 ) -> dict[str, dict[str, float]]:
-    """Sample → rater → rating, of rewrites that were not damaged."""
+    """Return the ratings of undamaged rewrites as sample → rater → rating."""
     table: dict[str, dict[str, float]] = {}
     for review in reviews:
         sample = samples.get(review.sample)
@@ -207,7 +222,7 @@ def _ratings(
 
 
 def calibrations(reviews: Iterable[Review], samples: Mapping[str, Sample]) -> list[Calibration]:
-    """Return each rater's ratings of the damaged samples, beside the others."""
+    """Return, for each rater in order of name, the ratings of undamaged and damaged samples."""
     by_rater: dict[str, list[Review]] = {}
     for review in reviews:
         if review.sample in samples:
@@ -218,6 +233,7 @@ def calibrations(reviews: Iterable[Review], samples: Mapping[str, Sample]) -> li
 def _calibration(
     rater: str, reviews: Sequence[Review], samples: Mapping[str, Sample]
 ) -> Calibration:
+    """Return one rater's mean ratings, and the number of damaged rewrites that the rater caught."""
     damaged = [r for r in reviews if samples[r.sample].flaw is not None]
     ratings = [r.rating for r in reviews if samples[r.sample].flaw is None and r.rating]
     damaged_ratings = [r.rating for r in damaged if r.rating]

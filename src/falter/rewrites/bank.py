@@ -1,4 +1,4 @@
-"""Banks of rewrites, in memory and as files, and the texts that an experiment wants rewritten."""
+"""Rewrite stores, in memory and as files, and the rewrites that an experiment needs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ FILES = ("basics_paraphrases.jsonl", "scitldr_paraphrases.jsonl")
 
 
 class MemoryBank:
-    """Rewrites in memory, of one author if one is named."""
+    """A rewrite store in memory, of one author if `author` is given.
+
+    `find` raises `UsageError` if several authors have rewritten a text.
+    """
 
     def __init__(self, rewrites: Iterable[Rewrite], author: str | None = None) -> None:
         self._by_key: dict[str, list[Rewrite]] = {}
@@ -40,7 +43,7 @@ class MemoryBank:
 
 
 class Banks:
-    """Several banks in order: the first that has a rewrite of a text answers."""
+    """Several rewrite stores in order: the first that has a rewrite of a text answers."""
 
     def __init__(self, *banks: RewriteBank) -> None:
         self._banks = banks
@@ -51,7 +54,7 @@ class Banks:
 
 
 def hand_written(wanted: Wanted, text: str, author: str) -> Rewrite:
-    """A rewrite that somebody wrote by hand."""
+    """Return the record of a rewrite that `author` wrote by hand."""
     return wanted.rewrite(author, text)
 
 
@@ -59,13 +62,16 @@ def hand_written(wanted: Wanted, text: str, author: str) -> Rewrite:
 
 
 def bank_lines(rewrites: Iterable[Rewrite]) -> Iterator[str]:
-    """Rewrites as lines of JSON."""
+    """Yield rewrites as lines of JSON."""
     for rewrite in rewrites:
         yield json.dumps(to_json(rewrite), ensure_ascii=False, separators=(",", ":"))
 
 
 def read_bank(path: Path | str) -> list[Rewrite]:
-    """The rewrites in a file; a damaged line, or one with the wrong key, is an error."""
+    """Return the rewrites in a file.
+
+    Raise `UsageError` if the file is unreadable, or if a line is damaged or has the wrong key.
+    """
     try:
         lines = Path(path).read_text("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -75,6 +81,11 @@ def read_bank(path: Path | str) -> list[Rewrite]:
 
 
 def _rewrite_in(line: str, where: str) -> Rewrite:
+    """Return the rewrite in a line of a file.
+
+    Raise `UsageError` if the line is damaged, has the wrong key, or has a status that does not fit
+    its text.
+    """
     try:
         rewrite = from_json(Rewrite, json.loads(line))
         texts = (rewrite.perturbation, rewrite.source, rewrite.author, rewrite.key)
@@ -95,11 +106,11 @@ def _rewrite_in(line: str, where: str) -> Rewrite:
 
 @cache
 def bundled_rewrites() -> tuple[Rewrite, ...]:
-    """Every rewrite that comes with falter: written by hand, for some items of bundled tasks.
+    """Return all rewrites that come with falter: written by hand, for some items of bundled tasks.
 
-    The files hold texts and no keys: the key is made for the first draw, with the perturbation's
-    default parameters. So a different version of the request, source text, parameter or draw
-    finds nothing here.
+    The files contain texts and no keys. The key is computed for the first draw, with the
+    perturbation's default parameters. So a different version of the request, source text, parameter
+    or draw finds nothing here.
     """
     folder = resources.files("falter.rewrites").joinpath("data")
     lines = (
@@ -116,24 +127,28 @@ def _bundled(row: Mapping[str, str]) -> Rewrite:
 
 
 def bundled_bank() -> MemoryBank:
-    """The bundled rewrites as a bank."""
+    """Return the bundled rewrites as a rewrite store."""
     return MemoryBank(bundled_rewrites())
 
 
-# What an experiment needs
+# Rewrites that an experiment needs
 
 Stretch = tuple[Sequence[Item], Sequence[Condition], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """The texts that recipes want rewritten, with the rewrites that exist; each text's task."""
+    """The texts that recipes need rewritten, with the rewrites that exist.
+
+    `tasks` is the task of each text, by the key of its rewrite.
+    """
 
     ledger: Ledger
     tasks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def wanted(self) -> list[Wanted]:
+        """All texts that need a rewrite."""
         return list(self.ledger.wanted.values())
 
     @property
@@ -144,12 +159,12 @@ class Needs:
 
     @property
     def left_out(self) -> list[Wanted]:
-        """Texts without a bundled rewrite, where the bundled ones are all there is."""
+        """Texts without a bundled rewrite, if only bundled rewrites are used."""
         return [w for key, w in self.ledger.wanted.items() if key in self.ledger.left_out]
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all rewrites: a run with a different text, or review, has a different id."""
+        """A hash of all rewrites: a different text or review gives a run a different id."""
         rewrites = self.ledger.found
         rows = [
             [key, None if key not in rewrites else [rewrites[key].status, rewrites[key].text]]
@@ -158,13 +173,19 @@ class Needs:
         return digest("rewrites", rows)
 
     def shortfall(self) -> list[str]:
-        """`123 of 200 rewrites for paraphrase_lexical`: how many are missing, one line each."""
+        """Return the number of missing rewrites, a line for each kind.
+
+        For example `123 of 200 rewrites for paraphrase_lexical`.
+        """
         total = Counter(rewrite_label(w) for w in self.wanted)
         missing = Counter(rewrite_label(w) for w in self.missing)
         return [f"{n:,} of {total[name]:,} rewrites for {name}" for name, n in missing.items()]
 
     def bundled(self) -> list[str]:
-        """`paraphrase_free: 60 of 264 texts have a bundled rewrite`, where texts are left out."""
+        """Return the number of bundled rewrites, a line for each kind with texts that are left out.
+
+        For example `paraphrase_free: 60 of 264 texts have a bundled rewrite`.
+        """
         total = Counter(rewrite_label(w) for w in self.wanted)
         rewrites = self.ledger.found
         usable = Counter(
@@ -177,21 +198,21 @@ class Needs:
         ]
 
     def require(self) -> None:
-        """Raise if a rewrite is missing, before anything is sent."""
+        """Raise `PreflightError` if a rewrite is missing, before anything is sent."""
         lines = self.shortfall()
         if lines:
             raise refusal(PreflightError, "rewrites.missing_rewrites", names=" and ".join(lines))
 
 
 def rewrite_label(rewrite: Wanted | Rewrite) -> str:
-    """The kind of a rewrite, for people to read: `tone(angry)`."""
+    """Return the kind of a rewrite, for people to read: `tone(angry)`."""
     if isinstance(rewrite, Wanted):
         return kind_label(rewrite.perturbation.bank, rewrite.asked)
     return kind_label(rewrite.perturbation, rewrite.params)
 
 
 def kind_label(perturbation: str, params: Mapping[str, Any]) -> str:
-    """The perturbation with its parameters: `tone(angry)`."""
+    """Return the perturbation with its parameters except `protect`: `tone(angry)`."""
     values = [str(value) for key, value in params.items() if key != "protect"]
     return f"{perturbation}({','.join(values)})" if values else perturbation
 
@@ -202,16 +223,21 @@ def model_made(recipe: Recipe) -> bool:
 
 
 def ledger_for(recipes: Sequence[Recipe], bank: RewriteBank | None) -> Ledger | None:
-    """A ledger over the bank when some recipe needs rewrites."""
+    """Return a recorder of rewrite requests that answers from the bank.
+
+    None if no recipe needs rewrites.
+    """
     return Ledger(bank) if any(map(model_made, recipes)) else None
 
 
 def needs_from(ledger: Ledger, stretches: Iterable[Stretch], *, asks: bool = False) -> Needs:
-    """Make every variant of the recipes that need rewrites once, and note what they ask for.
+    """Generate every variant of the recipes that need rewrites once, and return their needs.
 
-    The ledger is closed if nothing is missing; else it goes on giving stand-ins, with which a
-    plan can be counted but not run. A stretch is a task that is asked in one way. Where a rewriter
-    is named (`asks`), no text is left out: what nobody rewrote is missing.
+    A stretch is the items of a task, the conditions with one way of prompting, and the number of
+    draws. If nothing is missing, the ledger is closed. Otherwise it keeps returning stand-ins, with
+    which a plan can be counted but not run.
+
+    With `asks`, a rewriter is named and no text is left out: a text without a rewrite is missing.
     """
     tasks: dict[str, str] = {}
     for stretch in stretches:
@@ -226,7 +252,7 @@ def needs_from(ledger: Ledger, stretches: Iterable[Stretch], *, asks: bool = Fal
 
 
 def _texts(ledger: Ledger, stretch: Stretch) -> list[Wanted]:
-    """The texts that one stretch wants rewritten."""
+    """Return the texts that one stretch needs rewritten."""
     items, conditions, draws = stretch
     others, ledger.wanted = ledger.wanted, {}
     for condition in conditions:
@@ -240,10 +266,10 @@ def _texts(ledger: Ledger, stretch: Stretch) -> list[Wanted]:
 
 
 def _leave_out(ledger: Ledger, texts: Iterable[Wanted]) -> None:
-    """Leave out texts without a rewrite where all the others' rewrites are written by hand.
+    """Leave out texts without a rewrite if all rewrites of their kind and draw are hand-written.
 
-    The bundled rewrites cover only some texts, and nobody is asked for more. Where there is none
-    at all for a perturbation and draw, or one that a model made, the others count as missing.
+    The bundled rewrites cover only some texts, and nobody is asked for more. If a kind and draw has
+    no rewrite at all, or a rewrite by a model, its texts without a rewrite count as missing.
     """
     groups: dict[tuple[str, int], list[Wanted]] = {}
     for wanted in texts:

@@ -1,7 +1,6 @@
-"""Reads a rewriter's reply: the new text, or why there is none.
+"""Extraction of the rewritten text from a rewriter's response.
 
-The reply comes from a model and may be anything, so its length is checked before any pattern is
-tried on it.
+A model's response may be anything, so its length is checked before any pattern is tried on it.
 """
 
 from __future__ import annotations
@@ -18,12 +17,14 @@ from falter.text.code import fenced_blocks
 
 _named = partial(named_regex, "rewrites")
 
+# A rewrite may have `TIMES_LONGER` times the characters of its source, plus `ROOM`.
 TIMES_LONGER, ROOM = 4, 200
+# A response may have twice that length plus `LONGEST_EXTRA`; no pattern is tried on a longer one.
 LONGEST_EXTRA = 4_000
 
 
 class Reading(NamedTuple):
-    """A status, the text if it is `ok`, the reason if it is not."""
+    """The result of an extraction: a status, the text if it is `ok`, and otherwise the reason."""
 
     status: RewriteStatus
     text: str | None = None
@@ -31,13 +32,16 @@ class Reading(NamedTuple):
 
 
 def read_rewrite(wanted: Wanted, response: Response, author: str) -> Rewrite:
-    """The record of an author's rewrite of a text."""
+    """Return the record of an author's rewrite of a text, extracted from a response."""
     reading = read_reply(wanted, response)
     return wanted.rewrite(author, reading.text, reading.status, reading.reason)
 
 
 def read_reply(wanted: Wanted, response: Response) -> Reading:
-    """The new text, without what models put around it, or the reason why it cannot be used."""
+    """Return the new text, without words that models put around it, and its status.
+
+    If the text cannot be used, the result has the reason instead.
+    """
     source, reply = wanted.text, _without_thoughts(response.text or "")
     if response.finish_reason == "content_filter":
         return Reading("refused", reason="the server's content filter stopped the reply")
@@ -61,6 +65,7 @@ def read_reply(wanted: Wanted, response: Response) -> Reading:
 
 
 def _misshapen(text: str, source: str) -> str | None:
+    """Return the reason why a text cannot be one rewrite of the source, or None."""
     if len(text) > TIMES_LONGER * len(source) + ROOM:
         return f"{len(text):,} characters for {len(source):,}"
     if _SEVERAL.match(text) and not _SEVERAL.match(source):
@@ -68,12 +73,13 @@ def _misshapen(text: str, source: str) -> str | None:
     return None
 
 
+# Characters of the shortest answer that is searched for; shorter ones would occur by chance.
 _LEAST_ANSWER = 3
 _WORD = late_regex(r"[^\W_]+")
 
 
 def _answered(text: str, source: str, answers: Sequence[str]) -> str | None:
-    """Return the reason that a text is an answer and no rewording; None if it answers nothing."""
+    """Return the reason why a text is an answer rather than a rewrite, or None."""
     new, old = _plain_words(text), _plain_words(source)
     for answer in answers:
         words = _plain_words(answer)
@@ -85,7 +91,7 @@ def _answered(text: str, source: str, answers: Sequence[str]) -> str | None:
 
 
 def _plain_words(text: str) -> str:
-    """The words in lower case, with one blank on each side of every word."""
+    """Return the words in lower case, with one blank on each side of every word."""
     return f" {' '.join(_WORD.findall(text.casefold()))} "
 
 
@@ -94,7 +100,7 @@ def _first_line(text: str) -> str:
     return line if len(line) <= 160 else line[:159] + "…"
 
 
-# What models put around an answer.
+# Patterns of the words that models put around an answer.
 _THOUGHTS = ("think", "thinking", "reasoning")
 _OPENING_TAG, _MOST_TAGGED = late_regex(r"<(text_*)>"), 3
 _TAG = late_regex(r"\s{0,9}</?text_*>\s{0,9}", re.IGNORECASE)
@@ -108,7 +114,7 @@ _SORRY = late_regex(r"\b(?:sorry|apolog|unable|cannot|can['’]t)", re.IGNORECAS
 
 
 def _refused(text: str, source: str) -> bool:
-    """Return True if the model itself refuses, and not the text that it was to reword."""
+    """Return True if the model itself refuses, rather than the text that it was to reword."""
     if _REFUSAL.match(text):
         return _REFUSAL.match(source) is None
     return _FOREIGN.match(text) is not None and _SORRY.search(source) is None
@@ -124,8 +130,10 @@ def _without_thoughts(reply: str) -> str:
 
 
 def _bare(reply: str, source: str) -> str:
-    """The answer without fences, tags, lead-ins, quotation marks and afterwords, unless the source
-    has them too."""
+    """Return the answer without fences, tags, lead-ins, quotation marks and afterwords.
+
+    Such a part stays if the source has it, too.
+    """
     text = _unwrapped(reply, source)
     lead = _LEAD_IN.match(text)
     if lead and text[lead.end() :].strip() and not _LEAD_IN.match(source):
@@ -137,7 +145,11 @@ def _bare(reply: str, source: str) -> str:
 
 
 def _untagged(text: str, source: str) -> str:
-    """The text without the tags of the request, and without an echo of the source in them."""
+    """Return the text in the last tags that does not repeat the source.
+
+    If there is none, repetitions of the source and all tags are removed. A repetition that is the
+    whole text stays.
+    """
     for start, inside, end in _tagged(text):
         if inside.split() != source.split():
             return inside or text
@@ -146,7 +158,10 @@ def _untagged(text: str, source: str) -> str:
 
 
 def _tagged(text: str) -> Iterator[tuple[int, str, int]]:
-    """Yield the texts in tags, the last first, each with the ends of its tags."""
+    """Yield the first texts in tags, at most three, in reverse order.
+
+    Each is the start of its opening tag, the text, and the end of its closing tag.
+    """
     pieces: list[tuple[int, str, int]] = []
     at = 0
     while len(pieces) < _MOST_TAGGED and (tag := _OPENING_TAG.search(text, at)) is not None:
@@ -159,7 +174,7 @@ def _tagged(text: str) -> Iterator[tuple[int, str, int]]:
 
 
 def _unwrapped(text: str, source: str) -> str:
-    """Without a fence, echoed tags or quotation marks around all of it."""
+    """Return the text without a fence, tags or quotation marks around all of it."""
     if not _TAG.search(source):
         text = _untagged(text, source)
     blocks = list(fenced_blocks(text))

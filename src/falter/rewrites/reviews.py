@@ -1,4 +1,4 @@
-"""Reviews of rewrites: sheets with some rows damaged on purpose, out and in, and what they say."""
+"""Reviews of rewrites: sheets with some rows damaged on purpose, their import and results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from falter.text.meaning import meaning_flags
 
 FLAWS = ("negation", "number", "other text", "truncated")
 
-# Damage: what a careful reader should catch
+# Damage that a careful reader should notice
 
 _NOT = re.compile(r"n['’]t\b|\s(?:not|never)\b", re.IGNORECASE)
 _VERB = re.compile(
@@ -50,10 +50,11 @@ _NUMBER = re.compile(r"(?<![\w.])\d{1,9}(?![\w]|[.,]\d)")
 
 
 def flawed(rewrite: Rewrite, others: Sequence[Rewrite], rng: Rng) -> tuple[str, str] | None:
-    """A kind of flaw and the damaged text; None if the text is too short for any.
+    """Return a kind of flaw and the damaged text; None if the text is too short for any flaw.
 
     The kinds are tried in a seeded order. `others` are rewrites of other texts for the same
-    perturbation. A negation is removed where there is a *not*, and else added to an English verb.
+    perturbation. For a negation, a *not* or *never* is removed; if there is none, *not* is added to
+    an English verb.
     """
     text = rewrite.text or ""
     makers: dict[str, Callable[[], str | None]] = {
@@ -70,6 +71,7 @@ def flawed(rewrite: Rewrite, others: Sequence[Rewrite], rng: Rng) -> tuple[str, 
 
 
 def _negated(text: str, rng: Rng) -> str | None:
+    """Return the text without its first negation, or with *not* after a verb; None without both."""
     negation = _NOT.search(text)
     if negation is not None:
         return text[: negation.start()] + text[negation.end() :]
@@ -81,6 +83,7 @@ def _negated(text: str, rng: Rng) -> str | None:
 
 
 def _renumbered(text: str, rng: Rng) -> str | None:
+    """Return the text with one drawn number increased by 1 to 8; None without a number."""
     numbers = list(_NUMBER.finditer(text))
     if not numbers:
         return None
@@ -89,12 +92,16 @@ def _renumbered(text: str, rng: Rng) -> str | None:
 
 
 def _swapped(rewrite: Rewrite, others: Sequence[Rewrite], rng: Rng) -> str | None:
+    """Return a drawn rewrite of another text, or None if there is none."""
     fitting = [other for other in others if other.source != rewrite.source and other.text]
     return rng.choice(fitting).text if fitting else None
 
 
 def _truncated(text: str) -> str | None:
-    """The first half: of the words, or of the characters in a script without spaces."""
+    """Return the first half of the words, or of the characters in a script without spaces.
+
+    None if the text is too short.
+    """
     words = text.split(" ")
     if len(words) >= 4:
         return " ".join(words[: len(words) // 2]).rstrip(" ,;:")
@@ -111,7 +118,10 @@ NEEDED = ("row", "decision", "rating")
 
 
 def sample_of(rewrite: Rewrite) -> Sample:
-    """A rewrite as a row shows it; one without a text is for somebody to write."""
+    """Return a rewrite as a sample for review.
+
+    Without a text, the sample asks the reviewer to write one.
+    """
     return Sample(
         key=rewrite.key,
         author=rewrite.author,
@@ -125,11 +135,14 @@ def sample_of(rewrite: Rewrite) -> Sample:
 def make_sheet(
     rewrites: Sequence[Rewrite], *, calibration: float = 0.1, seed: int = 0
 ) -> tuple[str, dict[str, Sample]]:
-    """A sheet's name, and its rows in order with what each shows.
+    """Return a sheet's name, and its rows in order: the sample that each row shows, by row name.
 
-    A share of the rewrites, at least one, is damaged on purpose. A damaged one replaces the rewrite
-    it was made from, since the same source twice would give it away. The names and order of rows
-    reveal nothing about it. The same rewrites and seed give the same sheet.
+    A share `calibration` of the usable rewrites, at least one unless it is 0, is damaged on
+    purpose. A damaged rewrite replaces the original, because the same source twice would reveal the
+    damage. Names and order of rows reveal nothing, either. The same rewrites and seed give the same
+    sheet.
+
+    Raise `InvalidValue` if `calibration` is not from 0 to 0.5.
     """
     if not 0 <= calibration <= 0.5:
         raise InvalidValue("calibration", calibration, "a share from 0 to 0.5")
@@ -161,14 +174,17 @@ def _pool(rewrite: Rewrite) -> str:
 
 
 def flags_of(sample: Sample, language: str = "en") -> list[str]:
-    """Return losses and additions that a check without a model finds; translations are skipped."""
+    """Return losses and additions of meaning that a check without a model finds.
+
+    Translations, and samples without a text, have none.
+    """
     if "to" in sample.params or not sample.shown:
         return []
     return [f"{f.check}: {f.lost}" for f in meaning_flags(sample.source, sample.shown, language)]
 
 
 def sheet_csv(rows: Mapping[str, Sample], *, language: str | None = None) -> str:
-    """The sheet as CSV for spreadsheets; with a language, with flags."""
+    """Return the sheet as CSV for spreadsheets; with a language, it has a column of flags."""
     columns = COLUMNS if language is None else (*COLUMNS, "flags")
     return sheet_text(columns, (_cells(row, sample, language) for row, sample in rows.items()))
 
@@ -189,7 +205,11 @@ def pick_rewrites(
     author: str | None = None,
     failed: bool = False,
 ) -> list[Rewrite]:
-    """The stored rewrites of an author or some perturbations; with `failed`, unusable ones too."""
+    """Return the stored rewrites, selected by author and by perturbation.
+
+    With `failed`, unusable rewrites are included. Raise `UsageError` for a name without a stored
+    rewrite, and if no rewrite is left.
+    """
     rewrites = list(scan_rewrites(store, author=author))
     labels = {label for r in rewrites for label in (r.perturbation, rewrite_label(r))}
     for name in names:
@@ -213,18 +233,24 @@ def pick_rewrites(
 def export_sheet(
     store: Store, rewrites: Sequence[Rewrite], *, calibration: float, seed: int
 ) -> tuple[str, dict[str, Sample]]:
-    """A review sheet of these rewrites; the store remembers which rewrite each row shows."""
+    """Return a review sheet of these rewrites: its name and its rows.
+
+    The store remembers the rewrite that each row shows.
+    """
     sheet, rows = make_sheet(rewrites, calibration=calibration, seed=seed)
     put_sheet(store, sheet, rows)
     return sheet, rows
 
 
-# What people filled in
+# Filled-in sheets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """The contents of a file of reviews: the rater, the decisions, and edits to check again."""
+    """The summary of an imported file of reviews.
+
+    It has the rater, the number of reviews and decisions, and warnings about edits.
+    """
 
     file: str
     rater: str
@@ -244,10 +270,11 @@ class Opinions:
 def read_reviews(
     text: str, where: str, samples: Mapping[str, Sample], *, rater: str
 ) -> list[Review]:
-    """The reviews in a filled-in sheet; empty rows are left out.
+    """Return the reviews in a filled-in sheet, without empty rows.
 
-    The column `rater`, if it is filled in, names the rater. Every row is checked and all that are
-    wrong are named, so that a sheet is taken in full or not at all.
+    The column `rater` names the rater; if it is empty, the argument `rater` does. Every row is
+    checked, and one error names all faulty rows, so that a sheet is imported in full or not at all.
+    A sheet with several raters also raises `UsageError`.
     """
     reviews: dict[str, Review] = {}
     faults = Faults(where)
@@ -273,11 +300,15 @@ def read_reviews(
 
 
 def rows_of(text: str, where: str) -> list[str]:
-    """The names of the rows in a sheet."""
+    """Return the names of the rows in a sheet."""
     return [cells["row"].strip() for _, cells in sheet_rows(text, where, NEEDED)]
 
 
 def _review(cells: Mapping[str, str], sample: Sample, rater: str) -> Review | None:
+    """Return the review in a row, or None if the row is not filled in.
+
+    Raise `InvalidValue` for an unknown decision, an edit without a text, or an accepted empty text.
+    """
     filled = {name: cells.get(name, "").strip() for name in COLUMNS}
     edited, comment = filled["edited"], filled["comment"]
     said = filled["decision"].lower() or ("edit" if edited else "")
@@ -302,7 +333,10 @@ def _review(cells: Mapping[str, str], sample: Sample, rater: str) -> Review | No
 
 
 def import_reviews(store: Store, paths: Sequence[Path]) -> list[Imported]:
-    """Store filled-in sheets, one rater each. All of them are checked before any is stored."""
+    """Store filled-in sheets, one rater each, and return a summary of each sheet.
+
+    All sheets are checked before any is stored.
+    """
     sheets = [(path, *_read_sheet(store, path)) for path in paths]
     _require_distinct_raters([(path, reviews) for path, reviews, _ in sheets])
     imported = []
@@ -322,7 +356,7 @@ def import_reviews(store: Store, paths: Sequence[Path]) -> list[Imported]:
 
 
 def _require_distinct_raters(sheets: Sequence[tuple[Path, list[Review]]]) -> None:
-    """Raise if two files rate the same row in the name of the same rater."""
+    """Raise `DuplicateName` if two files rate the same row in the name of the same rater."""
     rated_in: dict[tuple[str, str], Path] = {}
     for path, reviews in sheets:
         for review in reviews:
@@ -341,7 +375,10 @@ def _read_sheet(store: Store, path: Path) -> tuple[list[Review], dict[str, Sampl
 
 
 def _warnings(reviews: Sequence[Review], samples: dict[str, Sample]) -> Iterator[str]:
-    """Edits that lose what a rewrite should keep. They are stored all the same."""
+    """Yield a warning for each edit that loses a part that a rewrite must keep.
+
+    Such edits are stored nevertheless.
+    """
     makers = {p.bank: p for p in perturbations if isinstance(p, RewritePerturbation)}
     for review in reviews:
         sample = samples[review.sample]
@@ -354,7 +391,7 @@ def _warnings(reviews: Sequence[Review], samples: dict[str, Sample]) -> Iterator
 
 
 def opinions(store: Store) -> Opinions:
-    """Agreement between raters and with judges, and how each rated the damaged samples."""
+    """Return the agreement of raters and judges, and their ratings of the damaged samples."""
     reviews, samples = scan_reviews(store), scan_samples(store)
     return Opinions(
         agreement=agreement(reviews, samples), calibration=tuple(calibrations(reviews, samples))
@@ -365,9 +402,9 @@ def opinions(store: Store) -> Opinions:
 
 
 def sheet_page(sheet: str, rows: Mapping[str, Sample], *, language: str | None = None) -> str:
-    """A page to review a sheet in a browser. Texts are data, never markup.
+    """Return a page to review a sheet in a browser. Texts are data, never markup.
 
-    Drafts stay in the browser's own storage; a button saves the same CSV as a spreadsheet would.
+    Drafts stay in the browser's own storage. A button saves the same CSV as a spreadsheet would.
     """
     script, style = _part("review.js"), _part("review.css")
     policy = (
@@ -395,7 +432,7 @@ def _row(row: str, sample: Sample, language: str | None) -> dict[str, object]:
 
 
 def _data(value: object) -> str:
-    """JSON that no tag can end: every < is written as an escape."""
+    """Return JSON that no tag can end: every <, > and & is written as an escape."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,4 +1,4 @@
-"""Sheets that people fill in: written as CSV, and read back with all that is wrong told at once."""
+"""Sheets that people fill in: written as CSV, and parsed with all faults in one error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from pathlib import Path
 
 from falter.records.errors import InvalidValue, TaskError, UsageError, refusal
 
+# Characters of a cell
 LONGEST_CELL = 1 << 24
+# Faults that an error lists
 MOST_FAULTS = 40
 
 # Spreadsheets run a cell that begins like a formula, so an apostrophe goes before it.
@@ -21,17 +23,17 @@ _WHOLE_NUMBER = re.compile(r"0*([0-9]{1,9})(?:[.,]0+)?")  # as spreadsheets writ
 
 
 def guarded(text: str) -> str:
-    """Text that no spreadsheet takes for a formula."""
+    """Return the text, with an apostrophe before it if a spreadsheet would run it as a formula."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 
 def unguarded(text: str) -> str:
-    """The text as it was before `guarded`."""
+    """Return the text as it was before `guarded`."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text[1:]) else text
 
 
 def sheet_text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A sheet as CSV with a byte order mark, for spreadsheets; what is to be filled in is empty."""
+    """Return a sheet as CSV with a byte order mark, for spreadsheets."""
     sheet = io.StringIO()
     sheet.write("\ufeff")
     table = csv.writer(sheet)
@@ -41,7 +43,10 @@ def sheet_text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def sheet_in(path: Path) -> str:
-    """The text of a sheet's file: UTF-8, UTF-16, or what Windows writes for western languages."""
+    """Return the text of a sheet's file: UTF-8, UTF-16, or Windows-1252 for western languages.
+
+    Raise `UsageError` if the file is unreadable.
+    """
     try:
         content = path.read_bytes()
         if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -57,9 +62,10 @@ def sheet_in(path: Path) -> str:
 def sheet_rows(
     text: str, where: str, columns: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """The place of each row and its cells by column; empty rows are left out.
+    """Yield the place of each row and its cells by column; empty rows are left out.
 
-    A sheet without one of the columns is refused. Some spreadsheets write semicolons, or tabs.
+    Raise `UsageError` if one of the columns is missing. Semicolons and tabs also separate cells,
+    because some spreadsheets write them.
     """
     text = text.removeprefix("\ufeff")
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
@@ -84,7 +90,10 @@ def sheet_rows(
 
 
 def read_rating(name: str, written: object, low: int, high: int) -> int | None:
-    """The rating in a cell, None for an empty one; what is no whole number of the scale raises."""
+    """Return the rating in a cell; None for an empty cell.
+
+    Raise `InvalidValue` for anything but a whole number from `low` to `high`.
+    """
     text = "" if written is None else str(written).strip()
     if text in ("", "None"):
         return None
@@ -95,7 +104,7 @@ def read_rating(name: str, written: object, low: int, high: int) -> int | None:
 
 
 class Faults:
-    """All that is wrong with a file, to be told in one error."""
+    """The faults of a file, collected and reported in one error."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -104,7 +113,7 @@ class Faults:
 
     @contextmanager
     def at(self, place: str) -> Iterator[None]:
-        """Note an error in what is read at a place, and go on after it."""
+        """Record a `UsageError` that occurs in the block as a fault of `place`, and continue."""
         try:
             yield
         except UsageError as error:
@@ -112,10 +121,11 @@ class Faults:
             self._hint = self._hint or error.hint
 
     def add(self, place: str, fault: str) -> None:
+        """Record a fault of `place`."""
         self._found.append(f"{place}: {fault}")
 
     def refuse(self) -> None:
-        """Raise if anything is wrong."""
+        """Raise `TaskError` if there is a fault."""
         if len(self._found) == 1:
             raise TaskError(f"{self._where}, {self._found[0]}", hint=self._hint)
         if self._found:

@@ -1,4 +1,4 @@
-"""Test doubles, for users too: a scripted client, sample prompts, the property suite."""
+"""Test doubles, also for users: a scripted client, sample prompts, the property suite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test doubles: a client that answers from a script, and rewrites made up on the spot."""
+"""Test doubles: a client that answers from a script, and a store of made-up rewrites."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Script = Mapping[str, Answer] | Sequence[Answer] | Callable[[Request], Answer]
 
 
 class Scripted:
-    """Answers from a script, and records every request in `requests`.
+    """A client that answers from a script, and records every request in `requests`.
 
-    The script is a list of answers in order, a mapping from a text in the prompt to the answer,
-    or a function of the request. An answer that is an exception is raised. For scoring requests a
-    text answer is the continuation that gets the highest log-likelihood.
+    The script is a list of answers in order, or a mapping from a text in the prompt to the answer.
+    It may also be a function of the request. An answer that is an exception is raised. For scoring
+    requests, a text answer is the continuation that gets the highest log-likelihood.
 
     >>> client = Scripted(["A", "B"])
     """
@@ -35,7 +35,7 @@ class Scripted:
         self.capabilities = Capabilities(generates=True, scores=scores)
 
     async def check(self) -> None:
-        """Always ready."""
+        """Do nothing: the client is always ready."""
 
     async def generate(self, request: Request) -> Response:
         await asyncio.sleep(0)
@@ -49,7 +49,7 @@ class Scripted:
         return [self._scored(request) for request in requests]
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""
 
     def _scored(self, request: Request) -> Response:
         answer = self._answer(request)
@@ -69,6 +69,10 @@ class Scripted:
         return answer
 
     def _look_up(self, request: Request) -> Answer:
+        """Return the answer to a request.
+
+        Raise `LookupError` if no text of the mapping is in the prompt, or if the list has ended.
+        """
         if callable(self._script):
             return self._script(request)
         if isinstance(self._script, Mapping):
@@ -93,7 +97,7 @@ _UNTOUCHED = re.compile(
 
 
 class MadeUpRewrites:
-    """Reverses every ordinary word of four letters or more.
+    """A rewrite store that reverses every ordinary word of four letters or more.
 
     Protected text, negations and numbers stay as they are, just as a careful author leaves them.
     """

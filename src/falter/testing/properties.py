@@ -43,9 +43,10 @@ def check_perturbation(
     samples: Sequence[Sample] = SAMPLES,
     others: Iterable[Perturbation] = (),
 ) -> None:
-    """Raise `AssertionError` where the perturbation breaks a promise, naming it and the sample.
+    """Raise `AssertionError` if the perturbation breaks a promise; the message names the promise.
 
-    `others` are chained after it and must leave its edits alone; it is also chained after itself.
+    `others` are chained after it and must leave its edits alone. The perturbation is also chained
+    after itself.
     """
     before = random.getstate()
     perturbation = _ready(perturbation)
@@ -58,13 +59,20 @@ def check_perturbation(
 
 
 def check_prompt(perturbation: Perturbation, prompt: Prompt) -> None:
-    """Check the same promises on one prompt of your own, or from a generator of prompts."""
+    """Check a perturbation on one prompt, such as one from a generator of prompts.
+
+    Chains of perturbations are not checked. Raise `AssertionError` if a promise is broken.
+    """
     sample = Sample(name=repr(plain(prompt))[:60], prompt=prompt)
     _check_sample(_ready(perturbation), sample)
 
 
 def _check_sample(perturbation: Perturbation, sample: Sample) -> None:
-    """Same seed, same output; the input stays untouched; and every output keeps each promise."""
+    """Check a perturbation on one sample.
+
+    The same seed must give the same output, the input must stay untouched, and every output must
+    pass `CHECKS`.
+    """
     before = copy.deepcopy(sample.prompt)
     outputs, again = (_outputs(perturbation, sample) for _ in range(2))
     _require(outputs == again, perturbation, "same seed, same output", sample.name)
@@ -75,7 +83,7 @@ def _check_sample(perturbation: Perturbation, sample: Sample) -> None:
 
 
 def _ready(perturbation: Perturbation) -> Perturbation:
-    """A model-made perturbation with its rewrites bound; any other as it is."""
+    """Return a perturbation that needs rewrites with made-up ones; any other unchanged."""
     if not isinstance(perturbation, RewritePerturbation):
         return perturbation
     return perturbation.bind(MadeUpRewrites(), 0)
@@ -95,7 +103,7 @@ def _parameters(perturbation: Perturbation) -> dict[str, Any]:
 
 
 def _strongest(perturbation: Perturbation) -> list[dict[str, Any]]:
-    """The default strength, and the greatest rate."""
+    """Return the parameters of the default strength, and of the greatest rate if there is one."""
     return [{}, {"rate": 1.0}] if "rate" in _parameters(perturbation) else [{}]
 
 
@@ -108,14 +116,14 @@ def _outputs(perturbation: Perturbation, sample: Sample) -> Outputs:
 
 
 def check_identity(perturbation: Perturbation, sample: Sample, outputs: Outputs) -> None:
-    """Strength 0 is the identity."""
+    """Check that strength 0 changes nothing."""
     for name in {"rate", "count"} & _parameters(perturbation).keys():
         after = perturbation(sample.prompt, _rng(perturbation, 0), **{name: 0})
         _require(after == sample.prompt, perturbation, f"{name} 0 is the identity", sample.name)
 
 
 def check_applies(perturbation: Perturbation, sample: Sample, outputs: Outputs) -> None:
-    """Nothing changes where it says that it does not apply."""
+    """Check that nothing changes if `applies` is false."""
     if not perturbation.applies(sample.prompt):
         same = all(after == sample.prompt for after in outputs)
         _require(same, perturbation, "no change where it does not apply", sample.name)
@@ -136,19 +144,22 @@ _INVARIANTS: dict[str, Callable[[Prompt], Any]] = {
 
 
 def _target_text(prompt: Prompt) -> str | None:
-    """The right answer in words, whatever its place among the choices."""
+    """Return the correct answer in words, whatever its place among the choices."""
     if isinstance(prompt.target, int) and prompt.choices:
         return prompt.choices[prompt.target]
     return None if prompt.target is None else str(prompt.target)
 
 
 def _spelled_out(prompt: Prompt) -> str:
-    """The whole text, with every *n't* and *cannot* as *not*: contracting loses no negation."""
+    """Return the whole text, with *not* in place of every *n't* and *cannot*.
+
+    So a contraction loses no negation.
+    """
     return _SHORT_NOT.sub(" not", plain(prompt))
 
 
 def check_invariants(perturbation: Perturbation, sample: Sample, outputs: Outputs) -> None:
-    """Declared invariants are known and hold."""
+    """Check that declared invariants are known and hold."""
     for name in perturbation.invariants:
         _require(name in _INVARIANTS, perturbation, f"invariant {name!r} is known", sample.name)
         value_of = _INVARIANTS[name]
@@ -160,7 +171,7 @@ def check_invariants(perturbation: Perturbation, sample: Sample, outputs: Output
 
 
 def check_protected(perturbation: Perturbation, sample: Sample, outputs: Outputs) -> None:
-    """Untouchable texts occur as often as before, and sections' protected spans stay."""
+    """Check that untouchable texts occur as often as before, and protected sections stay."""
     promised = [text for text in sample.untouchable if _promised(perturbation, text)]
     before = _spelled_out(sample.prompt) if promised else ""
     for after in outputs if promised else ():
@@ -191,7 +202,7 @@ def _guarded(prompt: Prompt) -> Prompt:
 
 
 def check_edits(perturbation: Perturbation, sample: Sample, outputs: Outputs) -> None:
-    """The edits describe the change exactly."""
+    """Check that the edits describe the change exactly."""
     for after in outputs:
         _require_edits(perturbation, sample, after)
 
@@ -210,18 +221,18 @@ def _require_edits(perturbation: Perturbation, sample: Sample, after: Prompt) ->
 
 
 def _own_section(section: Section) -> bool:
-    """Return True if it is one of the prompt's own sections, which are matched by name."""
+    """Return True if the section is one of the prompt's own, which are matched by name."""
     return section.kind != "added" and not _is_new(section)
 
 
 def _is_new(section: Section) -> bool:
-    """Return True if the whole text is one edit of nothing."""
+    """Return True if the section's whole text was added by one edit."""
     edits = [(e.start, e.end, e.new_start, e.new_end) for e in section.edits]
     return bool(section.text) and edits == [(0, 0, 0, len(section.text))]
 
 
 def _rebuilt(original: str, section: Section) -> str:
-    """The section's text, rebuilt from the original text and the edits alone."""
+    """Return the section's text, rebuilt from the original text and the edits alone."""
     parts: list[str] = []
     at = length = 0
     for edit in section.edits:
@@ -236,7 +247,7 @@ def _rebuilt(original: str, section: Section) -> str:
 
 
 def check_nested(perturbation: Perturbation, sample: Sample, outputs: Outputs) -> None:
-    """A weaker dose is part of a stronger one."""
+    """Check that a weaker dose is part of a stronger one."""
     if not {"rate", "count"} <= _parameters(perturbation).keys():
         return
     weaker: set[tuple[int, int, int, str]] = set()
@@ -248,8 +259,10 @@ def check_nested(perturbation: Perturbation, sample: Sample, outputs: Outputs) -
 
 
 def _changes(before: Prompt, after: Prompt) -> Iterator[tuple[int, int, int, str]]:
-    """Each edit as section, place and new text; a deletion character by character, because
-    neighbouring deletions share a space."""
+    """Yield each edit as section index, start, end and new text.
+
+    A deletion is yielded character by character, because neighbouring deletions share a space.
+    """
     for at, section in enumerate(after.sections):
         for edit in section.edits:
             new = section.text[edit.new_start : edit.new_end]
@@ -261,14 +274,14 @@ def _changes(before: Prompt, after: Prompt) -> Iterator[tuple[int, int, int, str
 
 
 def check_round_trip(perturbation: Perturbation, sample: Sample, outputs: Outputs) -> None:
-    """The output survives JSON."""
+    """Check that the output survives JSON."""
     for after in outputs:
         back = from_json(Prompt, to_json(after))
         _require(back == after, perturbation, "round trip through JSON", sample.name)
 
 
 def _check_chain(first: Perturbation, second: Perturbation, sample: Sample) -> None:
-    """A second step leaves the first one's edits alone, and the edits still rebuild the text."""
+    """Check that a second step leaves the first one's edits alone, and that edits stay exact."""
     once = first(sample.prompt, _rng(first, 0))
     twice = second(once, _rng(second, 0, occurrence=1))
     _require_edits(first, sample, twice)
@@ -284,7 +297,7 @@ def _texts(section: Section) -> Iterator[tuple[int, int, str]]:
 
 
 def _check_draws(perturbation: Perturbation, samples: Sequence[Sample]) -> None:
-    """Perturbations that draw give different items different draws."""
+    """Check that a perturbation that draws gives different items different draws."""
     if not samples or not perturbation.applies(samples[0].prompt):
         return
     params = {"rate": 0.3} if "rate" in _parameters(perturbation) else {}

@@ -28,6 +28,7 @@ def _sample(row: dict[str, Any]) -> Sample:
 
 
 def _prompt(row: dict[str, Any]) -> Prompt:
+    """Return the prompt of a row: a conversation if it has `turns`, otherwise sections."""
     if "turns" in row:
         documents = tuple(Section(**section) for section in row.get("documents", ()))
         sections = chat_sections(row["turns"], row.get("tools", ()), documents)
@@ -47,7 +48,10 @@ def _prompt(row: dict[str, Any]) -> Prompt:
 
 
 def _sections(parts: Sequence[tuple[SectionKind, str]], row: dict[str, Any]) -> tuple[Section, ...]:
-    """Sections of these kinds and texts; a `text` of the row takes the place of an empty input."""
+    """Return sections of these kinds and texts.
+
+    A `text` of the row is put in place of an empty input.
+    """
     if "text" not in row:
         named = ((f"{kind}#{n}", kind, text) for n, (kind, text) in enumerate(parts))
     else:
@@ -61,4 +65,4 @@ _ROWS = yaml.safe_load(
 )
 SAMPLES: tuple[Sample, ...] = tuple(map(_sample, _ROWS["samples"]))
 CHATS = tuple(sample for sample in SAMPLES if sample.name.startswith("chat: "))
-"""Conversations, which every perturbation has to leave whole: turns, links, tools."""
+"""Conversations, which every perturbation must leave intact: turns, links, tools."""
