@@ -62,7 +62,7 @@ class GridPanel:
         return replace(estimate, group={**estimate.group, **group}, signature=self.signature)
 
     def mean_at(self, levels: Mapping[str, Hashable]) -> Floats:
-        """Return the items' mean scores, shape (items,), over configurations with these levels.
+        """Return the items' mean scores, shape (items,), over configurations with all `levels`.
 
         The mean is NaN for an item that lacks one of the scores.
         """

@@ -43,7 +43,7 @@ LONGEST_RUBRIC = 20_000
 
 
 def read_rubrics(path: Path) -> dict[str, str]:
-    """Return the bundled rubrics by name, with those of a YAML file replaced by the file's texts.
+    """Return the bundled rubrics by name; texts of a YAML file replace rubrics of the same name.
 
     Raises UsageError for an unreadable file or a file without a mapping. Raises UnknownName or
     InvalidValue for an unknown name, an empty text or a text over `LONGEST_RUBRIC` characters.

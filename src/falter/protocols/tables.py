@@ -35,7 +35,7 @@ declared = figures_of("")
 
 
 def chapter(title: str, figures: Iterable[Figure], *, folded: bool = False) -> tuple[Figure, ...]:
-    """Return the figures with `title` as their section; if `folded`, all of them folded."""
+    """Return the figures with `title` as their section; if `folded`, all figures are folded."""
     return tuple(
         replace(figure, section=title, folded=folded or figure.folded) for figure in figures
     )

@@ -27,7 +27,7 @@ def readable(study: Study) -> tuple[Figure, ...]:
 
 
 def model_names(study: Study, limit: int | None = 60) -> tuple[str, ...]:
-    """Return the names of the models, with the mark after those of simulated models."""
+    """Return the names of the models; names of simulated models carry the mark."""
     rename = _renamer(study.simulated, limit)
     return tuple(rename(model) for model in study.models)
 

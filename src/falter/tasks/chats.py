@@ -84,8 +84,8 @@ class Chat(Template):
 def conversations_in(first: Row, source: Any = None) -> str | None:
     """Return the column of the first row that holds conversations, or None.
 
-    It is None if a text template or a template without `messages` (`source`) uses the columns as
-    plain fields. Raises TemplateError if a text template contains the column with the turns.
+    The result is None if the template `source` is a text, or has parts but no part `messages`.
+    Then the columns are plain fields. Raises TemplateError if a text contains a column of turns.
     """
     column = chat_column(first)
     if column is None or source is None:

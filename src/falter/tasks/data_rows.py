@@ -370,7 +370,7 @@ def humaneval(row: Record) -> Item:
 
 
 def summary(row: Record, sentences: int = 1) -> Item | None:
-    """Return an article with its summary as an item, or None if one of them is missing.
+    """Return an article with its summary as an item, or None if article or summary is missing.
 
     Published files have a few rows without an article or a summary.
     """

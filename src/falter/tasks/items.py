@@ -268,8 +268,8 @@ _LETTERED = re.compile(r"(?:(?:option|choice|answer)[ _-]?)?([a-j1-9])", re.IGNO
 def unlisted_options(rows: Iterable[Row], spec: DataSpec, template: Template) -> str | None:
     """Return advice if the rows seem to have options that the user did not name, or None.
 
-    Options are the texts in one column of lists, or in columns called A, B … or option_a …. The
-    target of each of the first 50 rows must be one of them.
+    Options are the texts in one column of lists, or in columns called A, B … or option_a …. In each
+    of the first 50 rows, the target must be one of the options.
     """
     if spec.choices or spec.target is None:
         return None

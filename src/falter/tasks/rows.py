@@ -106,7 +106,7 @@ class FileRows:
 
 
 def read_rows(path: str | Path) -> list[Row]:
-    """Return the rows of a data file. Raises TaskError with the place if it is unreadable."""
+    """Return the rows of a data file. Raises TaskError with the place of a fault."""
     return list(FileRows(Path(path)))
 
 
@@ -133,8 +133,8 @@ def _unchecked_rows(path: Path) -> Iterable[Row]:
 def sampled_rows(path: str | Path, most: int) -> tuple[list[Row], int]:
     """Return at most `most` rows of a file, evenly drawn, and the number of all rows.
 
-    In a JSONL file only the drawn lines are parsed, and the others are counted. Their faults are
-    found later, when a run reads all rows before it sends anything.
+    In a JSONL file only the drawn lines are parsed; all other lines are counted. Faults in those
+    lines are found later, when a run reads all rows before it sends anything.
     """
     path = Path(path)
     if _has_lines(path) and (count := sum(1 for _ in _filled_lines(path))) > most:
@@ -217,7 +217,7 @@ def read_hub(name: str, split: str) -> list[Row]:
 def read_text(path: Path, longest: int | None = None) -> str:
     """Return the text of a file, decompressed if its name ends in .gz.
 
-    `longest` limits the bytes of a line. The encodings are those of `_pieces`.
+    `longest` limits the bytes of a line. The encoding is UTF-8, or follows a byte order mark.
     """
     return "".join(_pieces(path, longest))
 

@@ -2,8 +2,8 @@
 
 A plan needs the number and the length of the items, not their content. While `sized_by_description`
 is open, filler rows of average length replace a data set that the hub does not deliver. From a
-large file of the user, only some rows are read. The plan multiplies the counts of these rows; they
-are never sent to a model.
+large file of the user, only some rows are read. The plan multiplies the counts of the rows read;
+none of the rows is sent to a model.
 """
 
 from __future__ import annotations

@@ -215,7 +215,7 @@ class Task:
 
     `templates` has an entry per way of asking: `cloze` (options by likelihood), `letter` (options
     listed, a letter generated) and `open` (free text). `alternatives` has a second, reworded
-    template for some of them. `scorer` is None if it follows from the items and the model.
+    template for some ways. `scorer` is None if the items and the model decide the scorer.
 
     `stop` and `max_tokens` are limits of a generated response, unless the user sets others.
     `translations` and `rewrites` return texts that people wrote: by language or perturbation, a

@@ -106,7 +106,7 @@ def _drops(
 ) -> list[Figure]:
     """Return the tables of drops: by model and way of asking, by group, by task, by part.
 
-    The details are folded if there is a main table before them.
+    The tables by group, task and part are folded if there is a main table.
     """
     first: list[Figure] = []
     details: list[Figure] = []

@@ -170,7 +170,7 @@ def counts_unread_as_wrong(result: PartResult) -> bool:
 def arms_of(result: PartResult, pairs: Pairs) -> Iterator[tuple[Arms, ...]]:
     """Yield for every model its arms on each task, then on all tasks if there are several.
 
-    In the last ones, every item of every task counts the same.
+    In the arms on all tasks, every item has the same weight.
     """
     strict = counts_unread_as_wrong(result)
     names = model_names(result.tables)
@@ -276,8 +276,9 @@ def quality_task(source: PartResult) -> Task:
     the perturbed prompt. The reasoning may still echo a perturbed word. The judge sees the options
     as the model saw them, because the reasoning names their labels.
 
-    The judge does not see the correct option. A judge that knows it would rate the answer, and
-    quality could not be compared with correctness. Raises TaskError without any reasoning.
+    The judge does not see the correct option. Otherwise it would rate the answer instead of the
+    reasoning, and quality could not be compared with correctness. Raises TaskError without any
+    reasoning.
     """
     questions: dict[tuple[str, str], str] = {}
     for answered in source.cells():

@@ -165,7 +165,7 @@ class _Study:
     def dimensions(self) -> HeatMap:
         """Return the correlations between the dimensions' ratings, over all models.
 
-        Pearson's are above the diagonal, Spearman's below it.
+        Pearson's correlations are above the diagonal, Spearman's are below.
         """
         units = list(dict.fromkeys(unit for rated in self.models.values() for unit in rated.units))
         place = {unit: n for n, unit in enumerate(units)}
@@ -233,7 +233,7 @@ class _Study:
 
 
 def _gap(right: Floats, wrong: Floats, units: Sequence[int], level: float) -> Estimate:
-    """Return the mean rating of correct minus that of incorrect answers; `units` are clusters."""
+    """Return mean rating of correct answers minus mean rating of incorrect ones, over clusters."""
     gap = contrast(np.column_stack([right, wrong]), [1.0, -1.0], clusters=units, level=level)
     rated = ~np.isnan(right) | ~np.isnan(wrong)
     clusters = len(np.unique(np.asarray(units)[rated]))

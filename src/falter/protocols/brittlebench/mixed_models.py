@@ -161,8 +161,9 @@ def _logistic(arms: Arms, level: float, seed: int) -> _Fitted:
 def _contrasts(fit: LogisticMixed, conditions: int) -> dict[str, tuple[float, float]] | None:
     """Return value and standard error of each effect: w'β and √(w'Vw), with weights w.
 
-    β are the log odds of the conditions, first without and then with a chain of thought. The
-    effects are: chain of thought on clean prompts, perturbations without it, and the interaction.
+    The vector β holds the log odds of the conditions, first without and then with a chain of
+    thought. V is its covariance. The effects are: chain of thought on clean prompts, perturbations
+    without a chain of thought, and the interaction.
     They average over perturbations with log odds in both arms. The result is None if there are
     none, or if a clean prompt has no log odds.
     """

@@ -213,8 +213,8 @@ class _Study:
     def _saved(self, arms: Arms) -> Estimate:
         """Return the relative mitigation: 1 − (drop with / drop without a chain of thought).
 
-        It is a ratio of means over items, resampled by item. It is undefined if nothing is lost
-        without a chain of thought.
+        The ratio is a ratio of means over items, resampled by item. The value is None if nothing is
+        lost without a chain of thought, or if there are too few items for an interval.
         """
         plain, thought = (_item_shares(drops) for drops in _paired_drops(arms))
         change = relative_change(

@@ -91,7 +91,7 @@ def _written(settings: UserSettings) -> dict[str, tuple[str, ...]]:
 
 
 def notes_of(preset: str) -> tuple[str, ...]:
-    """Return notes on the settings that come from the paper and those that the preset chooses."""
+    """Return notes on settings from the paper and on choices of the preset."""
     chosen: dict[str, Any] = {name: name == preset for name in PRESETS}
     notes: tuple[str, ...] = declared("notes", **chosen)["text"]
     return notes

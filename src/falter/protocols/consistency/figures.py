@@ -57,9 +57,10 @@ MIN_POINTS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A panel and its measures. Intervals have `level`, those of the steadiness have `together`.
+    """A panel and its measures.
 
-    `together` is the level that holds for all model–data set pairs simultaneously.
+    Intervals have the level `level`. The intervals of the steadiness have the level `together`, so
+    that they hold at `level` for all model–data set pairs of the run simultaneously.
     """
 
     panel: GridPanel

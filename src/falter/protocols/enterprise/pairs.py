@@ -230,7 +230,7 @@ def main_results(results: Mapping[str, PartResult]) -> list[PartResult]:
 
 
 def judged_task(part: Part, results: Mapping[str, PartResult]) -> Task:
-    """Return the judge's task of a stage, without duplicate items. Raises TaskError if it is empty.
+    """Return the judge's task of a stage, without duplicate items. Raises TaskError without items.
 
     The items of COMPARING are pairs that differ. The items of RATING are the responses of pairs
     rated below 3, once per measure. The retry of a stage repeats its items with unparsed verdicts.
@@ -356,9 +356,9 @@ def ratings_by_judge(results: Mapping[str, PartResult], stage: str) -> dict[str,
 def ratings_of(results: Mapping[str, PartResult], stage: str) -> dict[str, float]:
     """Return the verdicts that count, by item key.
 
-    With three judges or more it is the median of their verdicts, otherwise the first judge's
-    verdict. The median of an even number of verdicts is the lower middle one, a rating that was
-    given.
+    With three judges or more, the median of their verdicts counts, otherwise the first judge's
+    verdict. The median of an even number of verdicts is the lower middle one, so that it is a
+    rating that a judge gave.
     """
     by_judge = ratings_by_judge(results, stage)
     counting = [by_judge[judge] for judge in _counting(list(by_judge))]

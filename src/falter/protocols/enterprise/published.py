@@ -79,7 +79,10 @@ def _mean_of_six(row: Mapping[str, Printed | None]) -> float:
 
 
 def overall_misfits() -> dict[str, tuple[float, float]]:
-    """Return the printed Overall and the mean of six categories for models where they differ."""
+    """Return (printed Overall, mean of six categories) of the models for which the two differ.
+
+    Differences that rounding explains do not count.
+    """
     misfits: dict[str, tuple[float, float]] = {}
     for model, row in published_tables()["overall"].items():
         overall = row["overall"]

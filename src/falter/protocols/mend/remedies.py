@@ -35,7 +35,7 @@ Ballot = Mapping[Place, Score]
 
 
 def voters_of(name: str) -> tuple[str, ...] | None:
-    """Return the remedies whose responses vote together with that to the unchanged prompt.
+    """Return the remedies that vote together with the unchanged prompt.
 
     `vote` has the voters in USUAL, and `vote:a+b` has the voters `a` and `b`. Return None if `name`
     is no vote. Raises InvalidValue for an empty voter or a vote in a vote, DuplicateName for a
@@ -277,7 +277,7 @@ def _panel(
 
 
 def _less(without: Table, with_remedy: Table, scores: Floats, *, strict: bool) -> RemedyScores:
-    """Return the scores with a remedy minus those without, for the items of `without`.
+    """Return scores with a remedy minus scores without a remedy, for the items of `without`.
 
     An item that lacks a score in either table is NaN, and so is a recipe that changed nothing.
     """

@@ -160,7 +160,7 @@ def _claim(value: float, p: float | None, differ: int, articles: int, alpha: flo
 
 
 def _int(value: Value) -> int:
-    """Return a count in a table as a number, 0 if it is none."""
+    """Return a count in a table as a number, 0 for any other value."""
     return value if isinstance(value, int) else 0
 
 

@@ -87,7 +87,7 @@ def _lengths(summaries: Sequence[Summary], level: float) -> Iterator[tuple[Value
 
 
 def _example(panels: Sequence[Scores], summaries: Sequence[Summary]) -> Example | None:
-    """Return the article of the first panel whose score fell most under the arm RELEVANT.
+    """Return the example of the article in the first panel whose score fell most under RELEVANT.
 
     Return None if no score fell, or if a response of the first draw is missing.
     """

@@ -42,9 +42,9 @@ _TEXTS = "\nThe first text:\n{expected}\n\nThe second text:\n{summary}\n"
 def judged_task(part: Part, source: PartResult) -> Task:
     """Return the judge's task: an item for every different pair of texts.
 
-    A rating compares a summary with the original article, also if the model saw a reworded one: it
-    shows what got lost. The expected summaries are rated too. Entailment compares a summary with
-    the expected one. Raises TaskError if there is nothing to judge.
+    A rating compares a summary with the original article, even if the model saw a reworded article,
+    because the rating should show lost content. The expected summaries are rated too. Entailment
+    compares a summary with the expected summary. Raises TaskError if there is nothing to judge.
     """
     entails = part.name == ENTAILMENT
     summaries = list(summaries_of(source))
@@ -252,7 +252,7 @@ def _difference(
 ) -> Estimate | None:
     """Return the mean difference to the original, over the articles that have both numbers.
 
-    The t interval is cut at ±`width`, the width of the scale. Return None without an original.
+    The t interval is clipped to ±`width`, the width of the scale. Return None without an original.
     """
     if original is None:
         return None

@@ -125,7 +125,7 @@ def _judges(source: str, *, scores: bool) -> Iterator[Part]:
 
 
 def notes_of(preset: str) -> tuple[str, ...]:
-    """Return notes on the settings that come from the paper and those that the preset chooses."""
+    """Return notes on settings from the paper and on choices of the preset."""
     notes: tuple[str, ...] = declared(
         "notes",
         paper=preset == "paper",

@@ -74,8 +74,8 @@ class Across:
 def ends(estimates: Iterable[Estimate]) -> list[float]:
     """Return the values and their interval limits, for the range of an axis.
 
-    A limit is cut if it lies further beyond the values than their span. Otherwise one very long
-    interval would flatten the chart.
+    A limit further beyond the values than their span is clipped. Otherwise one very long interval
+    would flatten the chart.
     """
     finite = [e for e in estimates if e.value is not None and math.isfinite(e.value)]
     values = [e.value for e in finite if e.value is not None]
@@ -137,7 +137,7 @@ def _scale(estimates: Sequence[Estimate]) -> Scale:
     """Return a scale that covers zero and every value, and intervals up to a limit.
 
     Intervals extend each end by at most the spread of zero and the values. An extra quarter of the
-    spread is allowed if it saves the longest interval from being cut.
+    spread is allowed if it saves the longest interval from being clipped.
     """
     values = _finite(e.value for e in estimates)
     low, high = min(0.0, *values, 0.0), max(0.0, *values, 0.0)

@@ -78,7 +78,7 @@ def _row(row: ForestRow, figure: Forest, scale: Scale) -> Html:
 
 
 def _name(row: ForestRow) -> list[Html]:
-    """Return a row's everyday name, its own name, and one place where it changed a prompt."""
+    """Return a row's everyday name, its label, and an example of its change."""
     everyday = row.everyday or row.label
     name = [tag("span", label(everyday[:1].upper() + everyday[1:]), class_="called")]
     if row.kind != "member" or not row.everyday:
