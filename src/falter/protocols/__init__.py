@@ -1,4 +1,7 @@
-"""Whole experiments, one room a paper: the parts they are made of, and their figures."""
+"""Protocols: complete experiments, each with its parts and figures.
+
+Four follow published papers, one package per paper. `mend` compares remedies.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Factors of a grid: what moves the score, alone and together."""
+"""Main effects and two-factor interactions of the factors of a grid."""
 
 from __future__ import annotations
 
@@ -26,17 +26,19 @@ from falter.stats.multiplicity import holm
 Floats = NDArray[np.float64]
 UNASKED = (OUTCOMES.index("failed"), OUTCOMES.index("missing"))
 MANY_PANELS = 2
-"""With more of them the table of tests is folded."""
+"""Maximum number of panels for which the table of tests is shown unfolded."""
 declared = figures_of("")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridPanel:
-    """One model on one data set, read in one way, or in several that agree.
+    """One model on one data set under one scorer, or under several scorers that agree.
 
-    `scores` is items × configurations (draws and repeats averaged), `outputs` the numbers of what
-    was answered in the first draw, -1 for what could not be read. `levels` has, for every factor,
-    the level of each configuration.
+    `scores` has shape (items, configurations), with draws and repeats averaged. `outputs` and
+    `missing` have the same shape and describe the first draw and repeat. `outputs` holds a code for
+    each extracted answer, -1 without one; it is None if no answers are known. `missing` marks cells
+    whose request failed or has no response yet. `levels` maps every factor to the level of each
+    configuration.
     """
 
     model: str
@@ -51,16 +53,19 @@ class GridPanel:
 
     @property
     def labels(self) -> tuple[str, str, str]:
-        """Model, data set and scorers, which name a row of every table."""
+        """Model, data set and scorers: the first cells of every table row."""
         return self.model, self.task, " and ".join(self.scorers)
 
     def signed(self, estimate: Estimate) -> Estimate:
-        """The estimate with what it is about."""
+        """Return the estimate with model, task and scorers in its group, and the signature."""
         group = dict(zip(("model", "task", "scorer"), self.labels, strict=True))
         return replace(estimate, group={**estimate.group, **group}, signature=self.signature)
 
     def mean_at(self, levels: Mapping[str, Hashable]) -> Floats:
-        """Each item's mean score over the configurations that have all of these levels."""
+        """Return the items' mean scores, shape (items,), over configurations with all `levels`.
+
+        The mean is NaN for an item that lacks one of the scores.
+        """
         places = [
             at
             for at in range(self.scores.shape[1])
@@ -70,7 +75,7 @@ class GridPanel:
 
 
 def grid_of(result: PartResult) -> dict[str, list[Any]]:
-    """The factors of a part with their levels, empty if it has no grid."""
+    """Return the factors of a part with their levels, empty if the part has no grid."""
     declared_grid = result.part.experiment.get("grid")
     if declared_grid is None:
         declared_grid = json.loads(result.run.origin.get("grid", "{}"))
@@ -78,7 +83,7 @@ def grid_of(result: PartResult) -> dict[str, list[Any]]:
 
 
 def grid_panels(result: PartResult) -> tuple[GridPanel, ...]:
-    """One for each model, data set and scorer, in the order of the run."""
+    """Return a panel per model, data set and scorer, in the order of the run."""
     names = model_names(result.tables)
     signatures = [panel.signature for panel in result.analysis.panels]
     return tuple(
@@ -107,7 +112,7 @@ def _panel(result: PartResult, table: Table, model: str, signature: str) -> Grid
 
 
 def factor_figures(panels: Sequence[GridPanel], level: float) -> Iterator[Figure]:
-    """Tests within items, the mean at every level, and what two factors do beyond their sum."""
+    """Yield tables of the tests within items, the means by level, and the interactions, if any."""
     rows = tuple(row for panel in panels for row in _tests(panel))
     yield Grid(rows=rows, folded=len(panels) > MANY_PANELS, **declared("factors"))
     rows = tuple(row for panel in panels for row in _levels(panel, level))
@@ -118,7 +123,10 @@ def factor_figures(panels: Sequence[GridPanel], level: float) -> Iterator[Figure
 
 
 def grid_anova(panels: Sequence[GridPanel], **how: Any) -> Anova:
-    """Analysis of variance by the factors, over all items and models of `panels`."""
+    """Return the analysis of variance by factor, over all items and models of `panels`.
+
+    All panels must have the levels of the first one. `how` is passed on to `anova`.
+    """
     items = sum(len(panel.scores) for panel in panels)
     return anova(
         np.concatenate([panel.scores.ravel() for panel in panels]),
@@ -132,7 +140,7 @@ def _tests(panel: GridPanel) -> Iterator[tuple[Value, ...]]:
     block = np.repeat(np.arange(items), width).tolist()
     try:
         table = grid_anova([panel], block=block, products=len(panel.levels) > 1)
-    except InvalidValue:  # answers are missing, so that two effects cannot be told apart
+    except InvalidValue:  # missing answers, so that two effects cannot be estimated separately
         return
     terms = [term for term in table.terms if term.name != "block"]
     for term, p in zip(terms, holm([term.p_value for term in terms]), strict=True):
@@ -140,7 +148,7 @@ def _tests(panel: GridPanel) -> Iterator[tuple[Value, ...]]:
 
 
 def _levels(panel: GridPanel, level: float) -> Iterator[tuple[Value, ...]]:
-    """Each level's mean score, and what is lost against the factor's first level."""
+    """Yield the mean score of each level, and its drop from the factor's first level."""
     for factor, of_configurations in panel.levels.items():
         first, *others = dict.fromkeys(of_configurations)
         for name in (first, *others):
@@ -156,7 +164,10 @@ def _levels(panel: GridPanel, level: float) -> Iterator[tuple[Value, ...]]:
 
 
 def _interactions(panel: GridPanel, level: float) -> Iterator[tuple[Value, ...]]:
-    """For every two factors: the drop of both levels together less the sum of both drops."""
+    """Yield for each pair of levels the joint drop minus the sum of the two single drops.
+
+    The two factors' first levels are the baseline.
+    """
     for a, b in combinations(panel.levels, 2):
         first_a, *others_a = dict.fromkeys(panel.levels[a])
         first_b, *others_b = dict.fromkeys(panel.levels[b])

@@ -1,6 +1,6 @@
-"""Texts for judges, in our own words, and the marks of quoted material.
+"""Rubrics for judges, and the quotation of the texts that they judge.
 
-A changed text needs a new version.
+The wording is falter's, not the papers'. A changed text needs a new `VERSION`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VERSION = 1
 
 @cache
 def rubric(name: str) -> str:
-    """A text of `rubrics.yaml`."""
+    """Return the text with this name in `rubrics.yaml`."""
     texts: Mapping[str, str] = read_yaml(
         resources.files("falter.protocols").joinpath("rubrics.yaml").read_text("utf-8")
     )
@@ -37,13 +37,17 @@ RUBRICS: Mapping[str, str] = {
                  "conciseness")
 }  # fmt: skip
 OF_PAIRS = next(iter(RUBRICS))
-"""The rubric of two replies; the others are of one."""
+"""Name of the only rubric that compares two responses; the other rubrics rate one response."""
 SIMILARITY = RUBRICS[OF_PAIRS]
 LONGEST_RUBRIC = 20_000
 
 
 def read_rubrics(path: Path) -> dict[str, str]:
-    """Return the bundled rubrics of pairs and replies with those of a YAML file in their place."""
+    """Return the bundled rubrics by name; texts of a YAML file replace rubrics of the same name.
+
+    Raises UsageError for an unreadable file or a file without a mapping. Raises UnknownName or
+    InvalidValue for an unknown name, an empty text or a text over `LONGEST_RUBRIC` characters.
+    """
     import yaml
 
     try:
@@ -70,9 +74,10 @@ OUTPUT, AGAIN = rubric("output"), rubric("again")
 
 
 def quoted(text: str, longest: int) -> str:
-    """The text with `|` before every line, so that none can pass for a line of the rubric.
+    """Return the text with `|` before every line, so that no line can pass for the rubric.
 
-    Control characters become spaces; of a long text the beginning and the end are shown.
+    Control characters and surrogates become spaces. A text of more than `longest` characters is
+    shortened to 5/8 of `longest` from its beginning and 3/8 from its end.
     """
     if len(text) <= longest:
         return _lines(text)

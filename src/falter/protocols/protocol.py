@@ -1,4 +1,4 @@
-"""A protocol: parts, each an experiment, and the figures that are made of them."""
+"""Base class of protocols, their parts and results, and the selection of the parts to run."""
 
 from __future__ import annotations
 
@@ -29,14 +29,18 @@ Need = Literal["text", "listed options"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserSettings:
-    """Settings of the user that replace those of the preset.
+    """Settings of the user, which replace settings of the preset.
 
-    `parts` are the names of those to run, empty for all. `tasks` are the user's own, by name and
-    kind; empty to use the preset's. `generates` and `scores` say what every model can do, `reasons`
-    whether one thinks first, `lists` whether every task with options has a template that lists
-    them. A protocol needs these only where its parts depend on them: tasks, data and
-    limits are put in place for it. `judge_scores` says whether the judge gives likelihoods.
-    `recipes`, `grid` and `remedies` are for a protocol that takes them.
+    `parts` are the names of the parts to run, empty for all. `tasks` are the user's tasks by name
+    and kind, empty for the preset's tasks. `recipes`, `grid` and `remedies` are for protocols that
+    take them.
+
+    `generates` is True if every model writes text, `scores` if every model gives likelihoods, and
+    `reasons` if any model thinks first. `lists` is True if every task with options has a template
+    that lists the options. `judge_scores` is True if every judge gives likelihoods.
+
+    A protocol reads a setting only if its parts depend on it. `placed_parts` fills in the user's
+    tasks, data and limit.
     """
 
     preset: str
@@ -61,14 +65,16 @@ class UserSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One experiment of a protocol, in the words of an experiment file.
+    """One experiment of a protocol.
 
-    Its `tasks` and `limit` are those of the preset. Where the user names tasks or data, those of a
-    kind in `takes` replace them, at most `most_tasks`; so does the user's limit. A part whose
-    `needs` the user's models or tasks do not meet is left out, and the report says so. The items of
-    a part that `judges` another are made of that one's answers, once it has run, with `rubrics`.
-    `compares` says whether its prompts are compared by an encoder, which takes time. Recipes that
-    nobody has written rewrites for are left out, unless the part `insists` on all of them.
+    `experiment` holds settings under the keys of an experiment file. Its `tasks` and `limit` come
+    from the preset. If the user names tasks or data, the tasks of a kind in `takes` replace the
+    preset's, at most `most_tasks` of them. The user's limit replaces the preset's. If the user's
+    models or tasks do not meet `needs`, the part is left out, and the report says so.
+
+    If `judges` names another part, the items are made from that part's responses after it has run,
+    with `rubrics`. If `compares`, an encoder compares the prompts, which takes time. Recipes whose
+    rewrites are missing are left out, unless the part `insists` on all recipes.
     """
 
     name: str
@@ -85,7 +91,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unavailable:
-    """A part that the user's settings leave out, and why."""
+    """A part that cannot run with the user's settings, and the reason."""
 
     title: str
     reason: str
@@ -93,7 +99,7 @@ class Unavailable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredCell:
-    """One place of a part's plan with its score; None when nothing arrived for it."""
+    """A planned cell of a part with its score; `score` is None if no response arrived."""
 
     panel: Panel
     cell: StoredCell
@@ -104,8 +110,8 @@ class ScoredCell:
 class PartResult:
     """A part that has run.
 
-    `cells` reads them from the store, one by one, each time it is called; the analysis is made
-    when it is first needed. `rewrites` are all that the store holds, usable or not.
+    Every call of `cells` reads the part's cells from the store, one at a time. `rewrites` yields
+    all rewrites in the store, usable or not. `analysis` is computed at its first use.
     """
 
     part: Part
@@ -121,14 +127,15 @@ class PartResult:
 
 
 class Protocol(ABC):
-    """A named, complete experiment: tasks, recipes, measures and figures of one paper.
+    """Base class of a named, complete experiment: its tasks, recipes, measures and figures.
 
-    A subclass lists its parts and makes the figures. `presets` are the sizes in which it can be
-    run, the first by default; an unknown one is refused before. `headline` names the figures that
-    a summary shows; `takes_recipes` says whether the user names the recipes, `takes_grid` whether a
-    grid, `takes_judges` whether several may judge, `takes_rubrics` whether the user names those of
-    the judge, and `has_published_tables` whether `published` gives the numbers that its paper
-    prints.
+    A subclass lists the parts and makes the figures. `presets` names the sizes of the experiment,
+    the default first. The caller refuses an unknown preset. `headline` names the figures of a
+    summary.
+
+    The flags permit settings of the user: recipes (`takes_recipes`), a grid (`takes_grid`), several
+    judges (`takes_judges`), and rubrics for the judges (`takes_rubrics`). If
+    `has_published_tables`, `published` returns the numbers that the paper prints.
     """
 
     name: str
@@ -149,18 +156,27 @@ class Protocol(ABC):
     def figures(
         self, results: Sequence[PartResult], ratings: Agreement | None
     ) -> tuple[Figure, ...]:
-        """The figures of the report. Calls no model. `ratings` are those of rewrites, if any."""
+        """Return the figures of the report. Calls no model.
+
+        `ratings` is the agreement of raters about the rewrites, None without ratings.
+        """
 
     def published(self, results: Sequence[PartResult]) -> tuple[Figure, ...]:
-        """The tables that the paper prints, beside the numbers of the run; where it has any."""
+        """Return the paper's tables with the numbers of the run added; empty by default."""
         return ()
 
     def judged(self, part: Part, results: Mapping[str, PartResult]) -> Task:
-        """The items of a part that judges the answers of others, which have run, by name."""
+        """Return the task of a part that judges the responses of another part.
+
+        `results` are the parts that have run, by name. Raises TaskError by default.
+        """
         raise TaskError(f"The protocol {self.name} makes no items for its part '{part.name}'")
 
     def judge_calls(self, part: Part, cells: Mapping[tuple[str, str], int]) -> int:
-        """The most calls that a judging part can take; `cells` are those of other parts by task."""
+        """Return the maximum number of calls of a judging part.
+
+        `cells` counts the planned cells of the other parts by part name and task.
+        """
         return sum(count for (name, _), count in cells.items() if name == part.judges)
 
     def notes(self, preset: str) -> tuple[str, ...]:
@@ -169,7 +185,7 @@ class Protocol(ABC):
 
 
 def presets_of(protocol: str, kind: type[T], name: str = "presets.yaml") -> dict[str, T]:
-    """The presets of a protocol, or its parts, as a file in its folder declares them."""
+    """Return the entries of a YAML file in a protocol's folder, each decoded as `kind`."""
     file = resources.files("falter.protocols").joinpath(protocol, name)
     presets: Mapping[str, Any] = read_yaml(file.read_text("utf-8"))
     return {name: from_json(kind, preset) for name, preset in presets.items()}
@@ -190,7 +206,11 @@ _KINDS: dict[TaskKind, str] = {
 
 
 def chosen_parts(protocol: Protocol, settings: UserSettings) -> tuple[Part, ...]:
-    """The parts that the user named, or all; with each the part that it judges, and its judges."""
+    """Return the parts that the user named, in the protocol's order; all if none is named.
+
+    A judging part brings the part that it judges, and a part brings the parts that judge it.
+    Raises UnknownName for a name that is no part.
+    """
     parts = protocol.parts(settings)
     names = [part.name for part in parts]
     for name in settings.parts:
@@ -207,9 +227,9 @@ def chosen_parts(protocol: Protocol, settings: UserSettings) -> tuple[Part, ...]
 def placed_parts(
     parts: Iterable[Part], settings: UserSettings
 ) -> tuple[tuple[Part, ...], tuple[Unavailable, ...]]:
-    """The parts that can be run, and those that cannot with the reason.
+    """Return the parts that can run, with the user's tasks and limit, and the unavailable parts.
 
-    A part that judges one that is left out is left out with it.
+    If a part is left out, the parts that judge it are left out too, without an entry.
     """
     placed: list[Part] = []
     unavailable: list[Unavailable] = []

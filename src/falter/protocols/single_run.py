@@ -13,7 +13,7 @@ from falter.rewrites.agreement import Agreement
 
 
 class _SingleRun(Protocol):
-    """The user's own experiment, as it is; of a grid also its factors."""
+    """The user's experiment as one part without a change; a grid adds figures of its factors."""
 
     name = ""
     summary = "the experiment as it is"

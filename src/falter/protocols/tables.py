@@ -1,4 +1,4 @@
-"""Shared pieces of protocol reports: declared figures, chapters, tables of accuracy and drops."""
+"""Tables and text that protocol reports share: chapters, findings, accuracy, drops and counts."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ POINTS = "Drops are in points, each with its interval; a positive one is a loss.
 MEAN = "Every task counts the same. A mean over tasks is about these tasks, and items like theirs."
 
 
-# What figures are called and say
+# Names and texts of figures
 
 
 def figures_of(protocol: str) -> Declared:
-    """Names and words of a protocol's figures, as its `figures.yaml` declares them."""
+    """Return the names and texts of a protocol's figures from its `figures.yaml`."""
     return Declared("falter.protocols", protocol)
 
 
 declared = figures_of("")
 
 
-# Chapters, and the words that a report begins with
+# Chapters and findings
 
 
 def chapter(title: str, figures: Iterable[Figure], *, folded: bool = False) -> tuple[Figure, ...]:
-    """The figures under one heading; all of them folded, or those that are already."""
+    """Return the figures with `title` as their section; if `folded`, all figures are folded."""
     return tuple(
         replace(figure, section=title, folded=folded or figure.folded) for figure in figures
     )
@@ -44,9 +44,10 @@ def chapter(title: str, figures: Iterable[Figure], *, folded: bool = False) -> t
 def findings(
     sentences: Iterable[str], results: Sequence[PartResult], *, unread_are: str | None = None
 ) -> Statement:
-    """Return the findings of a protocol, with counts of requests and of unparsed replies.
+    """Return the findings of a protocol, with counts of requests and of unparsed responses.
 
-    `unread_are` is how the protocol counts unparsed replies, if that differs from the analysis.
+    `unread_are` is the word for how unparsed responses count, by default the analysis's word.
+    `results` must not be empty.
     """
     asked, judged = (
         [p.counts for r in results if (r.part.judges is None) is models for p in asked_panels(r)]
@@ -57,9 +58,9 @@ def findings(
 
 
 def asked_panels(result: PartResult) -> list[PanelResult]:
-    """One panel for each model and task: replies that several scorers read count once.
+    """Return one panel per model and task, so that no response counts for two scorers.
 
-    Of several readings the one that leaves most unread.
+    If several scorers score the same responses, the panel with the most unparsed ones is returned.
     """
     by_request: dict[tuple[str, str], list[PanelResult]] = {}
     for table, panel in zip(result.tables, result.analysis.panels, strict=True):
@@ -69,7 +70,7 @@ def asked_panels(result: PartResult) -> list[PanelResult]:
 
 
 def grid_named(figures: Iterable[Figure], name: str) -> Grid | None:
-    """The table of this name, where there is one."""
+    """Return the first table with this name, or None."""
     return next((f for f in figures if isinstance(f, Grid) and f.name == name), None)
 
 
@@ -77,7 +78,7 @@ def grid_named(figures: Iterable[Figure], name: str) -> Grid | None:
 
 
 class WayOfAsking(NamedTuple):
-    """A part with the words for how it was asked: `zero-shot`."""
+    """A part and a label for its way of prompting, such as `zero-shot`."""
 
     how: str
     result: PartResult
@@ -87,12 +88,12 @@ Pick = Callable[[PanelResult], Estimate | None]
 
 
 def models_of(result: PartResult) -> list[str]:
-    """The names of the models of a part, in order; the same name twice carries an id."""
+    """Return the distinct model names of a part, in order; equal names get an id suffix."""
     return list(dict.fromkeys(model_names(result.tables).values()))
 
 
 def panels_of(result: PartResult, model: str) -> list[PanelResult]:
-    """A model's panels, one for each task."""
+    """Return the panels of one model, in the order of the run: one per task and scorer."""
     names = model_names(result.tables)
     return [
         panel
@@ -102,13 +103,13 @@ def panels_of(result: PartResult, model: str) -> list[PanelResult]:
 
 
 def average(panels: Sequence[PanelResult], pick: Pick) -> Estimate | None:
-    """The mean of a number over a model's tasks; None where no task has it."""
+    """Return the mean over panels of the estimate that `pick` returns; None if no panel has it."""
     estimates = [estimate for panel in panels if (estimate := pick(panel)) is not None]
     return mean_over_tasks(estimates) if estimates else None
 
 
 def drops_grid(ways: Sequence[WayOfAsking]) -> Grid:
-    """The main table: a row for each model and way of asking."""
+    """Return the table of mean drops by group, with a row per model and way of asking."""
     groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
     rows: list[tuple[Value, ...]] = []
     for model, how, panels in rows_of(ways):
@@ -135,7 +136,7 @@ def drops_grid(ways: Sequence[WayOfAsking]) -> Grid:
 
 
 def group_grids(ways: Sequence[WayOfAsking]) -> tuple[Grid, ...]:
-    """One table a group: accuracy and drop under each of its perturbations."""
+    """Return a table per group: accuracy and drop under each perturbation of the group."""
     groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
     return tuple(_group_grid(ways, group) for group in groups)
 
@@ -164,7 +165,7 @@ def _group_grid(ways: Sequence[WayOfAsking], group: str) -> Grid:
 
 
 def tasks_grid(ways: Sequence[WayOfAsking]) -> Grid:
-    """The same task by task, with the other numbers of each panel."""
+    """Return the drops by group for each task, with baseline, brittleness and noise floor."""
     groups = list(dict.fromkeys(g for way in ways for g in _groups(way.result)))
     rows: list[tuple[Value, ...]] = []
     for model, how, panels in rows_of(ways):
@@ -187,7 +188,7 @@ def tasks_grid(ways: Sequence[WayOfAsking]) -> Grid:
 
 
 def recipes_grid(result: PartResult, name: str, title: str, text: Sequence[str] = ()) -> Grid:
-    """Model × task, with accuracy and drop under each recipe of a part."""
+    """Return accuracy and drop under each recipe of a part, with a row per model and task."""
     labels = list(dict.fromkeys(r.label for p in result.analysis.panels for r in p.recipes))
     rows: list[tuple[Value, ...]] = []
     for model in models_of(result):
@@ -208,7 +209,7 @@ def recipes_grid(result: PartResult, name: str, title: str, text: Sequence[str] 
 
 
 def counts_grid(results: Sequence[PartResult]) -> Grid:
-    """Return the number of responses by part, recipe and outcome; nothing is dropped silently."""
+    """Return a table that counts prompts and responses by part, recipe and outcome."""
     names = list(Counts.__dataclass_fields__)
     rows: list[tuple[Value, ...]] = []
     for result in results:
@@ -242,7 +243,7 @@ def _recipe_columns(label: str) -> list[Column]:
 
 
 def rows_of(ways: Sequence[WayOfAsking]) -> Iterator[tuple[str, str, list[PanelResult]]]:
-    """Model by model, the ways of asking below each other."""
+    """Yield model, way of asking and panels for every row of a table, model by model."""
     for model in dict.fromkeys(model for way in ways for model in models_of(way.result)):
         for way in ways:
             if panels := panels_of(way.result, model):
@@ -254,10 +255,12 @@ def _groups(result: PartResult) -> list[str]:
 
 
 def group_drop(name: str) -> Pick:
+    """Return a function from a panel to its drop of this group; None if it has no such group."""
     return lambda panel: next((g.drop for g in panel.groups if g.group == name), None)
 
 
 def of_recipe(label: str, pick: Callable[[RecipeResult], Estimate]) -> Pick:
+    """Return a function from a panel to `pick` of the recipe with this label, or to None."""
     return lambda panel: next((pick(r) for r in panel.recipes if label in r.labels), None)
 
 

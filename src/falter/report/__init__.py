@@ -1,1 +1,1 @@
-"""Figures on screen, as a page or as a file. Estimates nothing."""
+"""Rendering of figures as an HTML page, in the terminal and as files. Estimates nothing."""

@@ -1,6 +1,6 @@
-"""The one place where text from outside becomes safe to show.
+"""Escaping of untrusted text for HTML, terminals and spreadsheets.
 
-Item texts, answers, labels and reasons come from data sets, models and servers. They must not act
+Item texts, responses, labels and reasons come from data sets, models and servers. They must not act
 as markup or as terminal sequences, nor reorder or hide the text around them.
 """
 
@@ -16,8 +16,8 @@ LIMIT = 4_000
 LABEL = 120
 _SLACK = 20
 
-# Controls except tab and newline, lone surrogates, and characters without width or that change the
-# writing direction. A joiner between two emoji is part of the picture and stays.
+# Controls except tab and newline, lone surrogates, and characters that are without width or change
+# the writing direction. A zero-width joiner between two emoji belongs to them and stays.
 _EMOJI = "\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
 _ACTING = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f"
@@ -26,46 +26,55 @@ _ACTING = (
     "\U000e0000-\U000e0fff]"
 )
 _HIDDEN = re.compile(f"(?!(?<=[{_EMOJI}])\u200d(?=[{_EMOJI}])){_ACTING}")
-_MAY_HIDE = re.compile(_ACTING).search  # most texts hold none: the quick look
+_MAY_HIDE = re.compile(_ACTING).search  # a quick test, because most texts have none of these
 _SPACING = re.compile(r"(\n|\t| {2,}|^ | $|[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000])")
 
 
-# Besides the ASCII signs: spreadsheets accept their full-width forms too.
+# Spreadsheets also accept the full-width forms of the ASCII signs.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 class Html(str):
-    """Markup. Any other string is text, and is escaped when it is put into markup."""
+    """A string that is markup. Any other string is text and is escaped when put into markup."""
 
     __slots__ = ()
 
 
 def clip(text: str, limit: int) -> tuple[str, str]:
-    """The first characters, and a note about the rest; slightly longer texts stay whole."""
+    """Return the first `limit` characters, and a note on how many were left out.
+
+    A text that is at most 20 characters longer stays whole, with an empty note.
+    """
     left_out = len(text) - limit
     return (text, "") if left_out <= _SLACK else (text[:limit], f"… {left_out:,} more characters")
 
 
 def _name(character: str) -> str:
-    """`U+202E` for a right-to-left override. Pictures such as ␛ are missing in many fonts."""
+    """Return a character's code point as text, such as `U+202E` for a right-to-left override.
+
+    Symbols such as ␛ are missing in many fonts.
+    """
     return f"U+{ord(character):04X}"
 
 
 def unhide(text: str) -> str:
-    """Text whose hidden characters are spelled out: `⟨U+202E⟩`. Tabs and newlines stay."""
+    """Return the text with hidden characters spelled out, as `⟨U+202E⟩`. Tabs and newlines stay."""
     if _MAY_HIDE(text) is None:
         return text
     return _HIDDEN.sub(lambda match: f"⟨{_name(match[0])}⟩", text)
 
 
 def line(text: str, limit: int = LABEL) -> str:
-    """Text on one line, bounded, with nothing hidden: for terminals and table cells."""
+    """Return the text on one line for terminals and table cells, clipped, with nothing hidden."""
     head, note = clip(text, limit)
     return unhide(head).replace("\n", "⏎").replace("\t", "⇥") + note
 
 
 def spreadsheet_cell(value: Any) -> Any:
-    """A value of a CSV file that no spreadsheet and no build server acts upon; None is empty."""
+    """Return a value for a CSV file on which no spreadsheet and no build server acts.
+
+    None becomes an empty text. A text that looks like a formula gets an apostrophe before it.
+    """
     if value is None:
         return ""
     if isinstance(value, str):
@@ -75,13 +84,13 @@ def spreadsheet_cell(value: Any) -> Any:
 
 
 def text_only(text: str, limit: int = LIMIT) -> Html:
-    """Escaped for places that allow no elements: attributes and titles."""
+    """Return the text escaped and clipped for attributes and titles, which allow no elements."""
     head, note = clip(text, limit)
     return Html(html.escape(unhide(head), quote=True) + note)
 
 
 def escape(text: str, limit: int = LIMIT) -> Html:
-    """Text as markup: bounded, nothing hidden, nothing active."""
+    """Return the text as markup: escaped, clipped, with hidden characters spelled out."""
     head, note = clip(text, limit)
     if note:
         return Html(f'{_escaped(head)}<span class="ctl">{note}</span>')
@@ -89,7 +98,10 @@ def escape(text: str, limit: int = LIMIT) -> Html:
 
 
 def edited(text: str, limit: int = LIMIT) -> Html:
-    """As `escape`, with newlines, tabs, spaces at the edges and unusual spaces made visible."""
+    """Return the text as `escape` does, with newlines, tabs and unusual spaces made visible.
+
+    Spaces at the edges and repeated spaces are made visible too.
+    """
     head, note = clip(text, limit)
     cut = _SPACING.split(head)
     parts = [_spacing(part) if n % 2 else _escaped(part) for n, part in enumerate(cut)]

@@ -1,4 +1,4 @@
-"""The contents of an export, and the registry of its forms."""
+"""The contents of an export, the registry of its formats, and helpers for their writers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from falter.records.types import Model, Prompt, Response, Run, Score, Variant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedCell:
-    """One planned cell: what was asked, what came, how it was judged."""
+    """One planned cell: the variant with its repeat, the response or failure, and the score."""
 
     panel: int
     variant: Variant
@@ -32,7 +32,7 @@ class ExportedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedPart:
-    """A run, and its cells in plan order, read anew at every call."""
+    """A run with its cells. Every call of `cells` reads them again, in plan order."""
 
     name: str
     run: Run
@@ -41,7 +41,7 @@ class ExportedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedResult:
-    """A study with its figures, and all the cells behind them."""
+    """A study with its figures, and the runs with all cells."""
 
     study: Study
     parts: tuple[ExportedPart, ...]
@@ -52,7 +52,10 @@ export_forms: Registry[Export] = Registry("export", "falter.exports")
 
 
 def write_export(form: str, result: ExportedResult, folder: Path) -> list[Path]:
-    """Write a result in a form to a new or an empty folder; the files that were written."""
+    """Write a result in a registered format to a new or empty folder, and return the files.
+
+    Raises UsageError if the folder is not empty or is no folder.
+    """
     write = export_forms.get(form)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"The folder {folder} is not empty", hint="name an empty or a new folder")
@@ -64,7 +67,7 @@ _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 def safe_name(text: str) -> str:
-    """A name that is a file's on any system: text as it is, or what is safe of it and a hash."""
+    """Return a file name: the text if it is safe, otherwise its safe characters and a hash."""
     if _SAFE.fullmatch(text) and ".." not in text:
         return text
     rest = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:40]
@@ -72,12 +75,15 @@ def safe_name(text: str) -> str:
 
 
 def whole_text(text: str) -> str:
-    """Text that UTF-8 can hold: halves of surrogate pairs become question marks."""
+    """Return the text with lone surrogates, which UTF-8 cannot encode, as question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def address(model: Model) -> str | None:
-    """The host that a model was asked at, without what may be secret: user, password, query."""
+    """Return the base URL of a model without user, password and query, which may be secret.
+
+    Return None if the model has no base URL.
+    """
     if not model.base_url:
         return None
     parts = urlsplit(model.base_url)
@@ -87,7 +93,10 @@ def address(model: Model) -> str | None:
 
 
 def expected(prompt: Prompt) -> str:
-    """The right answer: the letter of the option, or the text."""
+    """Return the correct answer: the option's label or text, or the target as text.
+
+    The text is empty without a target.
+    """
     target = prompt.target
     if isinstance(target, int) and not isinstance(target, bool) and prompt.choices:
         if target < len(prompt.labels):
@@ -97,14 +106,17 @@ def expected(prompt: Prompt) -> str:
 
 
 def prompt_messages(prompt: Prompt) -> list[dict[str, Any]]:
-    """The prompt as chat messages: a role and a content each."""
+    """Return the prompt as chat messages with the keys `role` and `content`."""
     return [
         {"role": role, "content": whole_text(content)} for role, content in render.messages(prompt)
     ]
 
 
 def answer_text(cell: ExportedCell) -> str:
-    """The reply; of options whose likelihood was compared, the one that was chosen."""
+    """Return the text of the response; if options were scored by likelihood, the chosen one.
+
+    The text is empty without a response.
+    """
     response = cell.response
     if response is None:
         return ""

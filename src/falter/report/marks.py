@@ -1,4 +1,4 @@
-"""Names as people read them: simulated models with a mark, what all rows share said once."""
+"""Preparation of figures for readers: marks of simulated models, removal of repeated labels."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ MARK = " (simulated)"
 
 
 def marked(study: Study, limit: int | None = 60) -> tuple[Figure, ...]:
-    """The figures, with `(simulated)` after every name of a simulated model.
+    """Return the figures with `(simulated)` after every name of a simulated model.
 
-    A name longer than `limit` is shortened first, so that later clipping keeps the mark.
+    A name longer than `limit` is shortened first, so that later clipping keeps the mark. None keeps
+    names whole.
     """
     rename = _renamer(study.simulated, limit)
     return tuple(renamed(figure, rename) for figure in study.figures)
 
 
 def readable(study: Study) -> tuple[Figure, ...]:
-    """The figures as people read them; what is the same in every row of a table is said once."""
+    """Return the marked figures; a label that all rows of a table share moves into its text."""
     return tuple(without_shared_labels(figure) for figure in marked(study))
 
 
 def model_names(study: Study, limit: int | None = 60) -> tuple[str, ...]:
-    """The models, the simulated ones with their mark."""
+    """Return the names of the models; names of simulated models carry the mark."""
     rename = _renamer(study.simulated, limit)
     return tuple(rename(model) for model in study.models)
 
 
 def warning(study: Study) -> str:
-    """The warning that some models are simulated; empty if none is."""
+    """Return the warning that some models are simulated; empty if none is."""
     names = [clip(name, 60)[0] for name in dict.fromkeys(study.simulated)]
     if not names:
         return ""
@@ -46,6 +47,7 @@ def _renamer(simulated: Sequence[str], limit: int | None) -> Callable[[str], str
     names = sorted(filter(None, set(simulated)), key=len, reverse=True)
     if not names:
         return lambda text: text
+    # Whole names only: not in "my-NAME", "NAME-2" or "NAME.gguf", and not before a mark.
     every = "|".join(map(re.escape, names))
     whole = re.compile(rf"(?<![\w.:/-])(?:{every})(?![\w:/-])(?!\.\w)(?!{re.escape(MARK)})")
 

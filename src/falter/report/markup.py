@@ -1,4 +1,4 @@
-"""Elements, built so that they are balanced and their text is escaped."""
+"""Construction of HTML elements, which are always balanced and whose text is escaped."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ Attribute = str | int | float | None
 
 
 def tag(name: str, /, *children: str, **attributes: Attribute) -> Html:
-    """An element. Children that are not `Html` are text; `class_` and `aria_label` are spelled
-    with underscores; attributes that are None are left out."""
+    """Return an element. A child that is not `Html` is text and gets escaped.
+
+    Attribute names are spelled with underscores: `class_`, `aria_label`. An attribute that is None
+    is left out.
+    """
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{text_only(str(value))}"'
         for key, value in attributes.items()
@@ -35,9 +38,10 @@ _LONG = re.compile(r"[^\s<>&]{14,}")
 
 
 def label(text: str, limit: int = LABEL) -> Html:
-    """A name from outside, in its own writing direction; a long one may break at its joints.
+    """Return an untrusted name in its own writing direction, with possible line breaks.
 
-    What has none, and is longer than any word, may break anywhere.
+    A long name may break after signs such as `_`, `-` and `/`. A piece longer than any word may
+    break every few characters.
     """
     return tag("bdi", Html(_LONG.sub(_with_breaks, escape(text, limit))))
 
@@ -53,7 +57,10 @@ def _with_breaks(word: re.Match[str]) -> str:
 
 
 def number(estimate: Estimate, unit: Unit, sign: str = "") -> Html:
-    """A number with its interval; the tooltip says how it was computed."""
+    """Return a number with its interval; the tooltip gives its origin. `sign` follows the number.
+
+    An estimate without a value becomes a dash.
+    """
     if estimate.value is None:
         return dash(estimate)
     text = shown(estimate, unit)
@@ -64,21 +71,21 @@ def number(estimate: Estimate, unit: Unit, sign: str = "") -> Html:
 
 
 def dash(estimate: Estimate) -> Html:
-    """The dash for a number that cannot be given, with the reason in the tooltip."""
+    """Return the dash for a missing number, with the reason in the tooltip."""
     why = f"{reason(estimate.status)}\n{provenance(estimate)}"
     return tag("abbr", NONE, class_="none", title=why)
 
 
 def head(*children: str, **attributes: Attribute) -> Html:
-    """The heading of a column."""
+    """Return the heading of a column."""
     return tag("th", *children, scope="col", **attributes)
 
 
 def cell(*children: str, **attributes: Attribute) -> Html:
-    """A cell of a table."""
+    """Return a cell of a table."""
     return tag("td", *children, **attributes)
 
 
 def scroll(table: Html, about: str) -> Html:
-    """A table in a box that scrolls, also by keyboard."""
+    """Return a table in a box that scrolls, also by keyboard; `about` is its accessible name."""
     return tag("div", table, class_="scroll", role="region", aria_label=about, tabindex=0)

@@ -1,4 +1,4 @@
-"""The page: one file that needs no network and runs no script."""
+"""The HTML report: one file that needs no network and runs no script."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ MUTED = f"Numbers about fewer than {FEW} items are muted and in italics."
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A figure with its number, if the figures of the page have any, and its id on the page."""
+    """A figure with its id on the page, and its number or None."""
 
     figure: Figure
     id: str
@@ -67,7 +67,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A section with its figures, or a figure by itself."""
+    """A section with its figures, or a single figure without a section."""
 
     title: str
     members: tuple[Placed, ...]
@@ -75,14 +75,14 @@ class Chapter:
 
     @property
     def id(self) -> str:
-        """The target of a link to it."""
+        """The id of the first figure: the target of links to the chapter."""
         return self.members[0].id
 
 
 def placed(figures: Iterable[Figure], *, numbered: bool, first: int = 1) -> list[Placed]:
-    """The figures with ids: their names, if these are valid ids and not in use.
+    """Return the figures with unique ids, which are their names if possible.
 
-    The `first` one has this number; a figure with the number 0 shows none.
+    If `numbered`, numbers start at `first`; a figure with the number 0 shows none.
     """
     used: set[str] = set()
     places = []
@@ -97,7 +97,7 @@ def placed(figures: Iterable[Figure], *, numbered: bool, first: int = 1) -> list
 
 
 def chapters(places: Sequence[Placed]) -> list[Chapter]:
-    """Figures with a section below its heading; every other figure is a chapter of its own."""
+    """Return the chapters: adjacent figures of one section, or a figure without a section."""
     found: list[Chapter] = []
     for section, group in groupby(places, key=lambda place: place.figure.section):
         members = tuple(group)
@@ -112,7 +112,7 @@ def chapters(places: Sequence[Placed]) -> list[Chapter]:
 
 
 def sections(found: Sequence[Chapter], scales: Mapping[str, Scale]) -> list[Html]:
-    """The chapters, each with its heading."""
+    """Return the chapters as markup, each with its heading. `scales` are for forest plots."""
     parts: list[Html] = []
     for chapter in found:
         if chapter.is_section:
@@ -141,7 +141,7 @@ def _figure(place: Placed, scales: Mapping[str, Scale], level: str) -> Html:
 
 
 def _words(figure: Figure) -> list[Html]:
-    """Return the words before a figure. Of the answer, the first sentence is set apart."""
+    """Return the text before a figure; the first sentence of the answer is emphasised."""
     kind = figure.kind if isinstance(figure, Statement) else "finding"
     class_ = "note" if kind in ("note", "warning") else None
     words = [tag("p", label(text, 1_000), class_=class_) for text in figure.text]
@@ -155,7 +155,10 @@ def _small(text: str) -> list[Html]:
 
 
 def _numbers(figure: Figure) -> list[Html]:
-    """The numbers of a picture; tables, and pictures with a table beside them, show them anyway."""
+    """Return the numbers of a chart as folded tables.
+
+    Other figures have none, because they show their numbers already.
+    """
     if not isinstance(figure, Bars | Breakdown | Curves | HeatMap | Strips):
         return []
     tables = [grid for grid in grids(figure) if grid.rows]
@@ -170,7 +173,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def html(study: Study) -> str:
-    """A self-contained page. Text from outside is escaped, bounded and shown as it is."""
+    """Return the report as a self-contained page. Untrusted text is escaped and clipped."""
     figures = readable(study)
     found = chapters(placed(figures, numbered=bool(study.protocol), first=first_number(study)))
     parts = [
@@ -189,7 +192,7 @@ def html(study: Study) -> str:
 
 
 def frame(study: Study, height: int = 640) -> str:
-    """The page inside another one, as in a notebook: a frame without scripts of its own."""
+    """Return the report in a sandboxed frame without scripts, for notebooks and other pages."""
     inner = escape(html(study), quote=True)
     title = text_only(f"falter: {line(study.title, 200)}")
     size = f'width="100%" height="{height}" style="border:0"'
@@ -210,7 +213,7 @@ def _head(title: str) -> Html:
 
 
 def _header(study: Study) -> Html:
-    """Return the page's head: what was run, and the rules of its numbers, in two lines."""
+    """Return the page header: title, models, date, interval level and rule for unparsed answers."""
     models = [label(model, 120) for model in model_names(study)]
     names = [part for model in models for part in (Html(", "), model)][1:]
     rules = [
@@ -233,7 +236,7 @@ def _alarm(study: Study) -> list[Html]:
 
 
 def _contents(study: Study, found: Sequence[Chapter]) -> Html:
-    """Links that stay in view: beside the page, or above it behind a button."""
+    """Return the table of contents, which stays in view: at the side, or behind a button."""
     links = [(chapter.id, chapter.title) for chapter in found]
     if study.parts and study.protocol:
         links.append(("study-parts", "Runs behind the figures"))
@@ -292,7 +295,7 @@ def _methods(study: Study) -> Html:
 
 
 def _words_table(names: Sequence[str], rows: Sequence[tuple[Value, ...]]) -> Html:
-    """A table of words alone."""
+    """Return a table of texts with these column names."""
     columns = tuple(Column(name=name) for name in names)
     return grid_table(Grid(name="", columns=columns, rows=tuple(rows)))
 

@@ -1,7 +1,7 @@
-"""The look of the page: light and dark, wide and narrow, on screen and on paper.
+"""Style sheets of the page: light and dark, wide and narrow, on screen and on paper.
 
-All pages share `data/page.css`; the figures of a study have `data/figures.css`: as many
-shades as `Shades.key`, and a filter for each of the `RECIPES` that can be chosen by themselves.
+All pages share `data/page.css`. The figures of a study also need `data/figures.css`. It defines as
+many shades as `Shades.key`, and a filter for each of the `RECIPES` that can be selected.
 """
 
 from __future__ import annotations
@@ -23,4 +23,4 @@ LIGHT_SHADES = {
     for name, ground in _VALUES.items()
     if name.startswith("h")
 }
-"""Ground and ink of each shade of a heat map on white."""
+"""Background and text colour of each shade of a heat map, in light mode."""

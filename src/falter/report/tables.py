@@ -1,4 +1,4 @@
-"""Every figure as plain rows: long, one for each number or text, or wide, like its table."""
+"""Conversion of figures into tables: long (a row per number or text) or wide (a row per row)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from falter.records.figures import (
 )
 from falter.records.types import Estimate
 
-# Every figure as tables of its numbers, for forms without pictures.
+# Every figure as tables of its numbers, for formats without pictures.
 
 
 def grids(figure: Figure) -> tuple[Grid, ...]:
-    """Tables with all numbers of a figure; a grid is its own table, texts have none."""
+    """Return tables with all numbers of a figure; empty for statements and examples."""
     if isinstance(figure, Grid):
         return (figure,)
     if isinstance(figure, Strips):
@@ -42,12 +42,12 @@ def grids(figure: Figure) -> tuple[Grid, ...]:
 
 
 def doses(figure: Curves) -> tuple[float, ...]:
-    """All doses of all curves, in order."""
+    """Return the different doses of all curves, in ascending order."""
     return tuple(sorted({x for curve in figure.curves for x, _ in curve.points}))
 
 
 def split(sizes: Sequence[int], room: int) -> list[list[int]]:
-    """The places of columns in parts that fit the room, with at least one column each."""
+    """Return the column numbers in parts whose sizes fit `room`, at least one column each."""
     parts: list[list[int]] = [[]]
     used = 0
     for at, size in enumerate(sizes):
@@ -60,7 +60,10 @@ def split(sizes: Sequence[int], room: int) -> list[list[int]]:
 
 
 def quartiles(values: Iterable[float]) -> tuple[float, float, float] | None:
-    """Lower quartile, median and upper quartile, by linear interpolation."""
+    """Return lower quartile, median and upper quartile, by linear interpolation.
+
+    Values that are not finite are ignored. Return None without any value.
+    """
     ranked = sorted(v for v in values if math.isfinite(v))
     if not ranked:
         return None
@@ -75,7 +78,7 @@ def quartiles(values: Iterable[float]) -> tuple[float, float, float] | None:
 
 
 def _head_numbers(figure: Headline) -> Grid:
-    """One column a number, because each has a unit of its own."""
+    """Return a table with a column for each number, because the units differ."""
     columns = [
         Column(name=number.label, unit=number.unit, about=number.about) for number in figure.numbers
     ]
@@ -83,7 +86,10 @@ def _head_numbers(figure: Headline) -> Grid:
 
 
 def _forest(figure: Forest) -> Grid:
-    """Label, estimate, and the columns of the plot."""
+    """Return a table with label, everyday name, estimate, the plot's columns, and an example.
+
+    Everyday name and example have a column only if some row has them.
+    """
     everyday = any(row.everyday for row in figure.rows)
     changes = any(row.change for row in figure.rows)
     columns = [
@@ -107,7 +113,7 @@ def _forest(figure: Forest) -> Grid:
 
 
 def word_diff(segments: Sequence[Segment]) -> str:
-    """`My [-password-]{+psasword+} is lost`."""
+    """Return the change as a word diff, such as `My [-password-]{+psasword+} is lost`."""
     parts = []
     for segment in segments:
         if segment.kind == "same":
@@ -119,7 +125,7 @@ def word_diff(segments: Sequence[Segment]) -> str:
 
 
 def _pairs(figure: HeatMap) -> Grid:
-    """One row a cell, which leaves room for interval and p."""
+    """Return a table with a row per cell, which leaves room for interval and p-value."""
     rows = [
         (down, across, cell, None if cell is None else cell.p_value, cell and cell.items)
         for down, cells in zip(figure.rows, figure.cells, strict=True)
@@ -137,7 +143,10 @@ def _pairs(figure: HeatMap) -> Grid:
 
 
 def _doses(figure: Curves) -> Grid:
-    """One row a curve, one column a dose; of a scatter plot one row a point."""
+    """Return a table with a row per curve and a column per dose.
+
+    A chart with a true scale, such as a scatter plot, has a row per point.
+    """
     rows: list[tuple[Value, ...]] = []
     if figure.true_scale:
         rows += [(c.label, f"{x:.3g}", estimate) for c in figure.curves for x, estimate in c.points]
@@ -165,7 +174,7 @@ def _parts(figure: Bars) -> Grid:
 
 
 def _breakdown(figure: Breakdown) -> Grid:
-    """The whole, its parts under one heading, and the columns of the figure."""
+    """Return a table with the whole, its parts under one heading, and the figure's columns."""
     columns = [
         Column(name=figure.of.capitalize()),
         Column(name=figure.whole.capitalize(), unit=figure.unit),
@@ -242,19 +251,20 @@ Row = dict[str, Any]
 
 
 def figure_rows(figure: Figure) -> list[Row]:
-    """One row for each number or word that a figure shows, under `COLUMNS`.
+    """Return a row for each number or text of a figure, with the keys `COLUMNS`.
 
-    Numbers are in full precision and fractions stay fractions. Cells that do not apply have no row.
+    Numbers have full precision, and fractions stay fractions. A cell that is None has no row.
     """
     top = {"figure": figure.name, "title": figure.title, "section": figure.section}
     return [dict.fromkeys(COLUMNS) | top | row for row in _rows(figure)]
 
 
 def figure_table(figure: Figure) -> list[Row]:
-    """One row for each row of a figure's table, under plain names: `recipe`, `drop`, `p_holm`.
+    """Return the rows of a figure's last table, with plain names: `recipe`, `drop`, `p_holm`.
 
     An estimate fills several columns: `drop`, `drop_low`, `drop_high`, `drop_status` and
-    `drop_items`. The rows of a forest plot say their `kind`: member, group or total.
+    `drop_items`. The rows of a forest plot also have their `kind` (member, group or total), and
+    rows without an estimate are left out.
     """
     rows: list[Row] = []
     for grid in grids(figure)[-1:]:
@@ -280,15 +290,16 @@ def figure_table(figure: Figure) -> list[Row]:
 
 
 def nested_rows(grid: Grid) -> list[Row]:
-    """One mapping for each row of a table, whose estimates are whole."""
+    """Return a mapping for each row of a table; estimates stay `Estimate` objects."""
     names = _plain_names(grid)
     return [dict(zip(names, values, strict=True)) for values in grid.rows]
 
 
 def _plain_names(grid: Grid) -> list[str]:
-    """Column headings as names; one that is taken already, or empty, gets its number.
+    """Return unique column names made from the headings.
 
-    The names that go with an estimate are taken by it.
+    An empty or repeated name gets the column's number. Names of the columns that an estimate fills,
+    such as `drop_low`, count as taken.
     """
     names: list[str] = []
     taken: set[str] = set()
@@ -341,7 +352,7 @@ def _rows(figure: Figure) -> Iterator[Row]:
 
 
 def _forest_rows(figure: Forest) -> Iterator[Row]:
-    """The rows of a forest plot; the verdict is the text of the estimate's row."""
+    """Yield the rows of a forest plot; the verdict is the text of the estimate's row."""
     for row in figure.rows:
         if row.everyday:
             yield _cell(row.label, "in words", "text", row.everyday)
@@ -357,7 +368,7 @@ def _forest_rows(figure: Forest) -> Iterator[Row]:
 
 
 def _breakdown_rows(figure: Breakdown) -> Iterator[Row]:
-    """The whole, every part, the cells, and the lines as text."""
+    """Yield the rows of a breakdown: whole, parts, cells, and lines of text."""
     for row in figure.rows:
         yield _cell(row.label, figure.whole, figure.unit, row.whole)
         for name, part in zip(figure.parts, row.parts, strict=True):
@@ -370,7 +381,7 @@ def _breakdown_rows(figure: Breakdown) -> Iterator[Row]:
 
 
 def _grid_rows(grid: Grid) -> Iterator[Row]:
-    """The rows of a table; a row with labels only is kept too."""
+    """Yield the rows of a table; a row without values is kept with its label."""
     for place, row in enumerate(grid.rows, start=1):
         pairs = list(zip(grid.columns, row, strict=True))
         label = " · ".join(filter(None, (n.as_text(v, c.unit) for c, v in pairs[: grid.labels])))

@@ -1,4 +1,4 @@
-"""Texts that every form of a report shares: units, levels, dashes, methods, the guide."""
+"""Texts that all formats of a report share: units, levels, dashes, methods, the guide."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def guide(study: Study) -> tuple[str, ...]:
 
 
 def reason(status: EstimateStatus) -> str:
-    """Return the reason that there is no number."""
+    """Return the reason for a missing number in words."""
     return _REASONS.get(status, status)
 
 
@@ -61,9 +61,9 @@ def few(estimate: Estimate) -> bool:
 
 
 def colour(value: object, unit: Unit) -> str:
-    """`worse` or `better` for a drop whose simultaneous interval excludes zero, else nothing.
+    """Return `worse` or `better` for a drop whose simultaneous interval excludes zero.
 
-    No other number has these colours, whatever its sign and its interval.
+    The text is empty for any other number, whatever its sign and interval.
     """
     if unit != "points" or not isinstance(value, Estimate) or value.measure != "drop_together":
         return ""
@@ -71,14 +71,14 @@ def colour(value: object, unit: Unit) -> str:
 
 
 def heading(column: Column, grid: Grid) -> str:
-    """A column's name, with its unit if the columns of the table have different units."""
+    """Return a column's name, with its unit if the table's columns have different units."""
     if column.unit not in _SHORT or len(_open_units(grid)) < 2:
         return column.name
     return with_unit(column.name, column.unit)
 
 
 def with_unit(name: str, unit: Unit) -> str:
-    """A name with the unit of its numbers, unless it contains it already."""
+    """Return a name followed by the unit, unless the name contains the unit already."""
     short_unit = _SHORT.get(unit, "")
     if not short_unit or short_unit in name:
         return name
@@ -86,7 +86,7 @@ def with_unit(name: str, unit: Unit) -> str:
 
 
 def _open_units(grid: Grid) -> set[Unit]:
-    """The units that the headings of a table do not name."""
+    """Return the units that the headings of a table do not name."""
     columns = grid.columns[grid.labels :]
     return {
         c.unit for c in columns if c.unit in _SHORT and _SHORT[c.unit] not in f"{c.over} {c.name}"
@@ -94,7 +94,7 @@ def _open_units(grid: Grid) -> set[Unit]:
 
 
 def about(figure: Figure) -> str:
-    """The unit of the numbers, and what the brackets contain."""
+    """Return sentences on the unit of a figure's numbers, the brackets, and the p-values."""
     numbers = list(estimates(figure))
     if not numbers:
         return ""
@@ -109,7 +109,7 @@ def about(figure: Figure) -> str:
 
 
 def _about_p(figure: Figure) -> list[str]:
-    """For what the p-values of a table are adjusted: a tooltip is not seen by everybody."""
+    """Return the adjustment of the p-values in words, because not everybody sees tooltips."""
     columns = figure.columns if isinstance(figure, Grid | Forest) else ()
     said = [f"{c.name}: {c.about}" for c in columns if c.unit == "p" and c.about]
     return [f"{'; '.join(dict.fromkeys(said))}."] if said else []
@@ -133,7 +133,7 @@ def _about_units(figure: Figure) -> list[str]:
 
 
 def dashes(figure: Figure) -> str:
-    """Return the reasons that some numbers of a figure cannot be given."""
+    """Return a sentence on the reasons for missing numbers, with counts; empty without any."""
     counts = Counter(reason(e.status) for e in estimates(figure) if e.value is None)
     if not counts:
         return ""
@@ -142,7 +142,7 @@ def dashes(figure: Figure) -> str:
 
 
 def provenance(estimate: Estimate) -> str:
-    """Return the origin of a number, for a tooltip."""
+    """Return the origin of a number for a tooltip: measure, estimand, method, p and counts."""
     parts = [estimate.measure.replace("_", " ")]
     if estimate.estimand:
         parts.append(f"of: {estimate.estimand}")
@@ -169,20 +169,20 @@ def methods(study: Study) -> list[tuple[str, str, str]]:
 
 
 def first_number(study: Study) -> int:
-    """The number of a protocol's first figure: the answer in words has none."""
+    """Return the number of a protocol's first figure: 0 (no number) for the answer, else 1."""
     first = study.figures[0] if study.figures else None
     return 0 if isinstance(first, Statement) and first.kind == "answer" else 1
 
 
 def rule(study: Study) -> str:
-    """Return the rule for unreadable answers."""
+    """Return the rule for unparsed answers in words."""
     if study.unparsed == "wrong":
         return "unreadable answers count as wrong"
     return "unreadable answers are left out"
 
 
 def facts(study: Study) -> str:
-    """One line: date, level, rule for unreadable answers, seed, version, id."""
+    """Return a line with date, level, rule for unparsed answers, seed, version and id."""
     kind = "study" if study.protocol else "run"
     return (
         f"{n.date(study.created_at)} · {n.level(study.level)} intervals · {rule(study)} · "
@@ -198,7 +198,7 @@ def origin(study: Study) -> str:
 
 
 def counted(part: StudyPart) -> str:
-    """The counts of a part: `1,300 cells, 1,290 answered, 7 failed, 3 unreadable`."""
+    """Return the counts of a part: `1,300 cells, 1,290 answered, 7 failed, 3 unreadable`."""
     counts = [f"{n.whole(part.cells)} cells", f"{n.whole(part.answered)} answered"]
     counts += [f"{n.whole(part.failed)} failed"] if part.failed else []
     counts += [f"{n.whole(part.unparsed)} unreadable"] if part.unparsed else []
@@ -206,5 +206,5 @@ def counted(part: StudyPart) -> str:
 
 
 def opened(part: StudyPart) -> str:
-    """The command that shows a part on its own."""
+    """Return the command that shows the report of a part."""
     return f"falter report {line(short(part.run), 60)}"

@@ -1,4 +1,4 @@
-"""Loaders from files, bundled sets and the hub to items and templates."""
+"""Loaders that turn files, bundled tasks and data sets of the hub into items and templates."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Conversations as items: turns, tools, documents and expected calls, checked row by row.
+"""Conversations as items: turns, tools, documents and expected calls.
 
-Every row that does not fit is an error that names the row and the turn, before anything is sent.
+Every row is checked before anything is sent. A row that does not fit raises a TaskError that names
+the row and the turn.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ NO_TARGET = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chat(Template):
-    """The template of a conversation: its turns, its tools, its documents in their place.
+    """The template of a conversation with its turns, tools and documents.
 
-    `system` stands in the place of the rows' own system turn. Documents are written as `each` says
-    and separated by `join`.
+    `system` replaces the rows' system turns. Each document is formatted by `each`, with the
+    placeholders `{text}` and `{n}`, and `join` separates documents.
     """
 
     pieces: tuple[Piece, ...] = ()
@@ -56,7 +57,7 @@ class Chat(Template):
     each: str = "{text}"
 
     def build(self, item: Item) -> Prompt:
-        """The item's prompt."""
+        """Return the item's prompt."""
         turns = json.loads(item.fields[MESSAGES])
         if self.system:
             rest = next((n for n, t in enumerate(turns) if t["role"] != "system"), len(turns))
@@ -81,9 +82,10 @@ class Chat(Template):
 
 
 def conversations_in(first: Row, source: Any = None) -> str | None:
-    """The column of the first row that holds conversations; None where the template is a text.
+    """Return the column of the first row that holds conversations, or None.
 
-    A text that would put a list of turns between its words is refused.
+    The result is None if the template `source` is a text, or has parts but no part `messages`.
+    Then the columns are plain fields. Raises TemplateError if a text contains a column of turns.
     """
     column = chat_column(first)
     if column is None or source is None:
@@ -96,7 +98,7 @@ def conversations_in(first: Row, source: Any = None) -> str | None:
 
 
 def _from_json(value: Any) -> Any:
-    """The value of a cell of CSV that holds JSON; any other as it is."""
+    """Return the parsed value of a cell that holds a JSON list or object, else the value."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
             return plain_json(value)
@@ -106,7 +108,11 @@ def _from_json(value: Any) -> Any:
 
 
 def chat_template(source: Any, spec: DataSpec) -> Chat:
-    """The template of a file of conversations: none, or the parts `system` and `messages`."""
+    """Return the template of a file of conversations from its parts `system` and `messages`.
+
+    Both parts are optional. Raises UsageError if `each` lacks `{text}`, and TemplateError for other
+    parts.
+    """
     parts = dict(source or {})
     turns, system = parts.pop(MESSAGES, "{messages}"), parts.pop("system", "")
     if spec.each.count("{text}") != 1:
@@ -122,10 +128,11 @@ def chat_template(source: Any, spec: DataSpec) -> Chat:
 def chat_items(
     rows: Iterable[Row], spec: DataSpec, column: str, task: str, *, same: bool
 ) -> tuple[tuple[Item, ...], list[str]]:
-    """The items of a file of conversations, and remarks about them.
+    """Return the items of a file of conversations, and remarks about them.
 
-    Without a target column the last turn of the assistant is the right answer, and is not sent;
-    with `same` it is left out.
+    Without a target column, a last turn of the assistant is the correct answer and is not sent. If
+    `same`, that turn is left out and the items have no target, because responses are compared with
+    the response to the clean prompt.
     """
     if spec.choices:
         raise refusal(UsageError, "tasks.choices_in_chat")
@@ -151,7 +158,7 @@ def chat_items(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A place in a file, for messages."""
+    """A place in a file for error messages; `turn` is 0 for the whole row."""
 
     path: str
     row: int
@@ -169,7 +176,10 @@ class _Place:
 def _row_items(
     row: Row, spec: DataSpec, column: str, task: str, where: _Place, same: bool
 ) -> Iterator[tuple[Item, bool]]:
-    """The items of a row, each with whether its answer was the last turn: one, or one a turn."""
+    """Yield a row's items, each with True if a turn of the assistant is its answer.
+
+    With `turns: all`, a row has an item for each turn of the assistant, otherwise one item.
+    """
     turns = list(_turns(row.get(column), column, where))
     tools = _tools(row.get("tools"), where)
     _check_links(turns, tools, where)
@@ -222,7 +232,7 @@ def _row_items(
 
 
 def scorer_of(items: Sequence[Item]) -> str | None:
-    """The scorer of a task whose right answers are calls; None where they are texts."""
+    """Return the scorer `tool_call` if the correct answers are calls, or None for texts."""
     calls = any(target_calls(item.target) is not None for item in items)
     return "tool_call" if calls else None
 
@@ -268,7 +278,7 @@ def _turns(value: Any, column: str, where: _Place) -> Iterator[dict[str, Any]]:
 
 
 def _one_turn(turn: Mapping[str, Any], role: str, where: _Place) -> Iterator[dict[str, Any]]:
-    """A turn in falter's form; of Anthropic's blocks, the results before the text."""
+    """Yield a turn in falter's form; results in Anthropic's blocks come before the text."""
     content = turn.get("content", turn.get("value"))
     blocks = content if isinstance(content, list) else []
     own = [b for b in blocks if isinstance(b, dict)]
@@ -320,7 +330,10 @@ def _text(content: Any, where: _Place) -> str:
 
 
 def _call(call: Any, where: _Place) -> dict[str, Any]:
-    """A call of OpenAI's, Anthropic's or ShareGPT's form, with its arguments as a mapping."""
+    """Return a call in the form of OpenAI, Anthropic or ShareGPT with id, name and arguments.
+
+    The arguments become a mapping.
+    """
     inner = call.get("function", call) if isinstance(call, dict) else None
     if not isinstance(inner, dict) or not isinstance(inner.get("name"), str):
         raise where.error("makes a call without a name")
@@ -336,14 +349,18 @@ def _call(call: Any, where: _Place) -> dict[str, Any]:
 
 
 def _id(value: Any) -> str:
-    """The id of a call as a text; empty where there is none."""
+    """Return the id of a call as a text, empty without one."""
     return str(value)[:200] if isinstance(value, (str, int)) else ""
 
 
 def _check_links(
     turns: Sequence[dict[str, Any]], tools: Sequence[Mapping[str, Any]], where: _Place
 ) -> None:
-    """Raise for a result of no call, a call without a result, and tools that are not offered."""
+    """Raise TaskError for a result without a call, a call without a result, or an unknown tool.
+
+    A result without an id gets the id of the first open call. Calls in a last turn of the assistant
+    need no result, because they are the answer.
+    """
     waiting: list[str] = []
     for number, turn in enumerate(turns, 1):
         here = where.at(number)
@@ -406,7 +423,10 @@ def _tools(value: Any, where: _Place) -> list[dict[str, Any]]:
 
 
 def _tool(value: Any, where: _Place) -> dict[str, Any]:
-    """A tool of OpenAI's, Anthropic's, MCP's or the flat form, as name, description, parameters."""
+    """Return a tool with name, description and parameters.
+
+    The forms of OpenAI, Anthropic and MCP, and a flat mapping, are accepted.
+    """
     tool = value.get("function", value) if isinstance(value, dict) else None
     name = tool.get("name") if isinstance(tool, dict) else None
     if not isinstance(tool, dict) or not isinstance(name, str):
@@ -438,13 +458,13 @@ def _document_fields(
         raise where.error(f"has documents, but no turn contains {DOCUMENTS}")
     if places > 1:
         raise where.error(f"says {DOCUMENTS} in {places} places, and documents are sent once")
-    # Of turns: all, a turn may be asked for before the documents come.
+    # With `turns: all`, an item may end before the turn with the documents.
     there = any(DOCUMENTS in turn["content"] for turn in turns[:cut])
     return {"documents": json_line(texts)} if there else {}
 
 
 def _target(value: Any, tools: Sequence[Mapping[str, Any]], where: _Place) -> str:
-    """The right answer: a text, or the calls that are right as JSON."""
+    """Return the correct answer: a text, or the correct calls as JSON."""
     read = _from_json(value)
     listed = [read] if isinstance(read, dict) else read
     if isinstance(listed, list) and all(isinstance(call, dict) for call in listed):
@@ -485,7 +505,11 @@ def _contrast_fields(
     column: str,
     where: _Place,
 ) -> dict[str, str]:
-    """The user's own versions of other meaning: a last turn to `say`, or other `messages`."""
+    """Return the field with the user's contrasts: versions of the conversation with other meaning.
+
+    A contrast has a different last turn (`say`) or different `messages`. Without contrasts, the
+    mapping is empty.
+    """
     value = _from_json(row.get("contrast"))
     versions: list[dict[str, Any]] = []
     for one in value if isinstance(value, list) else [value] if value else []:

@@ -1,4 +1,4 @@
-"""Public data sets in files that are no tables of rows, and those that come with falter."""
+"""Readers of data sets in special file formats, and of the data sets bundled with falter."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ from falter.records.errors import TaskError, refusal
 from falter.tasks.rows import Row, read_text
 
 Located = tuple[Row, str]
-"""A row, and where it is."""
+"""A row, and its place in a file for error messages."""
 CORE = "core"
 BLOCK = ("the right answer's letter", "the passage", "the question", *(f"{c}.…" for c in "ABCD"))
 
 
 def mmlu_tables(argument: str | None) -> Iterator[Located] | None:
-    """MMLU's CSV files (question, four options, letter; no header), one or a folder of them."""
+    """Return the rows of one of MMLU's CSV files, or of a folder of them; None for other paths.
+
+    A line holds question, four options and a letter; there is no header.
+    """
     path = Path(argument or "")
     is_csv = path.name.removesuffix(".gz").lower().endswith(".csv")
     return _mmlu_rows(path) if argument and (is_csv or path.is_dir()) else None
 
 
 def _mmlu_rows(path: Path) -> Iterator[Located]:
-    """Rows of the published files, whose names say the subject."""
+    """Yield the rows of the published files, whose names contain the subject."""
     files = sorted([*path.glob("*.csv"), *path.glob("*.csv.gz")]) if path.is_dir() else [path]
     if not files:
         raise TaskError(f"The folder {path} holds no .csv file", hint="give MMLU's CSV files")
@@ -54,7 +57,10 @@ def _cells(file: Path) -> Iterator[tuple[list[str], str]]:
 
 
 def logiqa_blocks(argument: str | None) -> Iterator[Located] | None:
-    """LogiQA's text files: blocks of seven lines with an empty line between them."""
+    """Return the rows of one of LogiQA's text files; None for other paths.
+
+    An item is a block of seven lines, and an empty line separates blocks.
+    """
     if not argument or not argument.endswith((".txt", ".TXT")):
         return None
     return _blocks(Path(argument))
@@ -102,25 +108,25 @@ def _check_line(block: Sequence[str], where: str) -> None:
 
 
 def bundled_mmlu(argument: str | None) -> Iterable[Located]:
-    """Four of MMLU's files."""
+    """Return the rows of the four bundled files of MMLU."""
     with resources.as_file(bundled("classification", "mmlu_four")) as folder:
         return list(_mmlu_rows(folder))
 
 
 def bundled_reviews(argument: str | None) -> Iterable[Located]:
-    """IMDB reviews and their counterparts."""
+    """Return the rows of the bundled IMDB reviews and their counterparts."""
     text = bundled("classification", "imdb_pairs.tsv").read_text("utf-8")
     return _numbered("imdb_pairs.tsv", csv.DictReader(io.StringIO(text), delimiter="\t"))
 
 
 def bundled_pairs(argument: str | None) -> Iterable[Located]:
-    """LLMBar's natural pairs."""
+    """Return the rows of LLMBar's natural pairs."""
     text = bundled("classification", "llmbar_natural.json").read_text("utf-8")
     return _numbered("llmbar_natural.json", json.loads(text))
 
 
 def bundled_abstracts(argument: str | None) -> Iterable[Located] | None:
-    """30 abstracts of SciTLDR, or the 12 of `core`; None where others are named."""
+    """Return the 30 bundled abstracts of SciTLDR, or the 12 of `core`; None for other arguments."""
     if argument not in (None, CORE):
         return None
     lines = bundled("summaries", "scitldr.jsonl").read_text("utf-8").split("\n")
@@ -132,7 +138,7 @@ def bundled_abstracts(argument: str | None) -> Iterable[Located] | None:
 
 
 def bundled(*names: str) -> Traversable:
-    """A file, or a folder, of the data that come with falter."""
+    """Return a file or folder of the bundled data."""
     return resources.files("falter.tasks").joinpath("data", *names)
 
 

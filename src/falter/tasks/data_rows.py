@@ -1,4 +1,4 @@
-"""Rows of public data sets, each as an item: one function for every shape that is published."""
+"""Conversion of rows of public data sets into items, with a function for each published format."""
 
 from __future__ import annotations
 
@@ -15,24 +15,28 @@ from falter.records.types import Item
 from falter.tasks.task import LABELS
 
 SENTENCES = "sentences"
-"""The field with the number of sentences that a summary of this data set has."""
+"""Field with the requested number of sentences of a summary."""
 ARTICLE = ("article", "document", "documents", "text", "source")
 SUMMARY = ("highlights", "summary", "tldr", "target", "prediction")
 SENTIMENTS = ("negative", "positive")
 YES_NO = ("no", "yes")
+# "a ) " and ", b ) " in "a ) 12 , b ) 15".
 _MARK = re.compile(r"(?:^|,)\s*([a-e]) \) ?")
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A row of a data set; `where` says where it is. A column of another shape is an error."""
+    """A row of a data set with checked access; `where` is its place, for error messages.
+
+    The methods raise TaskError for a missing column or an unexpected value.
+    """
 
     name: str
     row: Mapping[str, Any]
     where: str
 
     def __getitem__(self, column: str) -> Any:
-        """The value in a column, which must be there."""
+        """Return the value in a column. Raises TaskError if the row lacks the column."""
         if column not in self.row:
             close = nearest(column, self.row)
             raise TaskError(
@@ -42,7 +46,7 @@ class Record:
         return self.row[column]
 
     def first(self, columns: Sequence[str]) -> str:
-        """The first of the columns that the row has."""
+        """Return the first of `columns` that the row has."""
         present = [name for name in columns if name in self.row]
         if not present:
             raise TaskError(
@@ -52,38 +56,38 @@ class Record:
         return present[0]
 
     def text(self, column: str) -> str:
-        """A non-empty text, stripped of white space."""
+        """Return the stripped text in a column, which must not be empty."""
         return self.stripped(self[column], column)
 
     def stripped(self, value: Any, column: str) -> str:
-        """The value as such a text."""
+        """Return the value as a stripped text, which must not be empty."""
         if not isinstance(value, str) or not value.strip():
             raise self.unexpected(column, value, "a text")
         return value.strip()
 
     def verbatim(self, column: str) -> str:
-        """Code, whose white space counts."""
+        """Return the unchanged text in a column, such as code, whose white space counts."""
         value = self[column]
         if not isinstance(value, str):
             raise self.unexpected(column, value, "a text")
         return value
 
     def texts(self, column: str) -> list[str]:
-        """A list of texts."""
+        """Return the list of texts in a column, which must not be empty."""
         texts = _as_texts(self[column])
         if not texts:
             raise self.unexpected(column, self[column], "a list of texts")
         return texts
 
     def options(self, texts: Sequence[str]) -> tuple[str, ...]:
-        """At least two options, none of them empty, stripped of white space."""
+        """Return the stripped options: at least two, none of them empty."""
         choices = tuple(text.strip() for text in texts)
         if len(choices) < 2 or "" in choices:
             raise self.unexpected("options", list(choices), "at least two, none of them empty")
         return choices
 
     def index(self, answer: Any, count: int, column: str) -> int:
-        """The index of the right option, given as a number from 0 or a letter from a."""
+        """Return the index of the correct option, given as a number from 0 or a letter from A."""
         letters = {letter: place for place, letter in enumerate(LABELS[:count])}
         index = letters.get(answer.strip().upper()) if isinstance(answer, str) else answer
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < count:
@@ -91,12 +95,12 @@ class Record:
         return index
 
     def tags(self, *columns: str) -> tuple[str, ...]:
-        """The texts of these columns that are there."""
+        """Return the non-empty texts of these columns; other columns are skipped."""
         values = (self.row.get(column) for column in columns)
         return tuple(value for value in values if isinstance(value, str) and value)
 
     def key(self, *content: Any) -> str:
-        """A key that is made of the content."""
+        """Return a key: a hash of the data set's name and the content."""
         return short(digest(self.name, *content), 16)
 
     def item(
@@ -107,7 +111,7 @@ class Record:
         choices: Sequence[str] = (),
         tags: tuple[str, ...] = (),
     ) -> Item:
-        """The row as an item; without a key of its own, that of its fields and options."""
+        """Return the row as an item; a missing key becomes a hash of fields and options."""
         choices = tuple(choices)
         key = key or content_key(self.name, fields, choices)
         return Item(
@@ -115,17 +119,17 @@ class Record:
         )
 
     def unexpected(self, column: str, value: object, expected: str) -> TaskError:
-        """The error for a value of an unexpected shape."""
+        """Return the error for an unexpected value in a column."""
         return TaskError(f"{self.where}: '{column}' is {value!r:.120}; expected {expected}")
 
 
 def content_key(name: str, fields: Mapping[str, str], choices: tuple[str, ...]) -> str:
-    """The key of an item of the data set `name` that has none of its own."""
+    """Return the key of an item without a published key: a hash of its fields and options."""
     return short(digest(name, dict(fields), choices), 16)
 
 
 def _as_texts(value: Any) -> list[str] | None:
-    """The value if it is a list of texts."""
+    """Return the value if it is a list of texts, or None."""
     good = isinstance(value, list) and all(isinstance(v, str) for v in value)
     return value if good else None
 
@@ -134,7 +138,10 @@ def _as_texts(value: Any) -> list[str] | None:
 
 
 def arc(row: Record) -> Item:
-    """`question` holds stem and choices, or is the stem, with `choices` in a column of its own."""
+    """Return an item of ARC.
+
+    `question` holds stem and choices, or it is the stem and `choices` is a separate column.
+    """
     question, listed = row["question"], row.row.get("choices")
     if isinstance(question, dict):
         listed, question = question.get("choices"), question.get("stem")
@@ -155,7 +162,7 @@ def _own_key(row: Record, column: str) -> str | None:
 
 
 def _texts_and_labels(listed: Any) -> tuple[list[str] | None, list[str] | None]:
-    """Texts and labels, from a list of pairs or a pair of lists."""
+    """Return texts and labels from a list of pairs or a pair of lists, None for other values."""
     if isinstance(listed, list) and all(isinstance(choice, dict) for choice in listed):
         listed = {part: [choice.get(part) for choice in listed] for part in ("text", "label")}
     if not isinstance(listed, dict):
@@ -175,10 +182,10 @@ def mathqa(row: Record) -> Item:
 
 
 def _mathqa_options(row: Record, text: str) -> tuple[str, ...]:
-    """The options of "a ) 12 , b ) 15 , …", which may also be a printed Python list.
+    """Return the options of "a ) 12 , b ) 15 , …", which may also be a printed Python list.
 
-    A mark is a letter with " ) " at the start or after a comma; the marks must be a, b, c … in
-    this order, so that an option with a bracket of its own is not cut in two.
+    A mark is a letter with " ) " at the start or after a comma. The marks must be a, b, c … in this
+    order, so that an option that contains a bracket is not split.
     """
     if text.lstrip().startswith("["):
         try:
@@ -198,9 +205,10 @@ def _mathqa_options(row: Record, text: str) -> tuple[str, ...]:
 
 
 def logiqa(row: Record) -> Item:
-    """Version 1 has context, question or query, label or correct_option; version 2 text, answer.
+    """Return an item of LogiQA, version 1 or 2.
 
-    A number counts from 0, a letter from a.
+    Version 1 has the columns context, question or query, and label or correct_option. Version 2 has
+    text and answer. A number counts from 0, a letter from a.
     """
     passage, question, answer = map(
         row.first,
@@ -225,7 +233,10 @@ def gpqa(row: Record) -> Item:
 
 
 def truthfulqa(row: Record) -> Item:
-    """The published file lists the right answer first, so the options are shuffled by the key."""
+    """Return an item of TruthfulQA, with options shuffled by the key.
+
+    The published file lists the correct answer first.
+    """
     question, targets = row.text("question"), _mc1_targets(row)
     options = list(targets)
     key = row.key(question, options)
@@ -239,7 +250,7 @@ def truthfulqa(row: Record) -> Item:
 
 
 def _mc1_targets(row: Record) -> dict[str, int]:
-    """1 or 0 for every option: as published, or from the hub's two lists."""
+    """Return 1 or 0 for each option, from the published mapping or from the hub's two lists."""
     value = row["mc1_targets"]
     targets: dict[str, int] = value if isinstance(value, dict) else {}
     if targets.keys() == {"choices", "labels"}:
@@ -257,7 +268,7 @@ def mmlu(row: Record) -> Item:
     question = row.text("question")
     if len(listed) < 2:
         raise row.unexpected("choices", listed, "at least two")
-    # Published files have options that are white space only; those stay.
+    # Not `row.options`: published files have options that are only white space, and they are kept.
     choices = [text.strip() for text in listed]
     target = row.index(row["answer"], len(choices), "answer")
     content = short(digest("mmlu", [question, *choices, LABELS[target]]), 12)
@@ -302,7 +313,10 @@ def boolq(row: Record) -> Item:
 
 
 def review(row: Record) -> Item:
-    """`text` with `label` 0 or 1, or `Text` with a `Sentiment` in words."""
+    """Return a review as an item: `text` with `label` 0 or 1, or `Text` with `Sentiment` in words.
+
+    The case of column names does not matter.
+    """
     row = Record(row.name, {name.lower(): value for name, value in row.row.items()}, row.where)
     text = row.text("text")
     label = row.row.get("label", row.row.get("sentiment"))
@@ -314,7 +328,7 @@ def review(row: Record) -> Item:
 
 
 def paired_review(row: Record) -> Item:
-    """The review and its counterpart have a number in common."""
+    """Return a review as an item; the tag is the number that it shares with its counterpart."""
     return replace(review(row), tags=(row["batch_id"],))
 
 
@@ -356,7 +370,10 @@ def humaneval(row: Record) -> Item:
 
 
 def summary(row: Record, sentences: int = 1) -> Item | None:
-    """Rows without an article or a summary, of which published files hold a few, are no items."""
+    """Return an article with its summary as an item, or None if article or summary is missing.
+
+    Published files have a few rows without an article or a summary.
+    """
     article, gold = (_summary_text(row, columns) for columns in (ARTICLE, SUMMARY))
     if not article or not gold:
         return None
@@ -365,12 +382,15 @@ def summary(row: Record, sentences: int = 1) -> Item | None:
 
 
 def highlights(row: Record) -> Item | None:
-    """A news article with three sentences to each summary."""
+    """Return a news article with a summary of three sentences as an item, or None."""
     return summary(row, sentences=3)
 
 
 def _summary_text(row: Record, columns: tuple[str, ...]) -> str:
-    """A text, the first of several summaries, or the sentences of an article joined."""
+    """Return the text of the first of `columns` that the row has; empty without a text.
+
+    Of several summaries the first one counts; the sentences of an article are joined.
+    """
     name = row.first(columns)
     value: Any = row[name]
     if name == "prediction" and isinstance(value, list) and value and isinstance(value[0], dict):

@@ -1,10 +1,10 @@
-"""Public data sets as the table `data/data_sets.yaml` has them, and small tasks of this project.
+"""Loaders of the public data sets in `data/data_sets.yaml`, and of falter's small tasks.
 
-The table says where each data set is published, how its rows are read and how it is asked.
+The table gives the source of each data set, the function for its rows, and the templates.
 
-Each takes a file, `hub:owner/name/config`, or nothing, which is the hub's usual copy; `imdb_pairs`,
-`llmbar`, `mmlu_four` and some of `scitldr` come with falter. The same question has the same key,
-and its options the same order, from whichever of them it is read.
+The argument of a data set is a file, `hub:owner/name/config`, or nothing (the usual copy on the
+hub). `imdb_pairs`, `llmbar`, `mmlu_four` and some of `scitldr` are bundled. A question has the same
+key and the same order of options from every source.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ SHORTEST = 24
 class DataSet:
     """A public data set, and the loader of its task.
 
-    `other_rows` reads what is no table of rows, or comes with falter; None where the argument is
-    nothing of that. Content that is there twice is two items with numbered keys, or one item
-    (`repeats="drop"`); where rows have keys of their own (`"refuse"`) it is an error. With
-    `has_short`, `NAME:short` is the part with the fewest characters. A data set without a test part
-    gives `test_items` items, those whose keys, hashes of their content, come first.
+    `other_rows` reads special file formats and bundled rows, and returns None for other arguments.
+    `repeats` says what happens to repeated content: two items with numbered keys (`"number"`), one
+    item (`"drop"`), or an error if rows have published keys (`"refuse"`). If `has_short`,
+    `NAME:short` contains the items with the fewest characters.
+
+    A data set without a test split has `test_items` items: the first ones in the order of their
+    keys, which are hashes of the content.
     """
 
     name: str
@@ -99,7 +101,11 @@ class DataSet:
             ) from error
 
     def _distinct(self, items: Sequence[Item]) -> Iterable[Item]:
-        """Published files hold a few rows twice; accuracies in papers count both."""
+        """Return the items with unique keys, as `repeats` says.
+
+        Published files have a few rows twice. They are numbered by default, because the accuracies
+        in papers count both.
+        """
         if self.repeats == "drop":
             return {item.key: item for item in items}.values()
         counts: Counter[str] = Counter()
@@ -122,7 +128,7 @@ class DataSet:
         return tuple(item for item in items if item.key in drawn)
 
     def _part(self, task: Task, argument: str) -> Task:
-        """The items of the task with the fewest characters, in their order."""
+        """Return the task with only the SHORTEST items with the fewest characters, in order."""
         if argument != "short":
             raise refusal(TaskError, "tasks.unknown_part", task=task.name, argument=argument)
         keys = {item.key for item in sorted(task.items, key=_characters)[:SHORTEST]}
@@ -138,17 +144,17 @@ def _characters(item: Item) -> int:
     return sum(map(len, (*item.fields.values(), *item.choices)))
 
 
-# How they are asked
+# Templates and the table
 
 
 def _template(words: Any) -> Template:
-    """A template of a text, or of its `parts` with further settings."""
+    """Return a template from a text, or from a mapping with `parts` and other settings."""
     settings = {"parts": words} if isinstance(words, str) else dict(words)
     return Template.parse(settings.pop("parts"), **settings)
 
 
 def _data_set(name: str, row: dict[str, Any]) -> DataSet:
-    """A row of the table, with the functions and the templates that it names."""
+    """Return the data set of a row of the table, with the functions and templates it names."""
     for kind in ("templates", "alternatives"):
         row[kind] = {style: TEMPLATES[words] for style, words in row.get(kind, {}).items()}
     row["item"] = getattr(read, row["item"])
@@ -158,20 +164,20 @@ def _data_set(name: str, row: dict[str, Any]) -> DataSet:
 
 
 CHAT_TASKS = {"rag:core": "documents", "tools:core": "tools"}
-"""The bundled conversations, each with the column that its rows have beside the turns."""
+"""Bundled conversations, each with the column that its rows have in addition to the turns."""
 _TABLE = read_yaml(files.bundled("data_sets.yaml").read_text("utf-8"))
 TEMPLATES = {name: _template(words) for name, words in _TABLE["templates"].items()}
 DATA_SETS = {name: _data_set(name, {**row}) for name, row in _TABLE["data_sets"].items()}
 
 
 def __getattr__(name: str) -> DataSet:
-    """A data set by its name, as the entry points of tasks ask for it."""
+    """Return the data set with this name, because the entry points of tasks name attributes."""
     if name not in DATA_SETS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return DATA_SETS[name]
 
 
-# What a model writes behind the function: the end of its fence, a call of it, a remark.
+# A model may write these after the function: the end of its fence, a call, a test, a remark.
 AFTER_CODE = ("\n```\n", "\nprint(", "\nassert ", "\n# ")
 
 
@@ -245,7 +251,10 @@ def _items(
     name: str, fields: Mapping[str, str], *, key: str = "key", target: str = "answer",
     tag: str = "", task: str = "",
 ) -> tuple[Item, ...]:  # fmt: skip
-    """The items of a bundled file, whose columns are named; with choices the target is a place."""
+    """Return the items of a bundled file; `fields` maps field names to its columns.
+
+    The target is an index if the rows have choices, otherwise a text.
+    """
     rows = map(json.loads, files.bundled(f"{name}.jsonl").read_text("utf-8").splitlines())
     return tuple([
         Item(
@@ -259,6 +268,6 @@ def _items(
 
 
 def _no_argument(name: str, argument: str | None) -> None:
-    """Raise when a task that takes no argument was given one."""
+    """Raise TaskError if a task without an argument was given one."""
     if argument:
         raise refusal(TaskError, "tasks.no_argument", name=name, argument=argument)

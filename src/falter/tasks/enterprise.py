@@ -1,6 +1,6 @@
 """Four tasks of a business application: summarise a case or a chat, answer a question, fill slots.
 
-The items are our own writing: IT support and human resources, some of the first in nine languages.
+The items were written for falter: IT support, partly in nine languages, and human resources.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ LISTED = ("key_events", "people", "references")
 
 
 class _Kind(NamedTuple):
-    """One of the four tasks: its prompt, the fields it shows, its scorer, the room of a reply."""
+    """One of the four tasks: prompt, fields, target, scorer, and the limit on a response.
+
+    `room` is the limit in tokens.
+    """
 
     prompt: str
     fields: Callable[[Row, str], dict[str, str]]
@@ -67,7 +70,10 @@ def _load(name: str, argument: str | None) -> Task:
 
 
 def _read_argument(name: str, argument: str | None) -> tuple[Source, str, bool]:
-    """`it`, `hr,translated`, `it,de`, `FOLDER,fr-CA`: where the items are, language, which."""
+    """Return source, language, and True if only translated items are wanted.
+
+    Examples of the argument: `it`, `hr,translated`, `it,de`, `FOLDER,fr-CA`.
+    """
     place, *choices = (argument or "it").split(",")
     language, translated = ENGLISH, False
     for word in choices:
@@ -94,7 +100,7 @@ def _item(task: str, kind: _Kind, source: Source, row: Row, language: str) -> It
 
 
 def _schema(kind: _Kind, source: Source, row: Row, language: str) -> AnswerSchema:
-    """The parts of an answer; those of slots belong to the item."""
+    """Return the schema of an answer's parts; for slots, the parts are the item's slots."""
     texts = prompt_texts(language, source.name)[kind.prompt]
     plain, keys = texts["free_text"], texts["structured"]["keys"]
     if keys == "slots":
@@ -119,7 +125,7 @@ def _schema(kind: _Kind, source: Source, row: Row, language: str) -> AnswerSchem
 
 
 def _template(kind: _Kind, language: str, place: str) -> Template:
-    """The prompt's sections, a blank line between them."""
+    """Return the template of a prompt, with a blank line between its sections."""
     texts = prompt_texts(language, place)[kind.prompt]
     kinds: dict[str, SectionKind] = {"schema": "instruction", "documents": "document"}
     context = [
@@ -148,7 +154,10 @@ def _as_json(texts: Mapping[str, Any], language: str) -> str:
 
 
 def _translations(kind: _Kind, source: Source) -> dict[str, dict[str, str]]:
-    """For every other language the texts of the English prompts with their translations."""
+    """Return for each other language a mapping from English prompt texts to translations.
+
+    The texts are the template's words, the fields of items, and the targets.
+    """
     pairs: dict[str, dict[str, str]] = {}
     template = _template(kind, ENGLISH, source.name)
     for language in LANGUAGES:
@@ -167,7 +176,7 @@ def _translations(kind: _Kind, source: Source) -> dict[str, dict[str, str]]:
 
 
 def _rewrites(kind: _Kind, rows: Mapping[str, Row], language: str) -> dict[str, dict[str, str]]:
-    """For every perturbation the texts of items with those that the items bring along."""
+    """Return for each perturbation a mapping from item texts to the items' own rewrites."""
     texts: dict[str, dict[str, str]] = {}
     for row in rows.values():
         before = kind.fields(row, language)
@@ -212,7 +221,7 @@ def _facts(row: Row) -> str | None:
 
 
 def _gold_slots(row: Row) -> str | None:
-    """One line for every slot with a value."""
+    """Return a line for every slot with a value."""
     return "\n".join(
         f"{slot['name']}: {str(value).lower() if isinstance(value, bool) else value}"
         for slot in row["slots"]

@@ -1,4 +1,4 @@
-"""Items of the enterprise tasks: read from a folder or a file, and everything wrong with them."""
+"""Reading and checking of the items of the enterprise tasks, from a folder or a file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Items by language and key, English ones in order, and what the domain is called."""
+    """Items by language and key, and the name of the bundled domain or the path."""
 
     name: str
     rows: Mapping[str, Mapping[str, Row]] = field(default_factory=dict)
@@ -44,16 +44,16 @@ def _data() -> Traversable:
 
 @cache
 def _bundled_domains() -> tuple[str, ...]:
-    """The domains that come with falter."""
+    """Return the names of the bundled domains."""
     return tuple(sorted(entry.name for entry in _data().iterdir() if entry.is_dir()))
 
 
 @cache
 def prompt_texts(language: str, place: str = "it") -> Mapping[str, Mapping[str, Any]]:
-    """The prompts of the four tasks in a language, section by section.
+    """Return the prompts of the four tasks in a language, by task and section.
 
-    A folder of items may hold its own in `prompts/LANGUAGE.yaml`: sections that it names replace
-    the bundled ones.
+    A folder of items may have `prompts/LANGUAGE.yaml`, whose sections replace the bundled ones.
+    Raises TaskError or UnknownName for a fault in that file.
     """
     if language not in LANGUAGES:
         raise UnknownName("language of the enterprise prompts", language, LANGUAGES)
@@ -75,7 +75,7 @@ def prompt_texts(language: str, place: str = "it") -> Mapping[str, Mapping[str, 
 def _check_prompt(
     file: str, texts: Mapping[str, Mapping[str, Any]], task: str, sections: Mapping[str, Any]
 ) -> None:
-    """Raise if a section is unknown or no text, or lacks a placeholder of the bundled one."""
+    """Raise if a section is unknown or no text, or lacks a placeholder of the bundled section."""
     if task not in texts:
         raise UnknownName(f"prompt in {file}", task, texts)
     for name, text in sections.items():
@@ -95,7 +95,7 @@ def _names(texts: Mapping[str, Any]) -> str:
 
 
 def words(language: str) -> Mapping[str, str]:
-    """Words of the prompts in a language that are not in a task's own text."""
+    """Return the words of the prompts in a language that do not belong to a single task."""
     return _words()[language]
 
 
@@ -108,10 +108,10 @@ def _words() -> Mapping[str, Mapping[str, str]]:
 
 
 def read_source(place: str) -> Source:
-    """The items of a bundled domain, of a folder of YAML files, or of a file of JSON lines.
+    """Return the items of a bundled domain, of a folder of YAML files, or of a JSONL file.
 
-    A folder has one file an item, translations in folders below named by language. Whatever is
-    wrong with the items is said at once.
+    A folder has one file per item, and subfolders named by language for translations. Raises a
+    TaskError that lists all faults of the items.
     """
     return _bundled(place) if place in _bundled_domains() else _read_source(place)
 
@@ -151,7 +151,7 @@ def _read_source(place: str) -> Source:
 
 
 def _folder(folder: Traversable) -> Iterator[tuple[str, str, Any]]:
-    """Yield the place, language and content of every file."""
+    """Yield file name, language and content of every file; the content may be an exception."""
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if entry.is_dir() and entry.name in LANGUAGES:
             for file in sorted(entry.iterdir(), key=lambda entry: entry.name):
@@ -171,7 +171,10 @@ def _content(file: Traversable) -> Any:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str, Any]]:
-    """Rows of a JSONL file; one with `language` is a translation."""
+    """Yield place, language and row of every line; the row may be an exception.
+
+    A row with `language` is a translation.
+    """
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         if not line.strip():
             continue
@@ -185,9 +188,10 @@ def _lines(path: Path) -> Iterator[tuple[str, str, Any]]:
 
 
 def read_yaml(text: str) -> Any:
-    """The plain values in a YAML text; `yaml.YAMLError` if it is none or nested without end.
+    """Return the plain values in a YAML text.
 
-    The parser in C counts on its stack: a text of brackets would end the process.
+    Raises `yaml.YAMLError` if it is no YAML or nested more than DEEPEST levels deep. The C parser
+    recurses on its stack, so a long text of brackets would end the process.
     """
     import yaml
 
@@ -200,11 +204,11 @@ def read_yaml(text: str) -> Any:
     return yaml.load(text, Loader=loader)
 
 
-# What can be wrong
+# Faults of items
 
 
 def _item_faults(found: Sequence[tuple[str, str, Any]]) -> Iterator[str]:
-    """Everything that is wrong with items, given as (where, language, content)."""
+    """Yield all faults of items, which are given as (place, language, content)."""
     complete: list[tuple[str, str, Row]] = []
     for where, language, row in found:
         shape = list(_shape_faults(row))
@@ -249,7 +253,7 @@ def _shape_faults(row: Any) -> Iterator[str]:
 
 
 def _rewrite_faults(row: Row) -> Iterator[str]:
-    """Faults of the rewrites that an item brings along."""
+    """Yield the faults of an item's own rewrites."""
     rewrites = row.get("rewrites", {})
     if not isinstance(rewrites, dict) or not all(isinstance(r, dict) for r in rewrites.values()):
         yield "'rewrites' is not a mapping of perturbations to texts in other words"
@@ -266,7 +270,7 @@ def _rewrite_faults(row: Row) -> Iterator[str]:
 
 
 def rewritten(row: Row, new: Mapping[str, Any]) -> Row:
-    """The item with texts of its own in other words; of a chat the words of each turn."""
+    """Return the item with the rewritten texts `new`; `chat` holds a text for each turn."""
     turns = zip(row["chat"], new.get("chat", [turn["text"] for turn in row["chat"]]), strict=True)
     return {**row, **new, "chat": [{**turn, "text": text} for turn, text in turns]}
 
@@ -318,9 +322,10 @@ def _slot_fault(slot: Row, query: str) -> str | None:
         return None if known else f"the value '{value}' is not one of the slot's choices"
     if kind == "boolean":
         return None if isinstance(value, bool) else f"the value '{value}' is not true or false"
+    # A number must stand alone: 5 is not in "15", "1,5" or "5.5", but it is in "until 5."
     edge = r"(?<!\w){}(?!\w)" if kind == "text" else r"(?<![\d.,]){}(?!\d|[.,]\d)"
     written = re.escape(str(value))
-    # Scripts without spaces have no word edges.
+    # Scripts without spaces, such as Japanese, have no word boundaries.
     stands = re.search(edge.format(written), query) or (not query.isascii() and str(value) in query)
     return None if stands else f"the value '{value}' does not appear in the query"
 
@@ -341,7 +346,7 @@ def _translation_faults(row: Row, english: Mapping[str, Row]) -> Iterator[str]:
         yield "has other slots than the English item"
 
 
-# Rules for items that a model wrote: lengths, order, sources, no leak between the tasks
+# Rules for items that a model wrote: lengths, order, sources, no leaks between the tasks
 
 
 Domain = Mapping[str, Any]
@@ -357,7 +362,10 @@ _CITED = re.compile(r"\[([^\[\]]+)\]")
 
 
 def _text(place: str, file: str, missing: str, hint: str) -> str:
-    """A file of a bundled domain, or the file at this place."""
+    """Return the text of a file of a bundled domain, or of the file at `place`.
+
+    Raises TaskError with the message `missing` if there is no such file.
+    """
     if place in _bundled_domains():
         return _data().joinpath(place, file).read_text("utf-8")
     path = Path(place)
@@ -367,7 +375,10 @@ def _text(place: str, file: str, missing: str, hint: str) -> str:
 
 
 def read_domain(place: str) -> Domain:
-    """A domain by its bundled name, or a YAML file with `name`, `description` and `areas`."""
+    """Return a bundled domain, or one from a YAML file with `name`, `description` and `areas`.
+
+    Raises TaskError for a missing file, no YAML, or a missing entry.
+    """
     import yaml
 
     hint = "name a bundled domain (it, hr), or a YAML file with name, description and areas"
@@ -383,7 +394,10 @@ def read_domain(place: str) -> Domain:
 
 
 def read_issues(place: str, domain: Domain) -> list[Row]:
-    """Issues of a bundled domain or of a JSONL file: `key`, `area`, `issue`, all faults at once."""
+    """Return the issues of a bundled domain or of a JSONL file with `key`, `area` and `issue`.
+
+    Raises a TaskError that lists the faults of all lines.
+    """
     missing = f"There are no issues at '{place}'"
     text = _text(place, "issues.jsonl", missing, "a JSONL file, or it, hr")
     rows: list[Row] = []
@@ -414,7 +428,7 @@ def read_issues(place: str, domain: Domain) -> list[Row]:
 
 
 def rule_faults(row: Any) -> list[str]:
-    """Everything that is wrong with one item in English, by structure and by rule."""
+    """Return the faults of one English item: of its structure, or else of the rules below."""
     faults = [fault.removeprefix("item: ") for fault in _item_faults([("item", "en", row)])]
     return faults or [*_sizes(row), *_order(row), *_sources(row), *_leaks(row)]
 
@@ -458,7 +472,7 @@ def _sources(row: Row) -> Iterator[str]:
 
 
 def _leaks(row: Row) -> Iterator[str]:
-    """Yield the parts of a task that answer another."""
+    """Yield leaks: a case or chat that contains a document's id, the question or the request."""
     chat = "\n".join(turn["text"] for turn in row["chat"])
     for name, text in (("case", row["case"]), ("chat", chat)):
         for document in row["documents"]:

@@ -1,4 +1,4 @@
-"""Rows to items: fields, choices, target and key, checked before anything is sent."""
+"""Conversion of rows into items with fields, choices, target and key, checked before a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from falter.tasks.task import LABELS, FullFile, Template, pick_hash, revision_of
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A run's draw from the items: the sample of a `limit`, and `shown` solved examples."""
+    """A run's draw from the items: a sample of `limit` items and `shown` demonstrations."""
 
     limit: int
     shown: int
@@ -36,9 +36,10 @@ def items_from_rows(
     task: str,
     fields: Sequence[str] = (),
 ) -> tuple[Item, ...]:
-    """Items with the fields that the template uses, or with these, where it is one of several.
+    """Return the items of all rows, with the template's fields.
 
-    One row that does not fit is an error.
+    If the template is one of several, `fields` names the fields of all templates. Raises TaskError
+    for a row that does not fit, DuplicateName for a repeated item.
     """
     given, spec = spec.key, replace(spec, key=key_column(rows, spec))
     items = tuple(filter(None, _items(rows, spec, template, task, fields)))
@@ -56,10 +57,12 @@ def drawn_items(
 ) -> tuple[tuple[Item, ...], FullFile]:
     """Return the items that `pick` can take, in the order of the rows, and a summary of all.
 
-    Every row is read once and checked, since any of them may be drawn and the revision is a hash
-    of all. An item that is not drawn leaves two hashes behind.
+    Every row is read once and checked, because any row may be drawn and the revision is a hash of
+    all rows. To save memory, only two hashes and the target of an item that is not drawn are kept.
     """
     found = replace(spec, key=key_column(rows, spec))
+    # Each sample is a heap of the smallest hashes. Ranks are negative hashes, so that its first
+    # entry has the largest hash and is replaced first.
     counts = ((draw.limit + draw.shown, draw.seed), (draw.shown, draw.seed + 1))
     samples = [(count, seed, list[tuple[int, int, Item]]()) for count, seed in counts if count]
     keys, ids, targets = set[int](), list[bytes](), list[str]()
@@ -74,12 +77,13 @@ def drawn_items(
             elif rank > sample[0][0]:
                 heapq.heapreplace(sample, (rank, number, item))
         named = spec.key or not found.key
+        # 64 bits of a hash save memory. If two collide, the full check below decides.
         keys.add(-rank >> 192 if named else int.from_bytes(content_hash(item)[:8]))
         ids.append(item.raw_id())
         if isinstance(item.target, str):
             targets.append(known.setdefault(item.target, item.target))
     if len(keys) < len(ids):
-        items_from_rows(rows, spec, template, task, fields)  # names the two
+        items_from_rows(rows, spec, template, task, fields)  # raises and names both rows
     drawn = {place: item for _, _, sample in samples for _, place, item in sample}
     whole = FullFile(items=len(ids), revision=revision_of(ids), targets=tuple(targets))
     return tuple(drawn[place] for place in sorted(drawn)), whole
@@ -88,7 +92,7 @@ def drawn_items(
 def _items(
     rows: Iterable[Row], spec: DataSpec, template: Template, task: str, fields: Sequence[str]
 ) -> Iterator[Item | None]:
-    """The item of each row; None for a row that is a duplicate and dropped."""
+    """Yield the item of each row, None for a dropped duplicate. Checks columns and template."""
     fields = fields or template.fields
     columns = _columns(rows, {*fields, *spec.fields.values(), *spec.choices, *spec.tags,
                               *filter(None, (spec.target, spec.key))} - {*spec.fields})  # fmt: skip
@@ -102,7 +106,7 @@ def _items(
     names = {**{column: column for column in columns}, **spec.fields}
     mapped = [name for name in spec.fields if name in template.fields or name not in fields]
     template.check(names, mapped=mapped, has_choices=bool(spec.choices))
-    # What another of several templates lacks in the data is that one's error, as it is checked.
+    # A field of another template that the data lack is reported when that template is checked.
     fields = [name for name in fields if name in names]
     contents = set[bytes]()
     for number, row in enumerate(rows, 1):
@@ -117,13 +121,17 @@ def _items(
 
 
 def _columns(rows: Iterable[Row], needed: set[str]) -> list[str]:
-    """The columns: those of the first row if it has all that are needed, else those of all rows."""
+    """Return the columns of the first row if it has all `needed` ones, otherwise of all rows."""
     first = first_row(rows)
     return list(first if needed <= first.keys() else dict.fromkeys(chain.from_iterable(rows)))
 
 
 def key_column(rows: Iterable[Row], spec: DataSpec) -> str | None:
-    """The column that names the items: the given one, else the first usual one without repeats."""
+    """Return the column with the items' keys: the given one, or the first usual one that fits.
+
+    A usual column (KEY_COLUMNS) fits if its values are non-empty texts or whole numbers without
+    repeats. Return None if no column fits.
+    """
     if spec.key is not None:
         return spec.key
     others, first = (spec.target, *spec.choices), first_row(rows)
@@ -207,7 +215,7 @@ def _as_text(value: Any, name: str, where: str) -> str:
 
 
 def target_text(value: Any, where: str) -> str:
-    """A right answer as a text; of several that count, their JSON list."""
+    """Return a correct answer as a text; several accepted answers become a JSON list."""
     if isinstance(value, list) and value and not any(isinstance(v, (list, dict)) for v in value):
         return json.dumps([_as_text(v, "", where) for v in value], ensure_ascii=False)
     return _as_text(value, "", where)
@@ -253,14 +261,15 @@ def _choices(row: Row, spec: DataSpec, where: str) -> tuple[str, ...]:
 
 
 _TEXT = frozenset({str})
+# "A", "2", "option_b", "Choice C", "answer-1".
 _LETTERED = re.compile(r"(?:(?:option|choice|answer)[ _-]?)?([a-j1-9])", re.IGNORECASE)
 
 
 def unlisted_options(rows: Iterable[Row], spec: DataSpec, template: Template) -> str | None:
-    """Say what to write where rows have options that were not named and the prompt does not list.
+    """Return advice if the rows seem to have options that the user did not name, or None.
 
-    Options are the texts of one column of lists, or of columns called A, B … or option_a …, among
-    which the target is in each of the first rows.
+    Options are the texts in one column of lists, or in columns called A, B … or option_a …. In each
+    of the first 50 rows, the target must be one of the options.
     """
     if spec.choices or spec.target is None:
         return None
@@ -286,7 +295,10 @@ def unlisted_options(rows: Iterable[Row], spec: DataSpec, template: Template) ->
 
 
 def gold(raw: Any, choices: Sequence[str], target_as: TargetAs, where: str) -> int:
-    """The index of the right option, given as an index from 0, a label (A, B …) or its text."""
+    """Return the index of the correct option, given as an index from 0, a label or its text.
+
+    Raises TaskError if the target fits no option, or has several readings.
+    """
     if raw.__class__ is int and target_as in ("auto", "index") and 0 <= raw < len(choices):
         return int(raw)
     text = str(raw).strip()
@@ -319,7 +331,7 @@ def gold(raw: Any, choices: Sequence[str], target_as: TargetAs, where: str) -> i
 
 
 def first_of_each(items: Sequence[Item]) -> list[Item]:
-    """The items without later ones that are the same in all that they hold, but for their key."""
+    """Return the items without later duplicates; duplicates differ at most in key and tags."""
     first: dict[bytes, Item] = {}
     for item in items:
         first.setdefault(content_hash(item), item)
@@ -327,12 +339,15 @@ def first_of_each(items: Sequence[Item]) -> list[Item]:
 
 
 def content_hash(item: Item) -> bytes:
-    """A hash of all that an item holds but for its key."""
+    """Return a hash of an item's fields, choices and target, without its key and tags."""
     return raw_digest("same", item.fields, item.choices, item.target)
 
 
 def require_unique(items: Sequence[Item], spec: DataSpec, given: str | None) -> None:
-    """Raise for two items of one key or, where none was `given`, for two that ask the same."""
+    """Raise DuplicateName for two items with one key.
+
+    If the key column was found and not `given`, raise for two items with equal content instead.
+    """
     rows: dict[str | bytes, int] = {}
     for number, item in enumerate(items, 1):
         first = rows.setdefault(item.key if given or not spec.key else content_hash(item), number)

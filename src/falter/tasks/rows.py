@@ -1,4 +1,4 @@
-"""Rows of data: from JSONL, JSON, CSV, TSV and Parquet files, the hub, or memory."""
+"""Reading and checking of data rows from JSONL, JSON, CSV, TSV and Parquet, the hub or memory."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from falter.records.rng import Rng
 
 Row = dict[str, Any]
 MEMORY = "memory:"
-"""The beginning of the name of rows that are no file."""
+"""Prefix of the path of rows in memory."""
 TargetAs = Literal["auto", "index", "label", "text"]
 row_sources: Registry[Callable[[str, str], list[Row]]] = Registry("source of rows", "falter.rows")
-"""The functions that give the rows of a data set elsewhere, by the names of set and split."""
+"""Functions that return the rows of a remote data set, given its name and split."""
 _DEEPEST, _MOST_BYTES = 50, 2 * 2**30
 _LONGEST_CELL = _LONGEST_LINE = 16 * 2**20
 _LINES = re.compile(r"[\t\r\n]")
@@ -64,11 +64,10 @@ _READABLE = ".jsonl, .json, .csv, .tsv or .parquet (also .gz)"
 class DataSpec:
     """The source of items, and the use of each column.
 
-    `fields` maps placeholders to columns; without it every placeholder is a column's name.
-    `choices` is one column that holds a list, or several columns with one option each. Rows that
-    make the same item are an error, or all but the first are dropped. Of conversations
-    `turns` says which turns of the assistant are asked for, `join` and `each` how documents are
-    written.
+    `fields` maps placeholders to columns; a placeholder without an entry is a column's name.
+    `choices` is one column with a list, or several columns with one option each. Rows with the same
+    item are an error, unless `drop_duplicates` keeps only the first. In conversations, `turns` says
+    which turns of the assistant become targets, and `join` and `each` format the documents.
     """
 
     path: str
@@ -87,7 +86,10 @@ class DataSpec:
 
 @dataclass(frozen=True, slots=True)
 class FileRows:
-    """The rows of a data file, read and checked one after another each time they are iterated."""
+    """The rows of a data file; every iteration reads and checks them one by one.
+
+    Iterating raises TaskError for an empty or unreadable file.
+    """
 
     path: Path
 
@@ -104,7 +106,7 @@ class FileRows:
 
 
 def read_rows(path: str | Path) -> list[Row]:
-    """The rows of a data file; an empty or unreadable one is an error that says where."""
+    """Return the rows of a data file. Raises TaskError with the place of a fault."""
     return list(FileRows(Path(path)))
 
 
@@ -129,10 +131,10 @@ def _unchecked_rows(path: Path) -> Iterable[Row]:
 
 
 def sampled_rows(path: str | Path, most: int) -> tuple[list[Row], int]:
-    """Return at most `most` rows of a file, evenly drawn, and how many rows it has.
+    """Return at most `most` rows of a file, evenly drawn, and the number of all rows.
 
-    Of a JSONL file only the lines that are drawn are parsed: the others are counted. What is wrong
-    with the others is found when all rows are read, before a run sends anything.
+    In a JSONL file only the drawn lines are parsed; all other lines are counted. Faults in those
+    lines are found later, when a run reads all rows before it sends anything.
     """
     path = Path(path)
     if _has_lines(path) and (count := sum(1 for _ in _filled_lines(path))) > most:
@@ -149,14 +151,14 @@ def sampled_rows(path: str | Path, most: int) -> tuple[list[Row], int]:
 
 
 def _has_lines(path: Path) -> bool:
-    """Return True for a JSONL file that holds an object a line, and not one JSON list."""
+    """Return True for a JSONL file with an object per line, False for one that is a JSON list."""
     if not path.name.removesuffix(".gz").lower().endswith(".jsonl") or not path.is_file():
         return False
     return not next((text for _, text in _filled_lines(path)), "").lstrip().startswith("[")
 
 
 def _evenly(count: int, most: int) -> Sequence[int]:
-    """Places of `most` of `count` rows, one drawn in each of as many stretches of equal length."""
+    """Return the places of `most` of `count` rows, one drawn from each of `most` equal ranges."""
     if count <= most:
         return range(count)
     rng, ends = Rng(count), [n * count // most for n in range(most + 1)]
@@ -164,7 +166,7 @@ def _evenly(count: int, most: int) -> Sequence[int]:
 
 
 def _check_row(row: Row, source: str, number: int) -> None:
-    """Raise for a value that is no text, number, list or mapping, and for odd names."""
+    """Raise TaskError for a value that an item cannot hold, or an unprintable column name."""
     for name, value in row.items():
         if not _is_plain_name(name):
             raise TaskError(
@@ -208,20 +210,23 @@ def _fault(value: Any, depth: int) -> str | None:
 
 
 def read_hub(name: str, split: str) -> list[Row]:
-    """The rows of a data set on the hub: `owner/name` or `owner/name/config`."""
+    """Return the rows of a data set on the hub, `owner/name` or `owner/name/config`."""
     return row_sources.get("hub")(name, split)
 
 
 def read_text(path: Path, longest: int | None = None) -> str:
-    """The whole of a UTF-8 file, unpacked where its name ends in .gz."""
+    """Return the text of a file, decompressed if its name ends in .gz.
+
+    `longest` limits the bytes of a line. The encoding is UTF-8, or follows a byte order mark.
+    """
     return "".join(_pieces(path, longest))
 
 
 def _pieces(path: Path, longest: int | None) -> Iterator[str]:
-    """The text of a file in pieces of about a megabyte.
+    """Yield the text of a file in pieces of about a megabyte.
 
-    One of UTF-16 or UTF-32 is read where its first bytes say that it is one. A file beyond the
-    bounds, or with a line of more than `longest` bytes, is refused as soon as so much is read.
+    The encoding is UTF-8, or UTF-16 or UTF-32 if the file starts with that byte order mark. Raises
+    TaskError as soon as the file exceeds its size limit, or a line exceeds `longest` bytes.
     """
     decoder, size = None, 0
     try:
@@ -244,7 +249,7 @@ def _pieces(path: Path, longest: int | None) -> Iterator[str]:
 
 
 def _segments(path: Path) -> Iterator[str]:
-    """The text of a file in segments that end where a line does."""
+    """Yield the text of a file in segments that end at the end of a line."""
     rest = ""
     for piece in _pieces(path, _LONGEST_LINE):
         lines, feed, rest = (rest + piece).rpartition("\n")
@@ -255,11 +260,11 @@ def _segments(path: Path) -> Iterator[str]:
 
 
 def _filled_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file that hold something, with their numbers."""
+    """Yield the lines of a file that are not blank, with their numbers."""
     number = 1
     for text in _segments(path):
         end = 0
-        for match in _FILLED.finditer(text):  # blank lines may be millions, and cost nothing
+        for match in _FILLED.finditer(text):  # skips even millions of blank lines quickly
             number += text.count("\n", end, match.start())
             end = match.start()
             if not (line := match[0]).isspace():
@@ -270,7 +275,7 @@ def _filled_lines(path: Path) -> Iterator[tuple[int, str]]:
 def _bounded(
     file: gzip.GzipFile | io.BufferedReader, path: Path, longest: int | None
 ) -> Iterator[bytes]:
-    """The file in pieces, for as long as it stays within the bounds."""
+    """Yield the file in pieces. Raises TaskError beyond the limits on file and line."""
     size = lines = line = 0
     while piece := file.read(1 << 20):
         size += len(piece)
@@ -286,7 +291,7 @@ def _bounded(
 
 
 def _jsonl(path: Path) -> Iterator[Row]:
-    """An object a line; a file that is one JSON list is read as a list."""
+    """Yield an object per line; a file that is one JSON list is read as a list."""
     if not _has_lines(path):
         with contextlib.suppress(ValueError, RecursionError):
             whole = _loaded(read_text(path, _LONGEST_LINE))
@@ -318,10 +323,11 @@ def _json(text: str, path: Path) -> list[Row]:
 
 
 def _loaded(text: str) -> Any:
-    """JSON as the standard has it: no NaN, and no name twice in an object.
+    """Return parsed JSON. Raises ValueError for NaN, and for a repeated name in an object.
 
     orjson takes a fifth of the time for a row of texts, whole numbers and lists of them. It keeps
-    the last of two values of one name, so as many quotation marks must be written again as read.
+    the last of two values with one name. So its result counts only if it is written again with as
+    many quotation marks as were read.
     """
     if "\\u" not in text:
         with contextlib.suppress(ValueError):
@@ -353,7 +359,7 @@ def _once(pairs: list[tuple[str, Any]]) -> Row:
 
 
 def _twice(names: Sequence[str]) -> str:
-    """The first name that is there more than once; empty if there is none."""
+    """Return the first repeated name, or an empty text."""
     counts = Counter(names)
     return next((name for name in names if counts[name] > 1), "")
 
@@ -365,7 +371,7 @@ def _object(row: Any, where: str) -> Row:
 
 
 def _separator(header: str) -> str:
-    """A comma, unless the header has none and has semicolons or tabs, as some programs write."""
+    """Return a comma, unless the header has none but has semicolons or tabs."""
     if "," in header:
         return ","
     return max(";", "\t", key=header.count) if ";" in header or "\t" in header else ","
@@ -425,7 +431,7 @@ def _require_size(size: int, path: Path) -> None:
 
 
 def read_template_file(path: str | Path) -> str:
-    """The text of a template file."""
+    """Return the text of a template file. Raises UsageError if it is unreadable."""
     path = Path(path)
     try:
         return path.read_text("utf-8")
@@ -437,7 +443,7 @@ def read_template_file(path: str | Path) -> str:
 
 ABOUT = "the rows in memory"
 _OFFERED: dict[str, list[Row]] = {}
-_NOTHING = frozenset({"NAType", "NaTType"})  # what pandas writes for a missing value
+_NOTHING = frozenset({"NAType", "NaTType"})  # the types of pandas' missing values
 _TARGETS = ("answer", "target", "label")
 _CHATS = ("messages", "conversations", "prompt", "input")
 _FRAMES = ("to_dicts", "to_pylist", "to_dict")  # polars, pyarrow, pandas
@@ -452,7 +458,10 @@ def is_rows(data: object) -> bool:
 
 
 def offer_rows(data: Any) -> str:
-    """Make rows known, and return what stands for their file: `memory:` and their hash."""
+    """Keep rows in memory, and return their path: `memory:` and their hash.
+
+    Raises InvalidValue or TaskError for data that are no rows, are empty, or cannot be items.
+    """
     if not is_rows(data):
         raise InvalidValue("data.rows", data, "a list of dictionaries, or a data frame")
     rows = [_row(row, number) for number, row in enumerate(_plain_rows(data), start=1)]
@@ -466,12 +475,12 @@ def offer_rows(data: Any) -> str:
 
 
 def in_memory(path: str) -> bool:
-    """Return True if a path is a name that `offer_rows` gave."""
+    """Return True if a path names rows in memory, as `offer_rows` returns it."""
     return path.startswith(MEMORY)
 
 
 def rows_at(path: str) -> Iterable[Row]:
-    """The rows of a file, or those in the memory of this process; they can be iterated again."""
+    """Return the rows of a file or of this process's memory; they can be iterated repeatedly."""
     if not in_memory(path):
         return FileRows(Path(path))
     if path not in _OFFERED:
@@ -480,7 +489,7 @@ def rows_at(path: str) -> Iterable[Row]:
 
 
 def source_name(path: str) -> str:
-    """Return a path's name for messages and reports: a file's name, or rows in memory."""
+    """Return a path's name for messages: the file name, or the number of rows in memory."""
     if in_memory(path):
         return f"{len(_OFFERED.get(path, ())):,} rows in memory"
     return path.replace("\\", "/").rpartition("/")[2]
@@ -499,13 +508,13 @@ def first_row(rows: Iterable[Row]) -> Row:
 
 
 def chat_column(first: Row) -> str | None:
-    """The column that holds conversations, by the first row; None where there is none."""
+    """Return the column that holds conversations, judging by the first row, or None."""
     named = (c for c in _CHATS if c in first and (c in _CHATS[:2] or lists_turns(first[c])))
     return next(named, None)
 
 
 def lists_turns(value: Any) -> bool:
-    """Return True for a list of turns, also one written as JSON in a cell."""
+    """Return True for a list of turns, or for its JSON text in a cell."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         with contextlib.suppress(ValueError, RecursionError):
             value = json.loads(value)
@@ -514,9 +523,10 @@ def lists_turns(value: Any) -> bool:
 
 
 def target_column(path: str) -> str | None:
-    """The one column of some data that is called like a target; without one an error.
+    """Return the only column with the name of a target (answer, target or label).
 
-    Conversations may do without one.
+    Return None for conversations without such a column. Otherwise raises TaskError if there is none
+    or more than one.
     """
     first = first_row(rows_at(path))
     columns = list(first)
@@ -539,7 +549,7 @@ def _reader(data: object) -> Any:
 
 
 def _plain_rows(data: Any) -> Any:
-    """Return a frame's rows; nothing is imported for it."""
+    """Return the rows of a list or a data frame, without importing the frame's library."""
     if isinstance(data, (list, tuple)):
         return data
     names = list(getattr(data, "column_names", None) or data.columns)
@@ -560,7 +570,7 @@ def _row(row: Any, number: int) -> Row:
 
 
 def _plain(value: Any) -> Any:
-    """A value as a file would hold it: NumPy's numbers as Python's, what is missing as None."""
+    """Return a value as a file would hold it: NumPy numbers as Python's, missing values as None."""
     if value is None or type(value) in (str, bool, int):
         return value
     if isinstance(value, str):

@@ -1,9 +1,9 @@
-"""Data sets by their size: enough to plan what an experiment would send.
+"""Stand-ins for data sets, with which an experiment can be planned before its data are loaded.
 
-A plan needs to know how many items there are and how long they are, not what they say. While
-`sized_by_description` is open, a data set that the hub does not give is replaced by filler text:
-rows about as long as its own are on average. Of a large file of the user's own some rows are read.
-A plan looks at these and multiplies; nothing is ever asked of them.
+A plan needs the number and the length of the items, not their content. While `sized_by_description`
+is open, filler rows of average length replace a data set that the hub does not deliver. From a
+large file of the user, only some rows are read. The plan multiplies the counts of the rows read;
+none of the rows is sent to a model.
 """
 
 from __future__ import annotations
@@ -22,23 +22,27 @@ from falter.tasks.enterprise_data import read_yaml
 from falter.tasks.rows import Row, in_memory, rows_at, sampled_rows
 
 FILLER_ROWS = 50
-"""Rows of filler that a plan looks at."""
+"""Maximum number of filler rows per data set."""
 MAX_ROWS_READ = 2_000
-"""Rows of the user's own file that a plan reads: enough to choose the scorer by their targets."""
+"""Rows of the user's file that a plan reads: enough to choose the scorer by their targets."""
 _TEXT = (
     "The report # was written in the spring and sent to the office in March. Most people who read "
     "# said that it was clear, and a few asked how long the work had taken. "
 )
 _SUMMARY = "A clear account of # came out, and all that its readers wished was more of it. "
-"""Each # becomes a word of its own: no sentence is there twice, each of a summary has a source."""
+"""Filler of summaries.
+
+Each # becomes a different word: no sentence repeats, and each sentence of a summary has a source.
+"""
 
 
 @dataclass(slots=True)
 class Described:
-    """The data sets that were replaced while it was open, with the rows that each really has.
+    """The stand-ins of a plan.
 
-    No more than `most` rows of each are filled. `read` are the user's own files of which some rows
-    were read: how many, and of how many.
+    `rows` holds the real number of rows of each replaced data set, of which at most `most` are
+    filled. `read` holds for each task of a sampled file the numbers of rows read and of all rows.
+    If `exact`, files are read whole.
     """
 
     most: int
@@ -47,7 +51,7 @@ class Described:
     read: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def times(self, task: str) -> float:
-        """Return the ratio of a task's real items to those here, and 1 for a task that is here."""
+        """Return the ratio of a task's real items to its loaded items; 1 for a complete task."""
         if task in self.read:
             read, count = self.read[task]
             return count / read
@@ -60,9 +64,9 @@ _described: ContextVar[Described | None] = ContextVar("described", default=None)
 
 @contextmanager
 def sized_by_description(exact: bool = False) -> Iterator[Described]:
-    """Plan with stand-ins; what it gives says which data sets were replaced.
+    """Let data sets be replaced by stand-ins inside the context, and yield the record of them.
 
-    If `exact`, files that are here are read whole.
+    If `exact`, local files are read whole.
     """
     described = Described(FILLER_ROWS, exact)
     token = _described.set(described)
@@ -73,7 +77,10 @@ def sized_by_description(exact: bool = False) -> Iterator[Described]:
 
 
 def described_rows(name: str) -> list[dict[str, Any]] | None:
-    """Filler rows of a data set, while `sized_by_description` is open and its size is known."""
+    """Return filler rows of a data set and record its real size.
+
+    Return None if `sized_by_description` is not open or the size is unknown.
+    """
     described = _described.get()
     if described is None or name not in sizes():
         return None
@@ -83,7 +90,10 @@ def described_rows(name: str) -> list[dict[str, Any]] | None:
 
 
 def planned_rows(path: str, task: str) -> Iterable[Row]:
-    """Return the rows of the user's own data; of a large file that is only planned, some."""
+    """Return the rows of the user's data; in a plan, at most MAX_ROWS_READ rows of a file.
+
+    An exact plan, and rows in memory, have all rows.
+    """
     described = _described.get()
     if described is None or described.exact or in_memory(path):
         return rows_at(path)
@@ -95,7 +105,7 @@ def planned_rows(path: str, task: str) -> Iterable[Row]:
 
 @cache
 def sizes() -> Mapping[str, Any]:
-    """`sizes.yaml`: the rows of each data set, and what a row of it is filled with."""
+    """Return the table `sizes.yaml`: the number of rows of each data set, and its filler row."""
     file = resources.files("falter.tasks").joinpath("data", "sizes.yaml")
     table: Mapping[str, Any] = read_yaml(file.read_text("utf-8"))
     return table
@@ -103,13 +113,16 @@ def sizes() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Filler:
-    """The text in braces: a number, and sentences of about so many characters after it."""
+    """A placeholder of a filler row: a number, followed by sentences of about a given length."""
 
     words: str
     n: int
 
     def __format__(self, settings: str) -> str:
-        """`80,4,1`: 80 characters and the number 4 n + 1; of `80` it is n."""
+        """Return the text for settings such as `80,4,1`: 80 characters with the number 4 n + 1.
+
+        The setting `80` has the number n.
+        """
         numbers = [int(number) for number in settings.split(",")]
         characters, times, plus = [*numbers, *(0, 1, 0)[len(numbers) :]]
         number = str(times * self.n + plus)
@@ -122,7 +135,10 @@ class _Filler:
 
 
 def _filled(value: Any, n: int, name: str) -> Any:
-    """A value of the table in row n. Its text names the data set, so that no two share prompts."""
+    """Return the value of row n for an entry of the table.
+
+    The text names the data set, so that no two data sets share a prompt.
+    """
     filler = f"{_TEXT}This was about {name} in #. "
     if isinstance(value, str):
         named = (words.replace("#", f"{name}#") for words in (filler, _SUMMARY, ""))

@@ -1,6 +1,6 @@
-"""Tasks: items, a template for each way of asking, the scorer; and prompt templates.
+"""Tasks (items, templates, scorer), prompt templates, and the draw of items.
 
-A template's own words are instruction, what is put in its places is input.
+The words of a template are instruction; the fields in its placeholders are input.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A stretch of the template: its own words, or the field substituted there."""
+    """A piece of a template: its words (`text`), or the name of a substituted `field`."""
 
     kind: SectionKind
     text: str = ""
@@ -47,11 +47,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """The form in which an item becomes a prompt.
+    """A prompt template, which turns an item into a prompt.
 
-    Written as one text with `{field}` placeholders, or as named parts (`system`, `instruction`,
-    `input`, `documents`, `choices`, `output_format`, `cue`), one line apart. `{{field}}` is the
-    same as `{field}`. `{choices}` lists the item's options with their labels.
+    It is written as one text with `{field}` placeholders, or as named parts (`system`,
+    `instruction`, `input`, `documents`, `choices`, `output_format`, `cue`), one line apart.
+    `{{field}}` equals `{field}`. `{choices}` lists the item's options with their labels.
     """
 
     pieces: tuple[Piece, ...]
@@ -67,7 +67,11 @@ class Template:
         answer_as: Choicewise = "text",
         delimiter: str = " ",
     ) -> Template:
-        """Read a template; an empty one or an unknown part is an error."""
+        """Parse a template from a text or from named parts.
+
+        Raises TemplateError for an empty template or one without a placeholder, UnknownName for an
+        unknown part.
+        """
         if isinstance(source, str):
             pieces = _parse_text(source.removesuffix("\n"))
         else:
@@ -80,7 +84,7 @@ class Template:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The placeholders, in order, each once, `choices` left out."""
+        """The different placeholders in order, without `choices`."""
         named = (piece.field for piece in self.pieces)
         return tuple(dict.fromkeys(name for name in named if name and name != CHOICES))
 
@@ -91,7 +95,10 @@ class Template:
     def check(
         self, columns: Collection[str], *, mapped: Collection[str] = (), has_choices: bool = False
     ) -> None:
-        """Raise when a placeholder has no field, or a mapped field no placeholder."""
+        """Raise TemplateError if a placeholder has no field, or a mapped field no placeholder.
+
+        `{choices}` in a template needs `has_choices`.
+        """
         for name in self.fields:
             if name not in columns:
                 close = nearest(name, columns)
@@ -110,7 +117,7 @@ class Template:
             raise refusal(TemplateError, "tasks.no_choices")
 
     def build(self, item: Item) -> Prompt:
-        """The item's prompt."""
+        """Return the item's prompt."""
         labels = _labels_for(item)
         block = choice_block(labels, item.choices, self.choice_format)
         counts: dict[str, int] = {}
@@ -141,7 +148,7 @@ class Template:
 
 
 def _program(item: Item) -> Program | None:
-    """The program to execute, if the item has `prefix`, `tests` and `entry_point`."""
+    """Return the program to run if the item has `prefix`, `tests` and `entry_point`, or None."""
     fields = item.fields
     if not {"prefix", "tests", "entry_point"} <= fields.keys():
         return None
@@ -152,12 +159,12 @@ def _program(item: Item) -> Program | None:
 
 @lru_cache(maxsize=512)
 def _schema(text: str | None) -> AnswerSchema | None:
-    """The parts of the answer, if the item says that it has several."""
+    """Return the schema of an answer with several parts from its JSON, or None."""
     return None if text is None else from_json(AnswerSchema, json.loads(text))
 
 
 def _labels_for(item: Item) -> tuple[str, ...]:
-    """A, B, C … for as many options as the item has."""
+    """Return the labels A, B, C … for the item's options."""
     return tuple(LABELS[: len(item.choices)])
 
 
@@ -195,7 +202,7 @@ def _split(text: str, own_kind: SectionKind, substituted_kind: SectionKind) -> l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullFile:
-    """All items of a file of which a task holds those that a limit can draw."""
+    """Summary of all items of a file whose task holds only the items that a limit can draw."""
 
     items: int
     revision: str
@@ -206,14 +213,14 @@ class FullFile:
 class Task:
     """A set of items with its templates and scorer.
 
-    `templates` has one entry for each way of asking: `cloze` (options by likelihood), `letter`
-    (options listed, a letter generated) and `open` (free text); `alternatives` has a second
-    template, in other words, for some of these. `scorer` is the task's own choice, None when it
-    follows from the items and from what the model can do. `stop` and `max_tokens` are the task's
-    limits for a generated answer, used unless the user sets others. `translations` and `rewrites`
-    are those that people wrote of its texts: by language, or by the name of a perturbation, the
-    text with its new text. `remarks` are said before anything is sent. `whole` sums up all items
-    where `items` are only those that a limit can draw.
+    `templates` has an entry per way of asking: `cloze` (options by likelihood), `letter` (options
+    listed, a letter generated) and `open` (free text). `alternatives` has a second, reworded
+    template for some ways. `scorer` is None if the items and the model decide the scorer.
+
+    `stop` and `max_tokens` are limits of a generated response, unless the user sets others.
+    `translations` and `rewrites` return texts that people wrote: by language or perturbation, a
+    mapping from old to new text. `remarks` are printed before anything is sent. `whole` summarises
+    all items if `items` are only those that a limit can draw.
     """
 
     name: str
@@ -230,14 +237,14 @@ class Task:
 
     @property
     def revision(self) -> str:
-        """A hash of what all items are, whatever their order."""
+        """Hash of all items, independent of their order."""
         if self.whole is not None:
             return self.whole.revision
         return digest("task", sorted(item.id for item in self.items))
 
     @property
     def targets(self) -> Sequence[str]:
-        """The right answers of all items that are texts."""
+        """The correct answers of all items, without indices of options."""
         if self.whole is not None:
             return self.whole.targets
         return [item.target for item in self.items if isinstance(item.target, str)]
@@ -252,9 +259,10 @@ tasks: Registry[Loader] = Registry("task", "falter.tasks")
 
 
 def pick(items: Iterable[Item], limit: int | None, seed: int) -> tuple[Item, ...]:
-    """A sample of `limit` items that depends on keys and seed, not on the order of the file.
+    """Return a sample of `limit` items in their order; it depends on keys and seed only.
 
-    A smaller limit selects a subset of what a larger one selects, in the order of the file.
+    The sample of a smaller limit is a subset of the sample of a larger limit. None returns all
+    items. Raises InvalidValue for a limit below 1.
     """
     items = tuple(items)
     if limit is None or limit >= len(items):
@@ -266,17 +274,20 @@ def pick(items: Iterable[Item], limit: int | None, seed: int) -> tuple[Item, ...
 
 
 def hash_order(items: Iterable[Item], seed: int) -> tuple[Item, ...]:
-    """The items in an order by their keys and the seed, of which `pick` takes the first."""
+    """Return the items in the random order of keys and seed from which `pick` takes the first."""
     return tuple(sorted(items, key=lambda item: pick_hash(seed, item.key)))
 
 
 def pick_hash(seed: int, key: str) -> bytes:
-    """The place of an item in the order of a seed."""
+    """Return the hash that places the item with this key in the order of a seed."""
     return raw_digest("pick", seed, key)
 
 
 def revision_of(ids: list[bytes]) -> str:
-    """The revision of a task by its items' ids: the digest of all, without all in one list."""
+    """Return the revision of a task from its items' raw ids, which are sorted in place.
+
+    The result equals `digest("task", sorted ids)`, without a list of all ids as texts.
+    """
     ids.sort()
     whole = hashlib.sha256(b'["task",[')
     for n, item in enumerate(ids):

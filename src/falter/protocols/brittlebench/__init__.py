@@ -1,4 +1,4 @@
-"""brittlebench: how much of a score's variance comes from the wording?"""
+"""The protocol `brittlebench`: how much of a score's variance comes from the wording?"""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ class Brittlebench(Protocol):
         return notes_of(preset)
 
     def published(self, results: Sequence[PartResult]) -> tuple[Figure, ...]:
-        """The paper's accuracies as drops beside the run's."""
+        """Return the paper's accuracies as drops, with the run's drops."""
         by_name = {result.part.name: result for result in results}
         return chapter("The paper's tables", published_figures(_ways(by_name)))
 
     def figures(
         self, results: Sequence[PartResult], ratings: Agreement | None
     ) -> tuple[Figure, ...]:
-        """Every table and chart that the parts allow, in reading order."""
+        """Return every table and chart that the parts allow, in reading order."""
         by_name = {result.part.name: result for result in results}
         if not results:
             return ()
@@ -104,7 +104,10 @@ class Brittlebench(Protocol):
 def _drops(
     by_name: Mapping[str, PartResult], ways: Sequence[WayOfAsking], level: float, *, strict: bool
 ) -> list[Figure]:
-    """Models and ways of asking, groups, tasks, and the parts of one kind of task."""
+    """Return the tables of drops: by model and way of asking, by group, by task, by part.
+
+    The tables by group, task and part are folded if there is a main table.
+    """
     first: list[Figure] = []
     details: list[Figure] = []
     if ways:
@@ -125,7 +128,7 @@ def _appendix(
     ratings: Agreement | None,
     level: float,
 ) -> list[Figure]:
-    """Ways of scoring, what became of the meaning, ratings of rewrites."""
+    """Return the tables of scoring methods, kept meaning and ratings of rewrites."""
     shown = [way.result for way in ways[:1]]
     shown += [by_name[name] for name in ("maths", "code") if name in by_name]
     meanings = [m for result in shown for m in result.analysis.meaning]
@@ -133,18 +136,18 @@ def _appendix(
 
 
 def _ways(by_name: Mapping[str, PartResult]) -> list[WayOfAsking]:
-    """The parts with all fourteen perturbations."""
+    """Return the parts with all fourteen perturbations, zero-shot before few-shot."""
     return [WayOfAsking(_how(by_name[name]), by_name[name]) for name in MAIN if name in by_name]
 
 
 def _how(result: PartResult) -> str:
-    """`zero-shot`, `5-shot`."""
+    """Return the label of a part's demonstrations: `zero-shot` or, for example, `5-shot`."""
     shots = result.part.experiment.get("demonstrations")
     return f"{shots}-shot" if shots else "zero-shot"
 
 
 def _reasoning(results: Sequence[PartResult], level: float, seed: int) -> list[Figure]:
-    """The figures of every part with a chain of thought, and of a judge's ratings of it."""
+    """Return the figures of all parts with a chain of thought, and of their judge's ratings."""
     judged = {result.part.judges: result for result in results if result.part.judges}
     of_parts: list[Figure] = []
     for result in results:
@@ -182,14 +185,17 @@ def published_accuracies() -> Mapping[tuple[str, str], Mapping[str, float]]:
 
 
 def _single() -> dict[str, str]:
-    """The paper's columns with our names; the text lost the headings of five word columns."""
+    """Return falter's name of each of the paper's columns with a known heading.
+
+    The paper's text lacks the headings of five columns of word perturbations.
+    """
     columns = list(next(iter(published_accuracies().values())))
     ours = zip(columns[1:], FOURTEEN, strict=False)
     return {theirs: name for theirs, name in ours if name not in WORDS[1:]}
 
 
 def published_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
-    """Return the paper's drops beside the run's; nothing where the fourteen were not run."""
+    """Return the paper's drops and the run's; empty if no part with all fourteen was run."""
     if not ways:
         return ()
     rows: list[tuple[Value, ...]] = []
@@ -218,7 +224,10 @@ def published_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
 
 
 def _mended(accuracy: float) -> float:
-    """59.25 for the one misprint, 659.25, whose printed drop is 3.59."""
+    """Return the accuracy with the paper's one misprint mended.
+
+    659.25 is printed for 59.25, as its printed drop of 3.59 shows.
+    """
     return accuracy - 600.0 if accuracy > 100.0 else accuracy
 
 

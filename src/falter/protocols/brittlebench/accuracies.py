@@ -1,4 +1,4 @@
-"""Tables of accuracies: variance, ways of scoring, negation, doses and pairs; and the raters."""
+"""Figures of accuracies: variance, spread, scoring methods, negation, raters, doses and pairs."""
 
 from __future__ import annotations
 
@@ -42,10 +42,9 @@ declared = figures_of("brittlebench")
 
 
 def variance_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
-    """Stacked bars for models and for tasks.
+    """Return stacked bars of the variance components, by model and by task.
 
-    Where every model has one task, or every task one model, there is nothing to sum: the bars are
-    those of the panels.
+    If there is nothing to pool (one task per model, or one model per task), the bars show panels.
     """
     pooled = brittleness_bars([(way.how, way.result.analysis) for way in ways])
     names = {figure.name for figure in pooled}
@@ -77,7 +76,7 @@ def _panels(ways: Sequence[WayOfAsking], of: str) -> list[Figure]:
 
 
 def spread_figures(ways: Sequence[WayOfAsking]) -> tuple[Figure, ...]:
-    """Accuracies as asked and as perturbed, one dot a task, or a task and perturbation."""
+    """Return a chart of accuracies: a dot per task, and a dot per task and perturbation."""
     strips = []
     for model in dict.fromkeys(m for way in ways for m in models_of(way.result)):
         for way in ways:
@@ -105,7 +104,10 @@ RAW, EVEN = "choice_likelihood", "choice_likelihood_norm"
 
 
 def scoring_figures(ways: Sequence[WayOfAsking], level: float) -> tuple[Figure, ...]:
-    """Baseline accuracy, raw and per character, where options were scored by likelihood."""
+    """Return a table of baseline accuracy by likelihood, raw and per character.
+
+    Empty if no options were scored by likelihood.
+    """
     both = (scorers.get(RAW), scorers.get(EVEN))
     rows: list[tuple[Value, ...]] = []
     for way in ways:
@@ -166,7 +168,7 @@ def _column(table: Table, label: str) -> int | None:
 
 
 def rating_figures(agreement: Agreement | None) -> tuple[Figure, ...]:
-    """Return the agreement of people and judges about the rewrites; empty without two raters."""
+    """Return a table of the raters' agreement about the rewrites; empty without two raters."""
     if agreement is None or not (agreement.pairs or agreement.judges):
         return ()
     rows: list[tuple[Value, ...]] = [
@@ -206,7 +208,10 @@ Floats = NDArray[np.float64]
 def dose_figures(
     result: PartResult, level: float, seed: int, *, strict: bool
 ) -> tuple[Figure, ...]:
-    """A chart for each perturbation with a line for each model, and the curves in numbers."""
+    """Return the dose curves, a chart per perturbation with a line per model, and their table.
+
+    Empty without a perturbation in two doses, the baseline included.
+    """
     names = model_names(result.tables)
     curves: list[Curve] = []
     rows: list[tuple[Value, ...]] = []
@@ -234,7 +239,7 @@ def dose_figures(
 
 
 def _shared_prompts(tables: Sequence[Table]) -> list[str]:
-    """Return a sentence on prompts that several conditions of an item make; none without any."""
+    """Return a sentence on prompts that several conditions of an item share; empty if none do."""
     same = sum(int((table.status == SAME_PROMPT).sum()) for table in tables)
     made = sum(int(np.isin(table.status, (CHANGED, SAME_PROMPT)).sum()) for table in tables)
     if not same:
@@ -251,7 +256,7 @@ def _steps(tables: Sequence[Table]) -> list[str]:
 
 
 def _doses(table: Table, step: str) -> dict[float, int]:
-    """The column of every dose; the baseline is dose 0."""
+    """Return the table column of every dose of a step; the baseline is dose 0."""
     columns = {0.0: 0}
     for n, recipe in enumerate(table.recipes):
         if len(recipe.steps) == 1 and recipe.steps[0].name == step:
@@ -262,14 +267,17 @@ def _doses(table: Table, step: str) -> dict[float, int]:
 
 
 def _curve(table: Table, step: str, level: float, seed: int, *, strict: bool) -> IntensityCurve:
-    """A text without a place for an edit keeps its baseline score at every dose."""
+    """Return the curve of one perturbation over its doses.
+
+    An item that the perturbation cannot change keeps its baseline score at every dose.
+    """
     doses = _doses(table, step)
     values: Floats = table.carry(table.matrix(strict=strict))[:, list(doses.values())]
     return intensity_curve(list(doses), values, clusters=table.clusters, level=level, seed=seed)
 
 
 def _mean(curves: Sequence[IntensityCurve]) -> tuple[tuple[float, Estimate], ...]:
-    """A model's points: means over its tasks, at the doses that all of them have."""
+    """Return a model's points: means over its tasks, at the doses that all tasks have."""
     doses = [x for x in curves[0].levels if all(x in curve.levels for curve in curves)]
     return tuple(
         (x, mean_over_tasks([curve.means[curve.levels.index(x)] for curve in curves]))
@@ -278,7 +286,7 @@ def _mean(curves: Sequence[IntensityCurve]) -> tuple[tuple[float, Estimate], ...
 
 
 def _lost(slope: Estimate) -> Estimate:
-    """A slope of the score as a loss: in points, + is worse."""
+    """Return the slope of the score with its sign reversed, so that + is worse."""
     low, high = slope.high, slope.low
     return replace(
         slope,
@@ -306,7 +314,10 @@ def _summary(curve: IntensityCurve) -> tuple[Value, ...]:
 
 
 def pair_figures(result: PartResult, level: float, *, strict: bool) -> tuple[Figure, ...]:
-    """For each model and task: drops of ordered pairs, their interactions, and what order does."""
+    """Return for each panel heat maps of ordered pairs and a table of the effect of the order.
+
+    The heat maps show drops and interactions. A panel without pairs has no figures.
+    """
     names, figures = model_names(result.tables), list[Figure]()
     for number, table in enumerate(result.tables, start=1):
         about = f"{names[table.panel.model.id]} on {table.panel.task}"
@@ -351,7 +362,10 @@ def _maps(
     tail: str,
     text: Sequence[str],
 ) -> list[Figure]:
-    """The drop after each pair and its interaction; `alone` are the drops of the diagonal."""
+    """Return two heat maps: the drop after each pair, and the pair's interaction.
+
+    `alone` are the drops of the single perturbations, for the diagonal of the first map.
+    """
     by_pair = {(pair.first, pair.second): pair for pair in composed}
 
     def drop(first: str, second: str) -> Estimate | None:
@@ -381,7 +395,10 @@ def _maps(
 
 
 def _order(composed: tuple[ComposedPair, ...], about: str, tail: str, table: Table) -> Grid:
-    """Return the drops of both orders, and the items for which both make the same prompt."""
+    """Return a table of drops in both orders, their difference with Holm's p, and shared prompts.
+
+    The last column counts the items for which both orders make the same prompt.
+    """
     by_pair = {(pair.first, pair.second): pair for pair in composed}
     names = list(dict.fromkeys(pair.first for pair in composed))
     pairs = list(combinations(names, 2))

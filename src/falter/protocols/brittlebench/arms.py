@@ -1,6 +1,4 @@
-"""The two arms of a reasoning part: every recipe with and without a chain of thought; the judge's
-task made of its answers.
-"""
+"""The two arms of a reasoning part, without and with a chain of thought, and the judge's task."""
 
 from __future__ import annotations
 
@@ -33,9 +31,10 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """Columns of a run's recipes that differ by a chain of thought alone, the clean pair first.
+    """Column pairs of a run whose recipes differ only by a chain of thought, the clean pair first.
 
-    `names` are those of the perturbations, `alone` the labels of those without a partner.
+    `names` are the labels of the conditions: CLEAN, then the perturbations. `alone` are the labels
+    of recipes without a partner.
     """
 
     names: tuple[str, ...]
@@ -45,10 +44,10 @@ class Pairs:
 
 
 def pairs_of(recipes: Sequence[Recipe]) -> Pairs | None:
-    """Each recipe and its partner; None where no recipe adds only a chain of thought.
+    """Return the pairs of recipes that differ by a chain of thought; None without a clean pair.
 
-    The partner has the same steps, and those that ask for reasoning besides. Of two partners (the
-    chain of thought before and after a perturbation), the first counts.
+    The partner of a recipe has the same steps, plus steps that ask for reasoning. If there are two
+    partners (the chain of thought before or after a perturbation), the first one counts.
     """
     plain: dict[str, int] = {}
     thought: dict[str, int] = {}
@@ -90,11 +89,13 @@ def _without_reasoning(recipe: Recipe) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Arms:
-    """One model's answers to the same prompts, items × conditions × realisations, in both arms.
+    """One model's scores and outcomes in both arms.
 
-    Condition 0 is the clean prompt. Scores are NaN where there is none, and where a step of the
-    recipe had nothing to change in an item; outcomes are -1 there. `units` are what is independent:
-    items, or clusters of them. `rows` names every item's task.
+    `plain` and `thought` (without and with a chain of thought) have shape (items, conditions,
+    realisations), and so have their outcomes. Condition 0 is the clean prompt. Scores are NaN if
+    they are missing, or if a step of the recipe changed nothing in the item. In the second case the
+    outcome is -1. `units` holds each item's independent unit: the item or its cluster. `rows` holds
+    each item's task.
     """
 
     model: str
@@ -114,11 +115,14 @@ class Arms:
 
     @property
     def clusters(self) -> tuple[Hashable, ...] | None:
-        """The unit of every item, where it is not the item itself."""
+        """The cluster of every item; None if the items are independent."""
         return self.units if self.clustered else None
 
     def cells(self, *arrays: NDArray[Any]) -> tuple[list[NDArray[Any]], list[Hashable] | None]:
-        """The arrays as vectors over cells, and the unit of every cell; None if each is its own."""
+        """Return the arrays as vectors over cells, and the unit of every cell.
+
+        The units are None if every cell is a unit.
+        """
         each = int(np.prod(arrays[0].shape[1:]))
         vectors = [array.reshape(-1) for array in arrays]
         if each == 1 and not self.clustered:
@@ -126,7 +130,7 @@ class Arms:
         return vectors, [unit for unit in self.units for _ in range(each)]
 
     def only(self, places: Sequence[int]) -> Arms:
-        """The same arms of some conditions."""
+        """Return the arms with only the conditions at `places`."""
         at = list(places)
         return replace(
             self,
@@ -138,7 +142,7 @@ class Arms:
         )
 
     def both_read(self) -> Arms:
-        """The same arms over the cells that were read in both, as the paper counts."""
+        """Return the arms with NaN unless a cell was scored in both arms, as the paper counts."""
         read = (self.plain_outcome == SCORED) & (self.thought_outcome == SCORED)
         return replace(
             self,
@@ -147,7 +151,7 @@ class Arms:
         )
 
     def counted_wrong(self) -> Arms:
-        """The same arms with every answer that could not be read as a wrong one."""
+        """Return the arms with a score of 0 for every unparsed answer."""
         plain, thought = (
             np.where(np.isin(outcome, UNREADABLE), 0.0, values)
             for outcome, values in (
@@ -159,14 +163,14 @@ class Arms:
 
 
 def counts_unread_as_wrong(result: PartResult) -> bool:
-    """The run's rule for answers that could not be read; else they are left out."""
+    """Return True if the run counts unparsed answers as wrong, False if it leaves them out."""
     return bool(result.run.experiment["unparsed"] == "wrong")
 
 
 def arms_of(result: PartResult, pairs: Pairs) -> Iterator[tuple[Arms, ...]]:
-    """For every model its arms on each task, and on all tasks together where there are several.
+    """Yield for every model its arms on each task, then on all tasks if there are several.
 
-    Together means all of their items, each counting the same.
+    In the arms on all tasks, every item has the same weight.
     """
     strict = counts_unread_as_wrong(result)
     names = model_names(result.tables)
@@ -179,7 +183,8 @@ def arms_of(result: PartResult, pairs: Pairs) -> Iterator[tuple[Arms, ...]]:
 def _arms(table: Table, model: str, pairs: Pairs, strict: bool) -> Arms:
     plain, thought = list(pairs.plain), list(pairs.thought)
     changed = table.changed()
-    # Only cells whose recipe did what its name says, in both arms: else they compare other prompts.
+    # A cell counts only if its recipe changed the prompt in both arms. Otherwise the arms would
+    # compare prompts that differ in more than the chain of thought.
     valid = changed[:, thought]
     valid[:, 1:] &= changed[:, plain[1:]]
     values = table.scores(strict=strict)
@@ -200,7 +205,7 @@ def _arms(table: Table, model: str, pairs: Pairs, strict: bool) -> Arms:
 
 
 def _outcome(table: Table, columns: list[int], valid: Flags) -> NDArray[np.int8]:
-    """The outcomes, -1 where the recipe did not do what it is named for."""
+    """Return the outcomes of some columns, -1 for cells that are not `valid`."""
     outcome = table.outcome[:, columns].astype(np.int8)
     return np.where(valid[:, :, None], outcome, np.int8(-1))
 
@@ -220,7 +225,7 @@ def _together(arms: Sequence[Arms]) -> Arms:
 
 
 class Signer:
-    """Stamps estimates with what they are about and how they were made."""
+    """A callable that adds group, seed and a signature of the run to an estimate."""
 
     def __init__(self, result: PartResult, seed: int) -> None:
         self.run, self.seed = result.run, seed
@@ -265,13 +270,15 @@ _PARTS = {
 
 
 def quality_task(source: PartResult) -> Task:
-    """One item for every different answer of a part that asked for a chain of thought.
+    """Return the judge's task: an item for every different response with a chain of thought.
 
-    Its key is the request's. The judge sees the clean question and not the perturbed one, so that
-    it cannot rate the prompt, and the options as the model saw them, because the reasoning names
-    their labels. It does not see which option is right: a judge who knows that rates the answer
-    and calls it reasoning, and quality could then not be compared with correctness. The reasoning
-    may still echo a perturbed word.
+    The item's key is the request's key. The judge sees the clean question, so that it cannot rate
+    the perturbed prompt. The reasoning may still echo a perturbed word. The judge sees the options
+    as the model saw them, because the reasoning names their labels.
+
+    The judge does not see the correct option. Otherwise it would rate the answer instead of the
+    reasoning, and quality could not be compared with correctness. Raises TaskError without any
+    reasoning.
     """
     questions: dict[tuple[str, str], str] = {}
     for answered in source.cells():
@@ -310,7 +317,7 @@ def quality_task(source: PartResult) -> Task:
 
 
 def _question(prompt: Prompt, item: Item) -> str:
-    """The instruction, input and documents, without options, output format and cue."""
+    """Return instruction, input and documents of a prompt; the item's fields if there are none."""
     text = "".join(s.text for s in prompt.sections if s.kind in _PRINTED_KINDS).strip()
     return text or _of_fields(item)
 
@@ -320,7 +327,11 @@ def _of_fields(item: Item) -> str:
 
 
 def _options(prompt: Prompt, item: Item) -> str:
-    """The options in the order and with the labels that the model saw, with their heading."""
+    """Return a heading and the options with the order and labels that the model saw.
+
+    If the prompt's options do not match the item's, the item's order with letters is used. The text
+    is empty without options.
+    """
     if not item.choices:
         return ""
     choices, labels = prompt.choices, prompt.labels

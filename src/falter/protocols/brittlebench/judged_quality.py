@@ -39,7 +39,7 @@ OVERALL = DIMENSIONS.index("overall")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
-    """A piece of reasoning: its item and condition, the request's key, the answer's score."""
+    """A response with reasoning: its task and item, condition, request key and score."""
 
     unit: Unit
     condition: int
@@ -50,7 +50,10 @@ class _Answer:
 def quality_figures(
     source: PartResult, judged: PartResult, level: float, seed: int
 ) -> tuple[Figure, ...]:
-    """Three figures of the judge's ratings of a part's reasoning. Calls no model."""
+    """Return three figures of the judge's ratings of a part's reasoning. Calls no model.
+
+    Without reasoning, the result is one empty table that says so.
+    """
     pairs = pairs_of(source.run.recipes)
     answers = {} if pairs is None else _answers(source, pairs)
     if pairs is None or not answers:
@@ -65,9 +68,11 @@ def quality_figures(
 
 
 class _Rated:
-    """Answers with their ratings as shares of 100: items × conditions × dimensions, and one by one.
+    """The answers of one model with their ratings, which are scaled to the range 0 to 1.
 
-    An item's rating in a condition is the mean over its different answers there.
+    `quality` has shape (items, conditions, dimensions): means over an item's different answers in a
+    condition. `each` has shape (answers, dimensions). `right` and `rated_right` have shape (items,
+    conditions): score and overall rating, over the answers that have both. Missing values are NaN.
     """
 
     def __init__(
@@ -93,17 +98,20 @@ class _Rated:
 
     @property
     def overall(self) -> Floats:
-        """The overall rating of every answer."""
+        """Overall ratings, shape (answers,), NaN without a rating."""
         return np.asarray(self.each[:, OVERALL])
 
     def counts(self, conditions: Sequence[int]) -> tuple[int, int, int]:
-        """Pieces of reasoning, those with a rating, those whose rating could not be read."""
+        """Return the numbers of answers in `conditions`: all, rated, with an unparsed rating."""
         here = np.isin(self.condition, conditions)
         rated = here & ~np.isnan(self.overall)
         return int(here.sum()), int(rated.sum()), int((here & self.asked & ~rated).sum())
 
     def _table(self, values: Floats, shape: tuple[int, int]) -> Floats:
-        """Items × conditions: the mean over the different answers of a cell."""
+        """Return the means over each cell's different answers, shape (items, conditions).
+
+        A cell without a value is NaN.
+        """
         known = ~np.isnan(values)
         at = self.item[known], self.condition[known]
         total, count = np.zeros(shape), np.zeros(shape)
@@ -113,7 +121,7 @@ class _Rated:
 
 
 class _Study:
-    """The ratings of every model, as figures."""
+    """Figures of the ratings of all models."""
 
     def __init__(
         self,
@@ -127,7 +135,7 @@ class _Study:
         self.level, self.seed = level, seed
 
     def quality(self) -> Grid:
-        """Per model and condition: counts, the mean rating, what is lost to the clean prompt."""
+        """Return a table per model and condition: counts, mean rating, drop from the baseline."""
         return Grid(
             rows=tuple(
                 row for model, rated in self.models.items() for row in self._rows(model, rated)
@@ -155,7 +163,10 @@ class _Study:
         return rows
 
     def dimensions(self) -> HeatMap:
-        """Return the correlations between the ratings of the dimensions, over all models."""
+        """Return the correlations between the dimensions' ratings, over all models.
+
+        Pearson's correlations are above the diagonal, Spearman's are below.
+        """
         units = list(dict.fromkeys(unit for rated in self.models.values() for unit in rated.units))
         place = {unit: n for n, unit in enumerate(units)}
         layers = []
@@ -184,7 +195,7 @@ class _Study:
         return self.sign(correlation, first=DIMENSIONS[first], second=DIMENSIONS[second])
 
     def correctness(self) -> Grid:
-        """Per model: the quality of right and of wrong answers."""
+        """Return a table per model: the rated quality of correct and of incorrect answers."""
         return Grid(
             rows=tuple(self._correctness(model, rated) for model, rated in self.models.items()),
             **declared(
@@ -222,7 +233,7 @@ class _Study:
 
 
 def _gap(right: Floats, wrong: Floats, units: Sequence[int], level: float) -> Estimate:
-    """The mean of the right minus that of the wrong, the cells of one unit together."""
+    """Return mean rating of correct answers minus mean rating of incorrect ones, over clusters."""
     gap = contrast(np.column_stack([right, wrong]), [1.0, -1.0], clusters=units, level=level)
     rated = ~np.isnan(right) | ~np.isnan(wrong)
     clusters = len(np.unique(np.asarray(units)[rated]))
@@ -237,10 +248,10 @@ def _gap(right: Floats, wrong: Floats, units: Sequence[int], level: float) -> Es
 
 
 def _answers(source: PartResult, pairs: Pairs) -> dict[str, list[_Answer]]:
-    """The different pieces of reasoning of every model.
+    """Return the different responses with reasoning, by model.
 
-    Where a perturbation changed nothing, the request is that of the clean prompt, and it counts
-    there.
+    A perturbation that changed nothing has the request of the clean prompt. That response counts
+    once, in the clean condition.
     """
     names = model_names(source.tables)
     places = {source.run.recipes[n].id: at for at, n in enumerate(pairs.thought)}
@@ -272,9 +283,10 @@ def _value(score: Score | None, strict: bool) -> float:
 
 
 def _ratings(judged: PartResult) -> tuple[frozenset[str], Ratings]:
-    """Return the items to be rated, and the parsed ratings: means over judges and repeats.
+    """Return the keys of the items to rate, and the parsed ratings by key, from 0 to 1.
 
-    Ratings given to a perturbed version of the judge's own prompt are ignored.
+    Ratings are means over judges and repeats. Ratings in response to a perturbed version of the
+    judge's prompt are ignored.
     """
     asked: set[str] = set()
     replies: dict[str, list[tuple[int, ...]]] = {}
@@ -309,7 +321,7 @@ def _judges(source: PartResult, judged: PartResult) -> tuple[str, ...]:
 
 
 def _ranked(table: Floats) -> Floats:
-    """The same table with average ranks over all of its cells."""
+    """Return the table with average ranks over all of its cells; NaN stays NaN."""
     ranks = np.full(table.shape, np.nan)
     known = ~np.isnan(table)
     ranks[known] = average_ranks(table[known])

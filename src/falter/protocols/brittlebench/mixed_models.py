@@ -1,4 +1,4 @@
-"""The paper's mixed-effects regression of the score, and a logistic one with item effects."""
+"""The paper's linear mixed-effects model of the score, and a logistic model with item effects."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMES = ("chain of thought, clean", "perturbed, no chain of thought", "both toge
 
 @dataclass(slots=True)
 class _Fitted:
-    """One regression of one model's answers: its estimates, and what a reader must know."""
+    """A fitted regression of one model's scores: effects, random-effect SDs, and notes."""
 
     effects: dict[str, Estimate] = field(default_factory=dict)
     spreads: dict[str, Estimate] = field(default_factory=dict)
@@ -39,8 +39,9 @@ class _Fitted:
 
 
 def mixed_effects_grid(models: Sequence[Arms], sign: Signer, level: float, seed: int) -> Grid:
-    """score ~ chain of thought × perturbed + (1 | task) + (1 | perturbation), and in log odds.
+    """Return the table of both regressions, on the scale of the score and in log odds.
 
+    The linear one is score ~ chain of thought × perturbed + (1 | task) + (1 | perturbation).
     `models` are the arms of every model over all of its tasks.
     """
     rows: list[tuple[Value, ...]] = []
@@ -63,7 +64,11 @@ def mixed_effects_grid(models: Sequence[Arms], sign: Signer, level: float, seed:
 
 
 def _linear(arms: Arms, level: float, seed: int) -> _Fitted:
-    """The paper's model, on as many items as can be fitted in seconds."""
+    """Return the fit of the paper's model, on a sample of at most LINEAR_CELLS cells.
+
+    A random effect with fewer than two groups is left out, with a note. An `_unfitted` result gives
+    the reason if the model cannot be fitted.
+    """
     rows, notes = _sample(arms, LINEAR_CELLS, seed, "linear")
     scores = np.stack([arms.plain[rows], arms.thought[rows]])
     thought, _, condition, _ = np.indices(scores.shape)
@@ -123,7 +128,10 @@ def _linear_fitted(
 
 
 def _logistic(arms: Arms, level: float, seed: int) -> _Fitted:
-    """Log odds of every condition in both arms, and the three contrasts of them."""
+    """Return three contrasts of the conditions' log odds, from a logistic fit with item effects.
+
+    The first realisation counts. An `_unfitted` result gives the reason if there is no fit.
+    """
     rows, notes = _sample(arms, LOGISTIC_CELLS, seed, "logistic")
     scores = np.concatenate([arms.plain[rows][:, :, 0], arms.thought[rows][:, :, 0]], axis=1)
     if not np.isin(scores[~np.isnan(scores)], (0.0, 1.0)).all():
@@ -151,11 +159,13 @@ def _logistic(arms: Arms, level: float, seed: int) -> _Fitted:
 
 
 def _contrasts(fit: LogisticMixed, conditions: int) -> dict[str, tuple[float, float]] | None:
-    """Value and error of each effect: w'β and √(w'Vw), where w weighs the conditions' log odds.
+    """Return value and standard error of each effect: w'β and √(w'Vw), with weights w.
 
-    Chain of thought on clean prompts, the perturbations without it, and the interaction; over the
-    perturbations that have log odds in both arms. None where there are none, or where a clean
-    prompt has no log odds.
+    The vector β holds the log odds of the conditions, first without and then with a chain of
+    thought. V is its covariance. The effects are: chain of thought on clean prompts, perturbations
+    without a chain of thought, and the interaction.
+    They average over perturbations with log odds in both arms. The result is None if there are
+    none, or if a clean prompt has no log odds.
     """
     odds = fit.log_odds
     used = [n for n in range(1, conditions) if None not in (odds[n], odds[conditions + n])]
@@ -180,7 +190,10 @@ def _contrasts(fit: LogisticMixed, conditions: int) -> dict[str, tuple[float, fl
 
 
 def _sample(arms: Arms, cells: int, seed: int, model: str) -> tuple[NDArray[np.intp], list[str]]:
-    """The items to fit, with a note if not all: a random sample of at most so many cells."""
+    """Return the rows of a random sample of items with at most `cells` cells, and a note.
+
+    The sample has at least two items. If all items fit, all are returned without a note.
+    """
     count = len(arms.plain)
     most = max(2, cells // (2 * arms.plain[0].size)) if count else 0
     if count <= most:
@@ -211,7 +224,7 @@ def _estimate(
     p_value: float | None = None,
     status: EstimateStatus = "ok",
 ) -> Estimate:
-    """A record without a NaN in it: a number that the fit does not have is None."""
+    """Return an estimate in which every number that is not finite is None."""
     if value is None and status == "ok":
         status = "not_identified"
     return Estimate(

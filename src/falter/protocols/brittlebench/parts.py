@@ -1,4 +1,4 @@
-"""The experiments of brittlebench: which tasks, asked in which ways, how many items."""
+"""The parts of brittlebench: tasks, recipes, scorers and numbers of items."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ THOUGHT = "chain_of_thought"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """The tasks of each kind, the steps of the pairs, and how many items a part takes.
+    """Tasks of each kind, recipes of pairs and doses, and limits on the items of the parts.
 
-    `reasoning` names the tasks on which a chain of thought is asked for; a part without an entry
-    in `limits` takes all items.
+    `reasoning` names the tasks of the part with a chain of thought. `pairs` are steps that are
+    applied in twos. `pads` and `typos` are doses: numbers of edits. A part without an entry in
+    `limits` takes all items.
     """
 
     choices: tuple[str, ...]
@@ -48,7 +49,10 @@ declared = figures_of("brittlebench")
 
 
 def parts_of(settings: UserSettings) -> Iterator[Part]:
-    """The parts in the order in which they run."""
+    """Yield the parts in the order in which they run.
+
+    Raises UsageError for 0 demonstrations, because one part needs some.
+    """
     preset = PRESETS[settings.preset]
     chosen = settings.demonstrations
     shots = preset.demonstrations if chosen is None else chosen
@@ -77,7 +81,7 @@ def parts_of(settings: UserSettings) -> Iterator[Part]:
 
 
 def _recipes(preset: Preset) -> dict[str, list[str]]:
-    """The recipes of the parts that do not list theirs."""
+    """Return the recipes of the parts without a list in `parts.yaml`, by part name."""
     doses = [("typos", preset.typos), *((pad, preset.pads) for pad in PADDING)]
     pairs = ["+".join(pair) for pair in permutations(preset.pairs, 2)]
     return {
@@ -101,7 +105,7 @@ def _part(
     most_tasks: int | None = None,
     **settings: Any,
 ) -> Part:
-    """A part with as many items as the preset says for parts of this `size`."""
+    """Return a part with the item limit that the preset has for `size`, or for its name."""
     experiment: dict[str, Any] = {"recipes": list(recipes), "tasks": list(tasks)}
     limit = preset.limits.get(size or name)
     if limit is not None:
@@ -119,9 +123,10 @@ def _part(
 
 
 def _reasoning(preset: Preset, settings: UserSettings) -> Iterator[Part]:
-    """With and without a chain of thought; tasks with options are answered with a letter.
+    """Yield the parts with and without a chain of thought: one for each kind of task.
 
-    One part for each kind of task, each with its judge where there is one.
+    Tasks with options are answered with a letter. If the user has a judge, a judging part follows
+    each part.
     """
     tasks = [
         task for task in settings.tasks or preset.reasoning if task[1] in ("choices", "numeric")
@@ -152,7 +157,7 @@ def _reasoning(preset: Preset, settings: UserSettings) -> Iterator[Part]:
 
 
 def notes_of(preset: str) -> tuple[str, ...]:
-    """In sentences, for the plan and the report."""
+    """Return sentences on the settings of the preset, for the plan and the report."""
     p = PRESETS[preset]
     notes: tuple[str, ...] = declared(
         "notes",

@@ -1,4 +1,4 @@
-"""With and without a chain of thought: accuracy, drops, what is saved, what could not be read."""
+"""Comparison with and without a chain of thought: accuracy, drops, mitigation, unparsed answers."""
 
 from __future__ import annotations
 
@@ -35,12 +35,16 @@ declared = figures_of("brittlebench")
 Floats = NDArray[np.float64]
 Row = tuple[Value, ...]
 
-# A sum of thousands of signs is normal to many digits, and each draw of them takes its time.
+# Sign flips, and fewer for more than MANY units: a sum of thousands of random signs is close to
+# normal, and each flip takes time.
 FLIPS, MANY, FEWER_FLIPS = 9_999, 2_000, 1_999
 
 
 def reasoning_figures(result: PartResult, level: float, seed: int) -> tuple[Figure, ...]:
-    """The tables of a part that asks every condition without and with a chain of thought."""
+    """Return the tables of a part with every condition without and with a chain of thought.
+
+    Without such pairs of conditions, the result is one empty table that says so.
+    """
     pairs = pairs_of(result.run.recipes)
     if pairs is None or not result.tables:
         return (Grid(rows=(), **declared("no-chain-of-thought")),)
@@ -54,7 +58,7 @@ def reasoning_figures(result: PartResult, level: float, seed: int) -> tuple[Figu
 
 
 class _Study:
-    """A part with both of its arms, model by model."""
+    """Tables of a part with both arms: without and with a chain of thought."""
 
     def __init__(self, result: PartResult, pairs: Pairs, level: float, seed: int) -> None:
         self.pairs, self.level, self.seed = pairs, level, seed
@@ -62,7 +66,7 @@ class _Study:
         self.arms = tuple(arms_of(result, pairs))
 
     def chain_of_thought(self) -> Grid:
-        """Per model and task: accuracy, the paired cells, the mean drops."""
+        """Return a table per model and task: accuracy, paired counts and mean drops."""
         alone = []
         if self.pairs.alone:
             names = ", ".join(self.pairs.alone)
@@ -73,7 +77,10 @@ class _Study:
         )
 
     def mitigation(self) -> Grid:
-        """Per model and perturbation, over all tasks: how much less is lost."""
+        """Return a table per model and perturbation over all tasks: the difference in drops.
+
+        The last column is Holm's p over the perturbations of a model.
+        """
         rows: list[Row] = []
         for arms in (of_model[-1] for of_model in self.arms):
             drops = [
@@ -89,7 +96,10 @@ class _Study:
         return Grid(rows=tuple(rows), **declared("mitigation"))
 
     def extraction_failures(self) -> Grid:
-        """Per model and condition: what could not be read, and the headline both ways."""
+        """Return a table per model and condition: unparsed shares, gain and difference in drops.
+
+        Gain and difference are given twice: unparsed answers as wrong, and left out.
+        """
         return Grid(
             rows=tuple(row for of_model in self.arms for row in self._failures(of_model[-1])),
             **declared("extraction-failures"),
@@ -120,7 +130,10 @@ class _Study:
         )
 
     def _counts(self, arms: Arms) -> Row:
-        """Pairs, those right in one arm only, and McNemar's test; None for scores in between."""
+        """Return paired cells, cells correct in one arm only, and McNemar's χ² and p.
+
+        All but the first are None if some score is not 0 or 1.
+        """
         paired = ~np.isnan(arms.plain - arms.thought)
         plain, thought = arms.plain[paired], arms.thought[paired]
         if not np.isin((plain, thought), (0.0, 1.0)).all():
@@ -131,7 +144,10 @@ class _Study:
         return (len(plain), only_with, only_without, test.chi2, test.chi2_p)
 
     def _gain(self, arms: Arms, *, flips: bool = False, **about: str) -> Estimate:
-        """Accuracy with minus accuracy without, cell by cell; units are what is independent."""
+        """Return accuracy with minus accuracy without a chain of thought, paired by cell.
+
+        If `flips`, the p-value comes from a sign-flip test over the independent units.
+        """
         (thought, plain), units = arms.cells(arms.thought, arms.plain)
         gain = accuracy_drop(thought, plain, clusters=units, level=self.level)
         p_value, method = gain.p_value, gain.method
@@ -161,7 +177,10 @@ class _Study:
         )
 
     def _drops(self, arms: Arms, **about: str) -> tuple[Estimate, Estimate, Estimate]:
-        """Over the items × perturbations that have all four scores: both drops, the difference."""
+        """Return the mean drops without and with a chain of thought, and their difference.
+
+        Only pairs of item and perturbation that have all four scores count.
+        """
         plain, thought = known_mean(arms.plain, 2), known_mean(arms.thought, 2)
         clusters, about = arms.clusters, {"model": arms.model, "task": arms.task, **about}
         means = (
@@ -192,7 +211,11 @@ class _Study:
         return without, with_it, self.sign(difference, **about)
 
     def _saved(self, arms: Arms) -> Estimate:
-        """1 - drop with/drop without: one number per item, so that it is the ratio of the means."""
+        """Return the relative mitigation: 1 − (drop with / drop without a chain of thought).
+
+        The ratio is a ratio of means over items, resampled by item. The value is None if nothing is
+        lost without a chain of thought, or if there are too few items for an interval.
+        """
         plain, thought = (_item_shares(drops) for drops in _paired_drops(arms))
         change = relative_change(
             plain, thought, clusters=arms.clusters, level=self.level, seed=self.seed
@@ -204,7 +227,7 @@ class _Study:
             conditions=2 * len(arms.names),
         )
         if change.value is not None and np.nanmean(plain) > 0.0 and change.low is not None:
-            # What is saved is a fall from one drop to the other: signs and ends are swapped.
+            # Mitigation is minus the relative change, so the interval's limits change places.
             high = None if change.high is None else -change.high
             saved = replace(saved, value=-change.value, low=high, high=-change.low)
         elif change.value is not None:
@@ -227,7 +250,11 @@ class _Study:
             yield self._failure_row(arms, arms, "all conditions")
 
     def _failure_row(self, arms: Arms, softened: Arms | None, condition: str) -> Row:
-        """One row: shares of unread answers, the gain and the difference in drops, both ways."""
+        """Return a row: unparsed shares of both arms, their difference, gain, difference in drops.
+
+        The last two are given twice: unparsed answers as wrong, and left out. `softened` are the
+        arms for the difference in drops, None for the clean condition.
+        """
         about = {"model": arms.model, "task": arms.task, "condition": condition}
         (plain, thought), units = arms.cells(
             _unread(arms.plain_outcome), _unread(arms.thought_outcome)
@@ -260,7 +287,10 @@ class _Study:
 
 
 def _paired_drops(arms: Arms) -> tuple[Floats, Floats]:
-    """Items × perturbations of both drops, NaN where one of the four scores is missing."""
+    """Return the drops without and with a chain of thought, each of shape (items, perturbations).
+
+    Both are NaN if one of the four scores is missing.
+    """
     plain, thought = (
         side[:, :1] - side[:, 1:]
         for side in (known_mean(arms.plain, 2), known_mean(arms.thought, 2))
@@ -270,12 +300,12 @@ def _paired_drops(arms: Arms) -> tuple[Floats, Floats]:
 
 
 def _item_shares(drops: Floats) -> Floats:
-    """A number per item whose mean over items is the mean over conditions of their mean drops.
+    """Return a number per item; its mean over items is the mean over conditions of the mean drop.
 
         x_i = Σ_c d_ic · N/(n_c C)
 
-    N items have a drop, n_c of them under condition c of C. A ratio of two such means can then be
-    resampled by items.
+    N items have a drop d_ic, n_c of them under condition c of C. A ratio of two such means can then
+    be resampled by item. Items without a drop are NaN.
     """
     known = ~np.isnan(drops)
     drops, known = drops[:, known.any(axis=0)], known[:, known.any(axis=0)]
@@ -285,6 +315,6 @@ def _item_shares(drops: Floats) -> Floats:
 
 
 def _unread(outcome: NDArray[np.int8]) -> Floats:
-    """1 where an answer could not be read, 0 where it was scored, NaN where none arrived."""
+    """Return 1 for an unparsed answer, 0 for a scored one, and NaN for any other outcome."""
     unread = np.isin(outcome, UNREADABLE)
     return np.where(outcome == SCORED, 0.0, np.where(unread, 1.0, np.nan))

@@ -1,4 +1,4 @@
-"""consistency: does robustness come with competence?"""
+"""The protocol `consistency`: does robustness come with competence?"""
 
 from __future__ import annotations
 
@@ -36,12 +36,15 @@ GRID: Mapping[str, tuple[Any, ...]] = {
     "noise": ("none", "replace_spaces", "pad_random:count=70"),
     "temperature": (0.2, 0.6),
 }
-"""2 × 2 × 3 × 2 = 24 configurations; the first of each factor together is configuration 0."""
+"""The paper's factors with their levels: 2 × 2 × 3 × 2 = 24 configurations.
+
+The first levels together are configuration 0.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """Tasks, how many items of each, and how each is read: as in the paper first, then by label."""
+    """Tasks, items per task, and the scorers of each task: the paper's first, then by label."""
 
     tasks: tuple[str, ...]
     limit: int
@@ -53,7 +56,10 @@ declared = figures_of("consistency")
 
 
 def part_of(settings: UserSettings) -> Part:
-    """The paper's grid, or the user's, on the preset's tasks, or on the user's own."""
+    """Return the part with the user's grid or the paper's, on the preset's tasks.
+
+    `placed_parts` replaces the tasks if the user names any.
+    """
     preset = PRESETS[settings.preset]
     scorer = settings.scorer
     if scorer is None:
@@ -72,7 +78,10 @@ def part_of(settings: UserSettings) -> Part:
 
 
 def _written(settings: UserSettings) -> dict[str, tuple[str, ...]]:
-    """Scorers of written answers: a temperature says nothing of likelihoods."""
+    """Return scorers of generated text for the user's multiple-choice tasks.
+
+    Likelihoods do not depend on the temperature, which is a factor of the grid.
+    """
     known = {name: names for preset in PRESETS.values() for name, names in preset.scorers.items()}
     return {
         name: known.get(name) or known.get(name.partition(":")[0], ("choice_letter",))
@@ -82,7 +91,7 @@ def _written(settings: UserSettings) -> dict[str, tuple[str, ...]]:
 
 
 def notes_of(preset: str) -> tuple[str, ...]:
-    """Return notes on the settings that come from the paper and those that the preset chooses."""
+    """Return notes on settings from the paper and on choices of the preset."""
     chosen: dict[str, Any] = {name: name == preset for name in PRESETS}
     notes: tuple[str, ...] = declared("notes", **chosen)["text"]
     return notes
@@ -110,7 +119,7 @@ class ConsistencyProtocol(Protocol):
     def figures(
         self, results: Sequence[PartResult], ratings: Agreement | None
     ) -> tuple[Figure, ...]:
-        """Every table and chart of the grid, in reading order."""
+        """Return every table and chart of the grid, in reading order."""
         if not results:
             return ()
         result = results[0]
@@ -131,7 +140,7 @@ class ConsistencyProtocol(Protocol):
         return chapter("The paper's tables", published_figures(found))
 
 
-# The tables that the paper prints, with the numbers of a run beside them
+# The tables that the paper prints, with the numbers of a run
 
 
 FACTORS = {
@@ -141,18 +150,18 @@ FACTORS = {
     "temperature": "temperature",
     "Intercept": "intercept",
 }
-"""The paper's name of each factor, and falter's."""
+"""falter's name of each factor, by the paper's name."""
 
 
 @cache
 def published_rows(name: str) -> tuple[dict[str, str], ...]:
-    """The rows of a table as printed: `capability` (A.2) or `anova` (C.1 and C.2)."""
+    """Return the printed rows of a table: `capability` (A.2) or `anova` (C.1 and C.2)."""
     file = resources.files("falter.protocols.consistency") / "data" / f"published_{name}.csv"
     return tuple(csv.DictReader(file.read_text("utf-8").splitlines()))
 
 
 def published_figures(found: Sequence[Measured]) -> Iterator[Grid]:
-    """Table A.2 with the run's models first; tables C.1 and C.2 with the run's own tests."""
+    """Yield table A.2 with the run's models first, and tables C.1 and C.2 with the run's tests."""
     tasks = [name for name in published_rows("capability")[0] if name != "model"]
     own: dict[str, dict[str, Value]] = {}
     for m in found:

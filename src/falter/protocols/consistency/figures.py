@@ -1,4 +1,4 @@
-"""Figures of the protocol: capability and consistency, what luck explains, and the paper's own."""
+"""Figures of the protocol: capability, output consistency, the part due to luck, paper figures."""
 
 from __future__ import annotations
 
@@ -50,16 +50,17 @@ declared = figures_of("consistency")
 Floats = NDArray[np.float64]
 PAPER = "as in the paper"
 PAPERS_SCORERS = "exact_"
-"""Prefix of the scorers that compare the whole reply, as the paper does."""
+"""Prefix of the scorers that compare the whole response, as the paper does."""
 MIN_POINTS = 3
-"""Fewest model–data set pairs through which a line is drawn."""
+"""Minimum number of model–data set pairs for a regression line and for correlations."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A panel with what is measured on it. The steadiness has an interval at `together`.
+    """A panel and its measures.
 
-    That level allows for every model–data set pair of the run.
+    Intervals have the level `level`. The intervals of the steadiness have the level `together`, so
+    that they hold at `level` for all model–data set pairs of the run simultaneously.
     """
 
     panel: GridPanel
@@ -79,7 +80,7 @@ class Measured:
 
     @cached_property
     def same(self) -> OutputConsistency | None:
-        """The share of items with the same output everywhere; None if no output is known."""
+        """Shares of items with the same output in all configurations; None without outputs."""
         panel = self.panel
         if panel.outputs is None:
             return None
@@ -93,7 +94,7 @@ class Measured:
 
     @cached_property
     def luck(self) -> Estimate | None:
-        """The paper's p^V; None for graded scores."""
+        """The paper's p^V: the chance of V correct responses; None for graded scores."""
         panel = self.panel
         if not self.is_binary:
             return None
@@ -103,7 +104,7 @@ class Measured:
 
     @cached_property
     def steadiness(self) -> Steadiness | None:
-        """The index and its companion; None for graded scores."""
+        """The steadiness index, and the index of right answers; None for graded scores."""
         panel = self.panel
         if not self.is_binary:
             return None
@@ -116,7 +117,10 @@ class Measured:
 
 
 def measured_panels(panels: Sequence[GridPanel], level: float) -> list[Measured]:
-    """Every panel once: where all readings of one model's replies agree, they are one panel."""
+    """Return the measures of every panel; panels of one model and task are merged if all agree.
+
+    The level of simultaneous intervals is Bonferroni's, over the pairs of model and task.
+    """
     by_pair: dict[tuple[str, str], list[GridPanel]] = {}
     for panel in panels:
         by_pair.setdefault((panel.model, panel.task), []).append(panel)
@@ -131,7 +135,7 @@ def measured_panels(panels: Sequence[GridPanel], level: float) -> list[Measured]
 
 
 def _agree(one: GridPanel, other: GridPanel) -> bool:
-    """Return True if two readings agree on every score and on which replies are equal."""
+    """Return True if two panels agree on every score and on which responses are equal."""
     if one.outputs is None or other.outputs is None:
         return False
     return np.array_equal(one.scores, other.scores, equal_nan=True) and np.array_equal(
@@ -140,13 +144,19 @@ def _agree(one: GridPanel, other: GridPanel) -> bool:
 
 
 def _first_places(outputs: NDArray[np.int32]) -> NDArray[np.intp]:
-    """For every output the first configuration in which its item has it; -1 for no output."""
+    """Return for each output the first configuration in which its item has the same output.
+
+    Shape (items, configurations), -1 for no output. Example: [7, 7, 2] becomes [0, 0, 2].
+    """
     places = np.array([(outputs == column[:, None]).argmax(axis=1) for column in outputs.T]).T
     return np.where(outputs < 0, -1, places)
 
 
 def main_figures(found: Sequence[Measured]) -> Iterator[Figure]:
-    """The main table, the bars, and the curve over the number of configurations."""
+    """Yield the main table, bars, comparison with other models, and consistency curves.
+
+    A figure without data is left out.
+    """
     yield Grid(rows=tuple(map(_main_row, found)), **declared("capability"))
     bars = tuple(
         Bar(
@@ -196,11 +206,11 @@ def _curve(m: Measured) -> Curve:
 
 
 MIN_MODELS = 4
-"""Fewest models for a difficulty of the items that comes from the others."""
+"""Minimum number of models for estimating item difficulty from the other models."""
 
 
 def _difficulty_rows(found: Sequence[Measured]) -> Iterator[tuple[Value, ...]]:
-    """The index of right answers with the items' difficulty from the other models."""
+    """Yield the index of right answers, given the item difficulty for the other models."""
     for m in found:
         others = [
             other.panel.scores
@@ -214,7 +224,7 @@ def _difficulty_rows(found: Sequence[Measured]) -> Iterator[tuple[Value, ...]]:
 
 
 def _of_paper(found: Sequence[Measured]) -> list[Measured]:
-    """The panels read as the paper reads; those of the last scorer where there are none."""
+    """Return the panels with the paper's scorers; without any, the last panel of each pair."""
     read = [m for m in found if any(s.startswith(PAPERS_SCORERS) for s in m.panel.scorers)]
     last = {m.panel.labels[:2]: m for m in found}
     return read or list(last.values())
@@ -225,11 +235,11 @@ def _by_task(found: Sequence[Measured]) -> list[Measured]:
     return sorted(found, key=lambda m: tasks.index(m.panel.task))
 
 
-# The paper's figures: the line, the gap over luck, drop rates, deviations, analysis of variance
+# The paper's figures: regression, gap to luck, drop rates, deviations, analysis of variance
 
 
 def paper_figures(found: Sequence[Measured], level: float) -> Iterator[Figure]:
-    """Return the paper's figures, computed as the paper does."""
+    """Yield the paper's figures, computed as the paper does."""
     read = _of_paper(found)
     yield from _regression(found, level)
     yield Grid(rows=tuple(_by_data_set(read)), **declared("by-data-set"))
@@ -241,7 +251,11 @@ def paper_figures(found: Sequence[Measured], level: float) -> Iterator[Figure]:
 
 
 def _regression(found: Sequence[Measured], level: float) -> Iterator[Figure]:
-    """The scatter with its line and luck, and a line for each way of reading."""
+    """Yield the scatter plot with regression line and luck curve, and a table of the lines.
+
+    The table has a line for the paper's scorers and one for falter's, if they differ. With fewer
+    than MIN_POINTS points, a statement says so.
+    """
     ways = {PAPER: _of_paper(found)}
     own = [m for m in found if not all(s.startswith(PAPERS_SCORERS) for s in m.panel.scorers)]
     if own != ways[PAPER]:
@@ -269,7 +283,7 @@ LUCK_STEPS = 20
 
 
 def _scatter(points: Sequence[Measured], line: RobustnessRegression) -> Iterator[Curve]:
-    """A point for each model and data set, the fitted line, and p^V between them."""
+    """Yield the fitted line, the luck curve p^V, and a point for each model and data set."""
     shown = [(m, m.capability.value, m.same.strict) for m in points if m.same is not None]
     ends = [p for _, p, _ in shown if p is not None]
     if line.slope.value is not None and line.intercept.value is not None:
@@ -293,7 +307,10 @@ def _bare(measure: str, value: float) -> Estimate:
 
 
 def _by_data_set(found: Sequence[Measured]) -> Iterator[tuple[Value, ...]]:
-    """Means over models of capability, consistency and luck, and the gap over luck."""
+    """Yield for each data set the means over models of capability, consistency and luck.
+
+    The row ends with mean, minimum and maximum of the gap between consistency and luck.
+    """
     for task in dict.fromkeys(m.panel.task for m in found):
         rows = [
             (m.capability.value, m.same.strict.value, m.luck.value)
@@ -328,7 +345,11 @@ def _drop_rates(found: Sequence[Measured], level: float) -> Iterator[Figure]:
 
 
 def _each_as_original(scores: Floats) -> tuple[float | None, float | None, float | None]:
-    """Lowest, mean and highest drop rate with each configuration in turn as the original."""
+    """Return minimum, mean and maximum of the drop rate over the choice of the original.
+
+    Each configuration is the original once. All three are None for a single configuration, or if
+    the scores of a configuration are all 0. Only items without a missing score count.
+    """
     sums = scores[~np.isnan(scores).any(axis=1)].sum(axis=0)
     if len(sums) < 2 or not (sums > 0.0).all():
         return None, None, None
@@ -338,7 +359,7 @@ def _each_as_original(scores: Floats) -> tuple[float | None, float | None, float
 
 
 def _deviations(found: Sequence[Measured], level: float) -> Iterator[Figure]:
-    """The items' standard deviations by data set; items that never move are kept apart."""
+    """Yield the items' standard deviations by data set, and a table of the items at zero."""
     rows: list[tuple[Value, ...]] = []
     strips: dict[str, list[Strip]] = {}
     for m in found:
@@ -362,17 +383,21 @@ def _deviations(found: Sequence[Measured], level: float) -> Iterator[Figure]:
 
 
 def pooled_tables(found: Sequence[Measured]) -> Iterator[tuple[str, int, Anova, Anova]]:
-    """By data set, of all models: how many, and the table with both denominators of η²."""
+    """Yield data set, number of panels, and two analyses of variance over all models.
+
+    The second one computes η² with the intercept in the denominator. A data set that cannot be
+    analysed is left out.
+    """
     read = _of_paper(found)
     for task in dict.fromkeys(m.panel.task for m in read):
         panels = [m.panel for m in read if m.panel.task == task]
-        with contextlib.suppress(InvalidValue):  # no score, or levels that gaps make one
+        with contextlib.suppress(InvalidValue):  # no score, or gaps left a factor one level
             with_intercept = grid_anova(panels, eta="with_intercept")
             yield task, len(panels), grid_anova(panels), with_intercept
 
 
 def _pooled_anova(found: Sequence[Measured]) -> Iterator[Figure]:
-    """The paper's tables C.1 and C.2: a data set's scores of all models, items in the error."""
+    """Yield the paper's tables C.1 and C.2, over all models, with items in the error term."""
     tables = list(pooled_tables(found))
     rows: list[tuple[Value, ...]] = []
     for task, models, table, with_intercept in tables:
@@ -408,7 +433,7 @@ MEASURES = (
 
 
 def _correlations(found: Sequence[Measured]) -> Grid:
-    """Spearman's correlation of every two measures over model–data set pairs."""
+    """Return Spearman correlations between the measures, over model–data set pairs."""
     numbers: dict[str, list[float]] = {}
     for m in found:
         scores = m.panel.scores
@@ -426,16 +451,19 @@ def _correlations(found: Sequence[Measured]) -> Grid:
     return Grid(rows=tuple(rows), **declared("measures-agree", points=len(found)))
 
 
-# The first sentences: how many pairs are steadier than luck, then each of them
+# Findings: a tally of verdicts over the pairs, then a text on each pair
 
 
 MOST_PAIRS = 4
 STEADY = 0.9
-"""The low end of the index above which, with a high end of 1, answers are practically the same."""
+"""Minimum lower limit of the index for "practically the same"; the upper limit must be 1."""
 
 
 def answer_sentences(found: Sequence[Measured]) -> Iterator[str]:
-    """The tally over several pairs of a model and a data set, then each pair."""
+    """Yield a tally of verdicts if there are several model–data set pairs, then each pair.
+
+    At most MOST_PAIRS pairs are described; a last sentence counts the remaining pairs.
+    """
     pairs: dict[tuple[str, str], list[Measured]] = {}
     for m in found:
         pairs.setdefault((m.panel.model, m.panel.task), []).append(m)
@@ -454,7 +482,7 @@ def answer_sentences(found: Sequence[Measured]) -> Iterator[str]:
 
 
 def _verdict(m: Measured) -> str:
-    """Return the sentence about the interval of the index."""
+    """Return the verdict on the interval of the index, as the end of a sentence."""
     index = m.index
     if index is None or index.value is None:
         return "not informative at this capability or number of items"
@@ -468,7 +496,7 @@ def _verdict(m: Measured) -> str:
 
 
 def _pair_sentences(readings: Sequence[Measured]) -> Iterator[str]:
-    """One pair by falter's reading, and the paper's reading where it differs."""
+    """Yield the text on one pair: by the last scorer, then by the first if they differ."""
     m, paper = readings[-1], readings[0]
     model, task, _ = m.panel.labels
     width = m.panel.scores.shape[1]

@@ -1,4 +1,4 @@
-"""enterprise: does an application keep its quality when prompts, formats and languages change?"""
+"""The protocol `enterprise`: does quality survive changes of prompt, format and language?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ declared = figures_of("enterprise")
 
 
 def notes_of(preset: str) -> tuple[str, ...]:
-    """In sentences, for the plan and the report."""
+    """Return sentences on the settings of the preset, for the plan and the report."""
     chosen = PRESETS[preset]
     notes: tuple[str, ...] = declared(
         "notes",
@@ -74,7 +74,7 @@ class Enterprise(Protocol):
     def figures(
         self, results: Sequence[PartResult], ratings: Agreement | None
     ) -> tuple[Figure, ...]:
-        """Every table and chart that the parts allow, in reading order."""
+        """Return every table and chart that the parts allow, in reading order."""
         if not results:
             return ()
         analysis = results[0].analysis
@@ -91,14 +91,14 @@ class Enterprise(Protocol):
         )
 
     def published(self, results: Sequence[PartResult]) -> tuple[Figure, ...]:
-        """The paper's tables of categories, formats and languages beside the run's numbers."""
+        """Return the paper's tables of categories, formats and languages with the run's numbers."""
         analysis = results[0].analysis
         scores = Scores(results, analysis.level, analysis.seed)
         return chapter("The paper's tables", published_figures(scores))
 
 
 def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
-    """Yield a sentence per model: the share of unchanged replies, and the category with fewest."""
+    """Yield sentences per model: its robustness, strict and valid, and the weakest category."""
     grid = grid_named(figures, "robustness")
     for row in grid.rows[:MOST_ROWS] if grid is not None else ():
         whole, valid = row[1], row[3]
@@ -127,7 +127,11 @@ def _sentences(figures: Sequence[Figure]) -> Iterator[str]:
 
 
 def _least_robust(kinds: Sequence[tuple[float, Estimate, str]]) -> str:
-    """The kind with the lowest robustness, and that it is undecided where intervals overlap."""
+    """Return a sentence on the category with the lowest robustness; empty for fewer than two.
+
+    `kinds` are value, estimate and title per category. If the interval of the lowest one overlaps
+    another, the sentence says that the order is undecided.
+    """
     if len(kinds) < 2:
         return ""
     (_, least, name), *others = sorted(kinds, key=lambda one: one[0])

@@ -33,16 +33,20 @@ declared = figures_of("enterprise")
 
 Scored = Mapping[str, RobustnessScore]
 _TITLES = {CROSSLINGUAL: "Cross-lingual"}
+# "qwen-7b", "SmolLM2-135M", "llama3.2-1B-base"; not "7bit".
 _SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*([bm])(?![a-z])", re.IGNORECASE)
 
 
 def title_of(category: str) -> str:
-    """`Cross-lingual`."""
+    """Return the title of a category, such as `Cross-lingual`."""
     return _TITLES.get(category, category.capitalize())
 
 
 def main_figures(scores: Scores) -> list[Figure]:
-    """Return the main figures: method, table of models and categories, heat map, and deltas."""
+    """Return the main figures: method, robustness table, heat map, deltas and difficulty.
+
+    If no pairs were compared, only the statement about the method is returned.
+    """
     by_model = {
         model: found
         for model in scores.models
@@ -112,7 +116,7 @@ def _colours(scores: Scores, by_model: Scored) -> HeatMap:
 
 
 def _cells(scores: Scores, found: CategoryScore, **group: str) -> list[Value]:
-    """The numbers of one line of a table of deltas."""
+    """Return the numbers of one row of a table of deltas, the number of items first."""
     content, quality, overall = found.content, found.quality, found.overall
     estimates = (
         content.strict, content.valid, quality.strict, quality.valid, quality.worse,
@@ -139,7 +143,10 @@ def split_grid(
     lines: Mapping[tuple[str, ...], Sequence[Pair]],
     text: Sequence[str] = (),
 ) -> Grid:
-    """A table of deltas with a line for each selection of pairs."""
+    """Return a table of deltas with a row for each group of pairs in `lines`.
+
+    The keys of `lines` are the row labels, one for each of the `headings`.
+    """
     rows: list[tuple[Value, ...]] = []
     for labels, pairs in lines.items():
         found = scores.as_one(pairs)
@@ -153,7 +160,10 @@ def split_grid(
 
 
 def _difficulty(scores: Scores, by_model: Scored) -> Grid:
-    """Categories from the hardest, with three kinds of spread."""
+    """Return the table of categories with three kinds of spread, the baseline first.
+
+    The other categories follow from the lowest mean robustness to the highest.
+    """
     values = {
         model: {name: found.categories[name].overall.strict.value for name in found.categories}
         for model, found in by_model.items()
@@ -193,7 +203,7 @@ def _run_sds(scores: Scores, model: str) -> dict[str, float | None]:
 
 
 def run_figures(scores: Scores) -> list[Figure]:
-    """Mean and standard deviation over runs; nothing for a single run."""
+    """Return the means and standard deviations over runs; empty for a single run."""
     if len(scores.runs) < 2:
         return []
     rows: list[tuple[Value, ...]] = []
@@ -218,7 +228,7 @@ def run_figures(scores: Scores) -> list[Figure]:
 
 
 def _positional(scores: Scores) -> Iterator[Figure]:
-    """A dot for each run's robustness under positional perturbations, as the paper's Figure 2."""
+    """Yield the robustness of each run under positional perturbations, as the paper's Figure 2."""
     strips: list[Strip] = []
     for model in scores.models:
         values = [run.get(POSITIONAL) for run in _per_run(scores, model)]
@@ -229,7 +239,10 @@ def _positional(scores: Scores) -> Iterator[Figure]:
 
 
 def size_figures(scores: Scores) -> list[Figure]:
-    """Robustness against the number of parameters, where the names of two models say it."""
+    """Return robustness against the number of parameters, read from model names such as `7b`.
+
+    The list is empty if fewer than two models have a size in their name.
+    """
     curves: list[Curve] = []
     for model in scores.models:
         size, found = _SIZE.search(model), scores.score(scores.of_model(model))
@@ -243,7 +256,7 @@ def size_figures(scores: Scores) -> list[Figure]:
     return [Curves(curves=tuple(curves), true_scale=True, **declared("size"))]
 
 
-# Samples of replies, side by side
+# Samples of response pairs
 
 
 EACH = 3
@@ -251,7 +264,7 @@ LONGEST = 600
 
 
 def sample_figures(scores: Scores) -> list[Figure]:
-    """Up to three pairs of every category and model, those that differ most first."""
+    """Return a table of up to `EACH` pairs per model and category, the lowest ratings first."""
     rows = [row for model in scores.models for row in _rows(scores, model)]
     if not rows:
         return []
@@ -281,7 +294,10 @@ def _rows(scores: Scores, model: str) -> Iterator[tuple[Value, ...]]:
 
 
 def _measures(scores: Scores, pair: Pair, rating: float) -> str:
-    """`faithfulness 3 → 2`, of pairs that differ."""
+    """Return the quality measures of both responses, such as `faithfulness 3 → 2`.
+
+    The text is empty unless the rating is below 3.
+    """
     if not rating < 3:
         return ""
     names = (*scores.ratings.measures(pair), *kind_of(pair.task).beside)

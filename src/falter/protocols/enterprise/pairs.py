@@ -1,4 +1,4 @@
-"""Pairs of replies, each with the reply to the clean prompt, and the tasks of a judge of them."""
+"""Pairs of a response and the response to the clean prompt, and the tasks of their judges."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _MATERIAL = ("input", "document")
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply of a model; `parts` is None if the reply is not in the requested form."""
+    """A response and its parts by name; `parts` is None if it is not in the requested form."""
 
     text: str
     parts: Mapping[str, str] | None
 
     @property
     def shown(self) -> str:
-        """The reply without its markup where it could be read, else as it is."""
+        """The text that a judge sees: the parts without markup, or the whole text if unparsed."""
         if self.parts is None or FREE in self.parts:
             return self.text.strip()
         return "\n".join(f"{name}: {text}" for name, text in self.parts.items())
@@ -49,10 +49,12 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two replies to one item; None where nothing arrived. `material` is what both are about.
+    """Two responses to one item: `reference` to the clean prompt, `candidate` under the recipe.
 
-    `run` counts the repeats from 0. `target` is the item's gold under the recipe, `sources` the
-    documents that answer.
+    In the format category, the reference answers the plain-text request. A response that failed or
+    never arrived is None. `material` is the text that both are about. `run` counts the repeats from
+    0. `target` and `reference_target` are the gold answers of the two prompts. `sources` names the
+    documents with the answer. `choices` names the schema's keys that have options.
     """
 
     model: str
@@ -71,12 +73,15 @@ class Pair:
 
     @property
     def missing(self) -> bool:
-        """True if one of the replies never arrived."""
+        """True if one of the responses failed or never arrived."""
         return self.reference is None or self.candidate is None
 
     @property
     def unread(self) -> bool:
-        """Return True if a reply is not in its form; of formats, only the new one counts."""
+        """True if a response is not in its requested form; in `format`, only the candidate counts.
+
+        False if a response is missing.
+        """
         if self.reference is None or self.candidate is None:
             return False
         read = self.category == FORMAT or self.reference.parts is not None
@@ -84,24 +89,27 @@ class Pair:
 
     @property
     def aligns(self) -> bool:
-        """Return True if both replies have parts, and one is not free text beside a form."""
+        """True if both responses have parts, and both or neither of them are free text."""
         sides = [reply.parts for reply in (self.reference, self.candidate) if reply is not None]
         free = [FREE in parts for parts in sides if parts is not None]
         return len(free) == 2 and free[0] == free[1]
 
     @property
     def languages(self) -> tuple[str, str]:
-        """The language of the input, and of the answer."""
+        """The languages of the input and of the requested answer."""
         return languages_of(self.recipe)
 
     @property
     def crosses(self) -> bool:
-        """True if the two replies are in different languages."""
+        """True if the two responses should be in different languages."""
         return self.languages[1] != "en"
 
     @property
     def same(self) -> bool:
-        """True if the replies are identical, so that no judge need compare them."""
+        """True if the responses are identical, so that no judge need compare them.
+
+        Free text and a structured response are identical if their words are.
+        """
         assert self.reference is not None and self.candidate is not None
         if self.reference.text.strip() == self.candidate.text.strip():
             return True
@@ -112,12 +120,12 @@ class Pair:
 
     @property
     def key(self) -> str:
-        """Hash of the part of the pair that a judge sees."""
+        """Hash of the two texts that a judge compares; the key of the judge's item."""
         assert self.reference is not None and self.candidate is not None
         return digest("replies", VERSION, self.reference.shown, self.candidate.shown)
 
     def rating_key(self, measure: str, reply: Reply) -> str:
-        """Return the hash of the part of one reply that a judge of one measure sees."""
+        """Return the hash of measure, material and response: the key of the judge's item."""
         return digest("reply", VERSION, measure, self.material, reply.shown)
 
 
@@ -126,12 +134,15 @@ def _words(parts: Mapping[str, str]) -> list[str]:
 
 
 def pairs_in(results: Sequence[PartResult]) -> tuple[Pair, ...]:
-    """Every pair of the parts whose prompt really changed, or was asked again."""
+    """Return the pairs of the parts whose prompt was changed or repeated; first draws only."""
     return tuple(pair for result in results for pair in _pairs(result))
 
 
 def replies_to(result: PartResult, recipe: str) -> Iterator[tuple[str, str, Reply | None]]:
-    """The model, the task and every reply under the recipe with this label."""
+    """Yield model, task and response for every cell of the recipe with this label.
+
+    The response is None if it failed or never arrived.
+    """
     for answered in result.cells():
         variant = answered.cell.variant
         if variant.recipe.label == recipe and variant.status in ("changed", "baseline"):
@@ -146,6 +157,7 @@ def _pairs(result: PartResult) -> Iterator[Pair]:
         if variant.draw:
             continue
         place = answered.panel.model.label, name_of(answered.panel.task), variant.item.key
+        # Repeats of the repeated clean prompt are counted on: of 5 repeats they are 5 to 9.
         run = answered.cell.repeat - variant.recipe.repeat * repeats
         places.setdefault(place, {})[variant.recipe.label, run] = answered
     clean = result.run.recipes[0].label
@@ -204,7 +216,7 @@ def _reply(answered: ScoredCell) -> Reply | None:
     return Reply(text, answer_parts(text, form or schema.form, schema))
 
 
-# Judging: do two replies say the same, and how good is each of them?
+# Judging: the similarity of two responses, and the quality of each
 
 
 SAME_RATING = 3.0
@@ -213,15 +225,15 @@ LONGEST_MATERIAL, LONGEST_REPLY = 16_000, 6_000
 
 
 def main_results(results: Mapping[str, PartResult]) -> list[PartResult]:
-    """The parts that ask the models themselves."""
+    """Return the parts that send requests to the tested models, not to judges."""
     return [result for result in results.values() if result.part.judges is None]
 
 
 def judged_task(part: Part, results: Mapping[str, PartResult]) -> Task:
-    """The items of a stage: every different pair, or every different reply with a measure.
+    """Return the judge's task of a stage, without duplicate items. Raises TaskError without items.
 
-    The second stage has the replies of pairs rated below 3. Asked again are the verdicts of a stage
-    that could not be read.
+    The items of COMPARING are pairs that differ. The items of RATING are the responses of pairs
+    rated below 3, once per measure. The retry of a stage repeats its items with unparsed verdicts.
     """
     if part.name.endswith(AGAIN):
         stage = part.name.removesuffix(AGAIN)
@@ -235,7 +247,10 @@ def judged_task(part: Part, results: Mapping[str, PartResult]) -> Task:
 
 
 def most_calls(part: Part, cells: Mapping[tuple[str, str], int]) -> int:
-    """The most calls of a stage: a pair for each cell, and each measure of both of its replies."""
+    """Return the maximum number of calls of a stage: one per pair, or one per measure and response.
+
+    `cells` counts the planned cells by part and task.
+    """
     if part.name.startswith(COMPARING):
         return sum(cells.values())
     return sum(2 * len(kind_of(task).judged) * count for (_, task), count in cells.items())
@@ -298,7 +313,7 @@ def _item(task: str, key: str, rubric: str, shown: str) -> Item:
 
 
 def _unread(result: PartResult, judges: Sequence[str] = ()) -> Iterable[Item]:
-    """The items whose verdicts could not be read, of these judges or of any."""
+    """Yield the items with an unparsed verdict by one of `judges`, or by any judge if empty."""
     for answered in result.cells():
         if judges and answered.panel.model.label not in judges:
             continue
@@ -307,7 +322,7 @@ def _unread(result: PartResult, judges: Sequence[str] = ()) -> Iterable[Item]:
 
 
 def own_rubrics(results: Mapping[str, PartResult]) -> str:
-    """Return the hash of the rubrics that are the user's own; empty for the bundled ones alone."""
+    """Return a short hash of the user's rubrics; empty if all rubrics are bundled."""
     texts = {
         answered.cell.variant.item.fields["rubric"]
         for stage in (COMPARING, RATING)
@@ -319,13 +334,13 @@ def own_rubrics(results: Mapping[str, PartResult]) -> str:
 
 
 def judges_of(results: Mapping[str, PartResult], stage: str) -> list[str]:
-    """The judges of a stage as the user named them; nobody where it was not run."""
+    """Return the labels of a stage's judges in the user's order; empty if the stage was not run."""
     panels = results[stage].run.panels if stage in results else ()
     return list(dict.fromkeys(panel.model.label for panel in panels))
 
 
 def ratings_by_judge(results: Mapping[str, PartResult], stage: str) -> dict[str, dict[str, float]]:
-    """Each judge's verdicts by key, the second try where the first could not be read."""
+    """Return each judge's verdicts by item key; a retry replaces only an unparsed verdict."""
     ratings: dict[str, dict[str, float]] = {judge: {} for judge in judges_of(results, stage)}
     for name in (stage, stage + AGAIN):
         if name not in results:
@@ -339,9 +354,11 @@ def ratings_by_judge(results: Mapping[str, PartResult], stage: str) -> dict[str,
 
 
 def ratings_of(results: Mapping[str, PartResult], stage: str) -> dict[str, float]:
-    """The verdicts that count, by key: of three judges or more the median, else the first's.
+    """Return the verdicts that count, by item key.
 
-    Of an even number of verdicts the median is the lower middle one, so that it is one of them.
+    With three judges or more, the median of their verdicts counts, otherwise the first judge's
+    verdict. The median of an even number of verdicts is the lower middle one, so that it is a
+    rating that a judge gave.
     """
     by_judge = ratings_by_judge(results, stage)
     counting = [by_judge[judge] for judge in _counting(list(by_judge))]
@@ -350,12 +367,15 @@ def ratings_of(results: Mapping[str, PartResult], stage: str) -> dict[str, float
 
 
 def _counting(judges: Sequence[str]) -> Sequence[str]:
-    """The judges whose verdicts are counted with: all from three on, else the first."""
+    """Return the judges whose verdicts count: all of three or more, otherwise the first."""
     return judges if len(judges) > 2 else judges[:1]
 
 
 def unread_of(results: Mapping[str, PartResult], stage: str) -> set[str]:
-    """The keys of a stage for which no verdict that counts could be read, at either try."""
+    """Return the item keys of a stage with an unparsed verdict and no parsed verdict.
+
+    Only judges whose verdicts count are considered.
+    """
     judges = _counting(judges_of(results, stage))
     names = [name for name in (stage, stage + AGAIN) if name in results]
     unread = {item.key for name in names for item in _unread(results[name], judges)}
@@ -363,7 +383,10 @@ def unread_of(results: Mapping[str, PartResult], stage: str) -> set[str]:
 
 
 def verdicts_of(results: Mapping[str, PartResult], stage: str) -> dict[str, tuple[int, int, int]]:
-    """For each judge: verdicts of a stage asked for, read at once, and read at the second try."""
+    """Return for each judge the number of verdicts requested, parsed at once, and parsed on retry.
+
+    Empty if the stage was not run.
+    """
     if stage not in results:
         return {}
     asked = {a.cell.variant.item.key for a in results[stage].cells()}

@@ -1,4 +1,4 @@
-"""The experiments of the enterprise protocol: tasks, recipes by category, sizes."""
+"""The parts of the enterprise protocol: tasks, categories of recipes, and presets."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _CATEGORY = {
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The ratings of a task's replies, by a judge and by rule.
+    """Names of the measures that rate a task's responses: `judged` by a judge, `counted` by rule.
 
-    Measures `beside` are shown and decide nothing.
+    Measures in `beside` are shown and decide nothing.
     """
 
     name: str
@@ -48,7 +48,8 @@ ANSWER = Kind(
     ("faithfulness", "completeness", "relevance", "citations", "conciseness"),
     ("facts", "sources", "grounded"),
 )
-# ROUGE-L depends on the length of the gold in its language: the same slot left out moves it.
+# ROUGE-L depends on the length of the gold, which differs by language: leaving out the same slot
+# costs more in one language than in another. So it decides nothing.
 SLOTS = Kind("slots", (), ("entity_f1",), ("rouge_l",))
 OTHER = Kind("reply", ("faithfulness", "completeness"), ("grounded", "covered"))
 _KINDS = {
@@ -60,24 +61,32 @@ _KINDS = {
 
 
 def kind_of(task: str) -> Kind:
-    """Return the way to rate the replies of a task; unknown tasks are rated like summaries."""
+    """Return the measures for the responses of a task; `OTHER` for an unknown task."""
     return _KINDS.get(task.partition(":")[0], OTHER)
 
 
 def name_of(task: str) -> str:
-    """A task's name without the choice of items that are translated: `enterprise_case`, `…:hr`."""
+    """Return a task's name without the options of the languages part.
+
+    Examples: `enterprise_case:it,translated` becomes `enterprise_case`, and `enterprise_case:hr`
+    stays.
+    """
     return task.replace(",translated", "").removesuffix(":it")
 
 
 def category_of(recipe: Recipe) -> str | None:
-    """The category of a recipe; None for the clean prompt itself."""
+    """Return the category of a recipe, None for the clean prompt.
+
+    The repeated clean prompt is `baseline`, and several steps are `compound`. A step without an
+    entry in `_CATEGORY` is `general`.
+    """
     if not recipe.steps:
         return BASELINE if recipe.repeat else None
     return COMPOUND if len(recipe.steps) > 1 else _CATEGORY.get(recipe.steps[0].name, GENERAL)
 
 
 def languages_of(recipe: Recipe) -> tuple[str, str]:
-    """The languages of the input and of the answer that a recipe asks for."""
+    """Return the languages of the input and of the requested answer, `en` unless translated."""
     step = recipe.steps[0] if recipe.steps else None
     category = category_of(recipe)
     if step is None or category not in (MULTILINGUAL, CROSSLINGUAL):
@@ -89,11 +98,12 @@ def languages_of(recipe: Recipe) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """Recipes, items of a task in each part, languages, and how often everything is asked.
+    """Recipes, languages, number of runs and items per task of one preset.
 
-    A cross-lingual pair is the language of the input and that of the answer. `max_tokens` are the
-    limits on a reply, of models that answer at once and where one thinks first; None for the
-    tasks' own.
+    `items` and `translated` limit the items per task in the main part and in the languages part;
+    None means all. A cross-lingual pair holds the languages of input and answer. `max_tokens` holds
+    two limits on a response: for models that answer at once, and if any model thinks first. None
+    keeps the tasks' limits.
     """
 
     recipes: tuple[str, ...]
@@ -106,16 +116,16 @@ class Preset:
 
 
 SEED = 1
-"""Sent where a server takes a seed; the paper fixes one and does not print it."""
+"""Sampling seed, sent to servers that accept one. The paper fixes a seed but does not print it."""
 
 PRESETS = presets_of("enterprise", Preset)
 
 
 def parts_of(settings: UserSettings) -> Iterator[Part]:
-    """The parts in the order in which they run, then those of a judge."""
+    """Yield the parts in the order in which they run; the parts for a judge come last."""
     preset = PRESETS[settings.preset]
     runs = settings.repeats or preset.runs
-    # At another temperature one seed would make all repeats the same.
+    # Above temperature 0 a fixed seed would make all repeats identical.
     sampling: dict[str, Any] = {} if settings.sampling.get("temperature") else {"seed": SEED}
     if preset.max_tokens is not None:
         sampling["max_tokens"] = preset.max_tokens[settings.reasons]
@@ -152,9 +162,10 @@ def _part(
 
 
 def _judging(first: str, rubrics: Mapping[str, str]) -> Iterator[Part]:
-    """Each stage, and those of its verdicts that could not be read asked for once more.
+    """Yield two stages of judging, each followed by a retry of its unparsed verdicts.
 
-    They judge every part that was run; `first` is one of these.
+    The stages judge every main part that was run. `first` names one of them, because a part needs
+    one name to judge.
     """
     again = "those that could not be read, once more"
     for name, judges, title in (

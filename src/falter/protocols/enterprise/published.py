@@ -1,4 +1,4 @@
-"""The tables that the paper prints, with the models of a run in their first rows."""
+"""The tables of the enterprise paper, with the run's models in the first rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ declared = figures_of("enterprise")
 
 SIX = tuple(name for name in CATEGORIES if name != COMPOUND)
 ROUNDING = 0.0101
-"""Printed to two decimals, computed from others with two decimals: one unit of the last place."""
+"""Largest difference in percent that rounding explains: one unit of the second decimal.
+
+The numbers are printed with two decimals and computed from others with two decimals.
+"""
 CODES = {
     "German": "de",
     "Spanish": "es",
@@ -41,7 +44,7 @@ _AVERAGES = ("Average", "Mean")
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A number as it is printed, in percent: mean and standard deviation over five runs."""
+    """A printed number in percent: mean and standard deviation over five runs."""
 
     mean: float
     sd: float | None
@@ -51,12 +54,12 @@ class Printed:
 
 
 PrintedTable = Mapping[str, Mapping[str, Printed | None]]
-"""Model → column → number; None where N/A is printed."""
+"""Model → column → number; None if the paper prints N/A."""
 
 
 @cache
 def published_tables() -> Mapping[str, PrintedTable]:
-    """`overall`, `formats` and `languages`: tables 2, 5 and 4 of the paper."""
+    """Return `overall`, `formats` and `languages`: tables 2, 5 and 4 of the paper."""
     file = resources.files("falter.protocols.enterprise") / "data" / "published.tsv"
     lines = [line for line in file.read_text("utf-8").splitlines() if not line.startswith("#")]
     tables: dict[str, dict[str, dict[str, Printed | None]]] = {}
@@ -68,7 +71,7 @@ def published_tables() -> Mapping[str, PrintedTable]:
 
 
 def _mean_of_six(row: Mapping[str, Printed | None]) -> float:
-    """The mean of the six categories of a printed row, the baseline among them."""
+    """Return the mean of a printed row's six categories, the baseline included, without N/A."""
     known = {name: number.mean for name in SIX if (number := row[name]) is not None}
     mean = run_summary([known], baseline=BASELINE).mean_incl_baseline.mean
     assert mean is not None
@@ -76,7 +79,10 @@ def _mean_of_six(row: Mapping[str, Printed | None]) -> float:
 
 
 def overall_misfits() -> dict[str, tuple[float, float]]:
-    """The models whose printed Overall is not the mean of their six categories, with both."""
+    """Return (printed Overall, mean of six categories) of the models for which the two differ.
+
+    Differences that rounding explains do not count.
+    """
     misfits: dict[str, tuple[float, float]] = {}
     for model, row in published_tables()["overall"].items():
         overall = row["overall"]
@@ -87,7 +93,7 @@ def overall_misfits() -> dict[str, tuple[float, float]]:
 
 
 def published_figures(scores: Scores) -> list[Figure]:
-    """The paper's tables of categories, formats and languages, each with the run's own models."""
+    """Return the paper's tables of categories, formats and languages with the run's models."""
     return [_overall(scores), _formats(scores), _languages(scores)]
 
 
@@ -119,7 +125,10 @@ def _overall(scores: Scores) -> Grid:
 
 
 def _own_numbers(scores: Scores, model: str) -> list[Value]:
-    """The mean of six, both deltas and the six categories of a model that was run."""
+    """Return a run model's mean of six categories, both deltas, and its six categories.
+
+    All numbers leave unparsed responses out. An entry is None if its categories were not run.
+    """
     pairs = [pair for pair in scores.of_model(model) if pair.category in SIX]
     by_category, whole = scores.score(pairs), scores.as_one(pairs)
     if by_category is None or whole is None:
@@ -160,7 +169,7 @@ def _languages(scores: Scores) -> Grid:
 
 
 def _split_table(scores: Scores, name: str, own: Callable[[str, str], Estimate | None]) -> Grid:
-    """A printed table; `own` gives the number of a model of the run for one of its columns."""
+    """Return a printed table; `own` returns a run model's estimate for a column, or None."""
     table = published_tables()[name]
     columns = list(next(iter(table.values())))
     rows: list[tuple[Value, ...]] = []

@@ -1,4 +1,4 @@
-"""Pairs with their ratings, by a judge or counted; deltas and robustness made of them."""
+"""Ratings of response pairs, by a judge or by rule; deltas and robustness of any selection."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ from falter.scorers.structured import entity_match, json_rouge
 
 ALIKE, NEARLY = 0.7, 0.4
 TOLERANCE = 0.1
+# In "INC-4711 at 10:30: v2.1 of the SLA": INC, 4711, 10:30, v2.1, SLA.
 _DETAIL = re.compile(r"[^\W_]*\d[\w.:/-]*\w|\d|\b[A-Z]{2,}\b")
+# "[KB-12]", on one line.
 _CITED = re.compile(r"\[([^\[\]\n]{1,40})\]")
 
 
@@ -47,7 +49,10 @@ def _rouge(candidate: str, reference: str) -> float:
 
 
 def likeness(pair: Pair) -> float | None:
-    """ROUGE-L's F1 of the two replies, markup left aside; None across languages."""
+    """Return the ROUGE-L F1 of the two responses without markup.
+
+    Return None if a response is missing or the languages differ.
+    """
     if pair.missing or pair.crosses:
         return None
     assert pair.reference is not None and pair.candidate is not None
@@ -55,7 +60,10 @@ def likeness(pair: Pair) -> float | None:
 
 
 def aligned_likeness(pair: Pair) -> float | None:
-    """The mean over the parts of ROUGE-L's F1; None where a reply could not be read or is free."""
+    """Return the mean ROUGE-L F1 over the parts of the two responses.
+
+    Return None if a response is missing, if the languages differ, or if the parts do not align.
+    """
     if pair.missing or pair.crosses:
         return None
     assert pair.reference is not None and pair.candidate is not None
@@ -68,7 +76,10 @@ def aligned_likeness(pair: Pair) -> float | None:
 
 
 def _rated_likeness(pair: Pair) -> float | None:
-    """1, 2 or 3 from the aligned likeness, or from that of the texts where one is not read."""
+    """Return the rating 1, 2 or 3 from the aligned likeness, or from the likeness of the texts.
+
+    The thresholds are ALIKE and NEARLY. Return None if both are None.
+    """
     value = aligned_likeness(pair)
     value = likeness(pair) if value is None else value
     return None if value is None else 3.0 if value >= ALIKE else 2.0 if value >= NEARLY else 1.0
@@ -79,19 +90,25 @@ def _values(reply: Reply) -> str:
 
 
 def counted(pair: Pair, measure: str, reply: Reply, *, reference: bool) -> float | None:
-    """A measure of quality that needs no judge; None where it is not known."""
+    """Return a rule-based quality measure of one response, from 0 to 1; None if unknown.
+
+    `reference` says that the response answers the clean prompt, so its gold is used.
+    """
     target = pair.reference_target if reference else pair.target
     return _COUNTED[measure](pair, reply, target)
 
 
 def _grounded(pair: Pair, reply: Reply, target: str | None) -> float | None:
-    """The share of the reply's numbers, codes and names in capitals that stand in the material."""
+    """Return the share of the response's details that the material contains; 1 without any.
+
+    Details are numbers, codes and words in capitals.
+    """
     details = _details(_values(reply))
     return len(details & _details(pair.material)) / len(details) if details else 1.0
 
 
 def _covered(pair: Pair, reply: Reply, target: str | None) -> float | None:
-    """The share of the material's numbers, codes and names in capitals that stand in the reply."""
+    """Return the share of the material's details in the response; None without any."""
     details = _details(pair.material)
     return len(details & _details(_values(reply))) / len(details) if details else None
 
@@ -107,7 +124,10 @@ def _facts(pair: Pair, reply: Reply, target: str | None) -> float | None:
 
 
 def _sources(pair: Pair, reply: Reply, target: str | None) -> float | None:
-    """F1 of the documents named in brackets, or among the references, against those that answer."""
+    """Return the F1 of the cited documents against the documents with the answer.
+
+    Citations are names in brackets and entries of the part `references`.
+    """
     if not pair.sources:
         return None
     parts = reply.parts or {}
@@ -119,7 +139,10 @@ def _sources(pair: Pair, reply: Reply, target: str | None) -> float | None:
 
 
 def _entities(pair: Pair, reply: Reply, target: str | None) -> float | None:
-    """F1 of the slots; where the languages are mixed, against the gold of whichever fits better."""
+    """Return the F1 of the slots against the gold.
+
+    If the languages differ, the better of two golds counts: the recipe's and the clean prompt's.
+    """
     if target is None or reply.parts is None:
         return None
     golds = {target, pair.reference_target or target} if pair.crosses else {target}
@@ -133,7 +156,7 @@ def _entities(pair: Pair, reply: Reply, target: str | None) -> float | None:
 
 
 def _rouge_l(pair: Pair, reply: Reply, target: str | None) -> float | None:
-    """ROUGE-L's F1 of the slots with values, one a line, against the gold."""
+    """Return the ROUGE-L F1 against the gold of the slots as text, one `name: value` per line."""
     if target is None or reply.parts is None:
         return None
     return _rouge("\n".join(f"{name}: {text}" for name, text in reply.parts.items()), target)
@@ -158,7 +181,11 @@ NAN = float("nan")
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
-    """A judge's ratings of pairs and replies, by key; without a judge `judged` is False."""
+    """Ratings of pairs (`similarity`) and of responses (`quality`) by a judge's item key.
+
+    `unread` holds the keys of pairs without a parsed verdict. Without a judge, `judged` is False
+    and the mappings are empty.
+    """
 
     judged: bool = False
     similarity: Mapping[str, float] = field(default_factory=dict)
@@ -179,7 +206,12 @@ class Ratings:
         )
 
     def of_pair(self, pair: Pair) -> float | None:
-        """1 to 3, NaN where it could not be read, None where nothing was compared."""
+        """Return the similarity rating of a pair from 1 to 3: the judge's, or from ROUGE-L.
+
+        Return NaN if a response or the verdict is unparsed. Return None if the pair was not
+        compared: a response is missing, the judge has no verdict, or no judge can compare the
+        languages.
+        """
         if pair.missing or (pair.crosses and not self.judged):
             return None
         if pair.unread:
@@ -191,16 +223,16 @@ class Ratings:
         return NAN if pair.key in self.unread else self.similarity.get(pair.key)
 
     def metrics(self, pair: Pair) -> list[tuple[float, float]]:
-        """Each measure of the pair's task, of the reply to the clean prompt and of the other."""
+        """Return each deciding measure of the pair's task, for the reference and the candidate."""
         return [self.both(pair, name) for name in self.measures(pair)]
 
     def measures(self, pair: Pair) -> tuple[str, ...]:
-        """The deciding measures of the pair's task: the judge's, else those by rule."""
+        """Return the deciding measures of the pair's task: the judge's, or those by rule."""
         kind = kind_of(pair.task)
         return (kind.judged if self.judged else ()) or kind.counted
 
     def both(self, pair: Pair, name: str) -> tuple[float, float]:
-        """A measure of the reply to the clean prompt and of the other, NaN where unknown."""
+        """Return a measure of the reference and of the candidate; NaN for an unknown value."""
         assert pair.reference is not None and pair.candidate is not None
         by_judge = name not in _COUNTED
 
@@ -214,12 +246,12 @@ class Ratings:
 
     @property
     def tolerance(self) -> float:
-        """Maximum difference of a measure that does not count as a change."""
+        """Largest difference of a quality measure that does not count as a change."""
         return 1e-9 if self.judged else TOLERANCE
 
     @property
     def how(self) -> str:
-        """The way in which replies were compared, for signatures."""
+        """The method of comparison, as text for signatures."""
         if self.judged:
             count = len(self.judges)
             who = (
@@ -235,7 +267,7 @@ class Ratings:
 
 
 class Scores:
-    """Pairs of a study with their ratings: deltas and robustness of any selection of them."""
+    """The pairs of a study with their ratings; computes deltas and robustness of any selection."""
 
     def __init__(self, results: Sequence[PartResult], level: float, seed: int) -> None:
         self.by_name = {result.part.name: result for result in results}
@@ -253,13 +285,13 @@ class Scores:
         return pairs_in(self.main)
 
     def rating(self, pair: Pair) -> float | None:
-        """1 to 3, NaN where it could not be read, None where nothing was compared."""
+        """Return the cached similarity rating of a pair, as `Ratings.of_pair` does."""
         if id(pair) not in self._rating:
             self._rating[id(pair)] = self.ratings.of_pair(pair)
         return self._rating[id(pair)]
 
     def metrics(self, pair: Pair) -> list[tuple[float, float]]:
-        """Each measure of a pair, of the reply to the clean prompt and of the other."""
+        """Return the cached measures of a pair, as `Ratings.metrics` does."""
         if id(pair) not in self._metrics:
             self._metrics[id(pair)] = self.ratings.metrics(pair)
         return self._metrics[id(pair)]
@@ -274,13 +306,13 @@ class Scores:
 
     @cached_property
     def categories(self) -> list[str]:
-        """The categories with a pair that was compared, in their order."""
+        """Categories with at least one compared pair, in the order of `CATEGORIES`."""
         there = {pair.category for pair in self.pairs if self.rating(pair) is not None}
         return [name for name in CATEGORIES if name in there]
 
     @cached_property
     def not_compared(self) -> list[str]:
-        """The categories whose pairs nobody could compare."""
+        """Categories with pairs of which none was compared."""
         there = {pair.category for pair in self.pairs}
         return [name for name in CATEGORIES if name in there and name not in self.categories]
 
@@ -288,14 +320,14 @@ class Scores:
         return [p for p in self.pairs if p.model == model and p.category in self.categories]
 
     def score(self, pairs: Iterable[Pair]) -> RobustnessScore | None:
-        """Deltas and robustness of pairs by category; None without any."""
+        """Return deltas and robustness of pairs by category; None without pairs."""
         groups: dict[str, list[Pair]] = {}
         for pair in pairs:
             groups.setdefault(pair.category, []).append(pair)
         return self._scored({name: groups[name] for name in sorted(groups, key=CATEGORIES.index)})
 
     def as_one(self, pairs: Iterable[Pair]) -> CategoryScore | None:
-        """Deltas and robustness of pairs, all as one category; None without any."""
+        """Return deltas and robustness of pairs, all as one category; None without pairs."""
         whole = list(pairs)
         score = self._scored({BASELINE: whole} if whole else {})
         return None if score is None else score.categories[BASELINE]
@@ -309,7 +341,10 @@ class Scores:
         )
 
     def rated(self, pairs: Sequence[Pair]) -> RatedPairs:
-        """Pairs as arrays; measures that a task does not have are the same on both sides."""
+        """Return the pairs as arrays with one row per pair.
+
+        A measure that a pair's task lacks is 0 for both responses, so it never counts as changed.
+        """
         width = max((len(self.ratings.measures(pair)) for pair in pairs), default=1)
         similarity = np.full(len(pairs), NAN)
         missing = np.zeros(len(pairs), dtype=bool)
@@ -331,7 +366,7 @@ class Scores:
         )
 
     def signed(self, estimate: Estimate, **group: str) -> Estimate:
-        """The estimate with what it is about and how it was made."""
+        """Return the estimate with its group, the seed and a signature of run and method."""
         run: Run = self.main[0].run
         parts = (
             f"falter {run.version}",

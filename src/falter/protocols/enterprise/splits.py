@@ -1,4 +1,4 @@
-"""Deltas by format, language, task and perturbation; likeness, verdicts, agreement of judges."""
+"""Deltas by format, language, task and perturbation; similarity, verdicts, judge agreement."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _QUESTIONS = ((COMPARING, "Do two replies say the same?"), (RATING, "How good is
 
 
 def _judges_figures(scores: Scores) -> list[Figure]:
-    """Agreement of all judges and of every two of them; nothing for a single judge."""
+    """Return the agreement of all judges and of each pair of judges; empty for a single judge."""
     judges = scores.ratings.judges
     if len(judges) < 2:
         return []
@@ -56,7 +56,7 @@ def _judges_figures(scores: Scores) -> list[Figure]:
 def _rows(
     scores: Scores, question: str, by_judge: Mapping[str, Mapping[str, float]]
 ) -> Iterator[tuple[Value, ...]]:
-    """All judges together where there are more than two, then every two of them."""
+    """Yield a row for all judges together if there are more than two, then one for each pair."""
     judges = list(by_judge)
     groups = [judges] if len(judges) > 2 else []
     for group in [*groups, *map(list, combinations(judges, 2))]:
@@ -77,7 +77,7 @@ def _rows(
 def _table(
     ratings: Sequence[Mapping[str, float]],
 ) -> NDArray[np.float64]:
-    """Return the ratings as an array, rated things × judges; NaN if a verdict is missing."""
+    """Return the ratings as an array of shape (keys, judges); NaN for a missing verdict."""
     keys = sorted({key for own in ratings for key in own})
     rows = [[own.get(key, float("nan")) for own in ratings] for key in keys]
     return np.array(rows, dtype=float).reshape(len(keys), len(ratings))
@@ -104,7 +104,7 @@ Key = Callable[[Pair], str]
 
 
 def split_figures(scores: Scores) -> list[Figure]:
-    """Formats, languages, the cross-lingual heat maps, tasks and perturbations."""
+    """Return the tables by format, language, task and perturbation, and cross-lingual heat maps."""
     figures: list[Figure] = [*_formats(scores), *_languages(scores), *_crosslingual(scores)]
     figures.append(
         split_grid(
@@ -131,7 +131,7 @@ def split_figures(scores: Scores) -> list[Figure]:
 def _lines(
     scores: Scores, key: Key, *, baseline: bool = False, category: str | None = None
 ) -> dict[tuple[str, ...], list[Pair]]:
-    """Pairs by model and something else."""
+    """Return the pairs by model and `key`, without the baseline unless `baseline`."""
     lines: dict[tuple[str, ...], list[Pair]] = {}
     for model in scores.models:
         for pair in scores.of_model(model):
@@ -143,7 +143,10 @@ def _lines(
 
 
 def _formats(scores: Scores) -> Iterator[Figure]:
-    """Robustness by format with how many replies were in it; none at all is N/A."""
+    """Yield robustness by format, with the number of responses in that format.
+
+    If no response is in a format, its robustness over parsed responses is N/A.
+    """
     lines = _lines(scores, lambda pair: _form(pair), category=FORMAT)
     rows: list[tuple[Value, ...]] = []
     free = [reply for result in scores.main for reply in replies_to(result, REFERENCE_FORM)]
@@ -187,7 +190,7 @@ def _parsed(scores: Scores, replies: Sequence[Reply], model: str) -> tuple[Value
 
 
 def _languages(scores: Scores) -> Iterator[Figure]:
-    """Quality delta by language, with the mean, the worst and the range, as in the paper."""
+    """Yield the quality delta by language with mean, worst and range, and the table of deltas."""
     lines = _lines(scores, lambda pair: pair.languages[1], category=MULTILINGUAL)
     if not lines:
         return
@@ -233,7 +236,7 @@ def _languages(scores: Scores) -> Iterator[Figure]:
 
 
 def _crosslingual(scores: Scores) -> Iterator[Figure]:
-    """For each model a heat map of robustness: language of the input × language of the answer."""
+    """Yield a heat map of robustness per model: input language × answer language."""
     for number, model in enumerate(scores.models, 1):
         pairs = [p for p in scores.of_model(model) if p.category == CROSSLINGUAL]
         if not pairs:
@@ -266,11 +269,11 @@ def _bare(value: float | None) -> Estimate:
     return Estimate(measure="table_summary", value=value)
 
 
-# Beside the ratings
+# Measures next to the ratings: similarity, verdicts, agreement of judges
 
 
 def supplementary_figures(scores: Scores) -> list[Figure]:
-    """ROUGE-L, its JSON-aware form and MiniLM beside the ratings, and what the judge's were."""
+    """Return the tables of ROUGE-L and MiniLM similarity, judge verdicts and judge agreement."""
     return [*_likenesses(scores), *_judge(scores), *_judges_figures(scores)]
 
 
@@ -300,7 +303,7 @@ def _likenesses(scores: Scores) -> Iterator[Figure]:
 def _mean(
     scores: Scores, pairs: Sequence[Pair], values: Sequence[float | None], **group: str
 ) -> Estimate:
-    """The mean over pairs; those of an item belong together."""
+    """Return the mean over pairs, with the pairs of an item as a cluster; None counts as NaN."""
     numbers = [np.nan if value is None else value for value in values]
     items = [f"{pair.task} {pair.item}" for pair in pairs]
     estimate = accuracy(numbers, clusters=items, level=scores.level)
@@ -308,7 +311,10 @@ def _mean(
 
 
 def _cosines(pairs: Sequence[Pair]) -> tuple[list[float | None], list[float | None]] | None:
-    """MiniLM's cosines of the replies, and their means over parts; None without the encoder."""
+    """Return MiniLM cosines of the whole responses, and their means over parts.
+
+    Return None without the encoder.
+    """
     replies = [(p.candidate, p.reference) for p in pairs if p.candidate and p.reference]
     try:
         whole = semantic_similarities([a.shown for a, _ in replies], [b.shown for _, b in replies])
@@ -322,7 +328,7 @@ def _cosines(pairs: Sequence[Pair]) -> tuple[list[float | None], list[float | No
 
 
 def _judge(scores: Scores) -> Iterator[Figure]:
-    """Yield the table of verdicts: requested, parsed at the first try, parsed at the second."""
+    """Yield the table of verdicts: requested, parsed at the first try, at the second, never."""
     rows: list[tuple[Value, ...]] = []
     for stage, title in _QUESTIONS:
         for judge, counts in verdicts_of(scores.by_name, stage).items():

@@ -1,4 +1,4 @@
-"""mend: what to do about it. Remedies on the same variants, paired, picked and confirmed."""
+"""The protocol `mend`: compare remedies on the same variants, pick one, confirm its effect."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class MendProtocol(Protocol):
 
 
 def confirmed(results: Sequence[PartResult]) -> tuple[PanelRemedies, ...]:
-    """Return the results for each model and task, from the parts of a study that has run."""
+    """Return the remedy results of a study that has run, one for each model and task."""
     return panels_of_remedies(results)
 
 

@@ -1,4 +1,4 @@
-"""Remedies compared: the parts, votes, scores with each less those without it, and the report."""
+"""Comparison of remedies: the parts, votes over several prompts, paired gains, and the report."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from falter.records.render import plain
 from falter.records.types import Estimate, Score
 from falter.remedies import remedies, remedy_from
 
-# Votes: one item asked in several ways
+# Votes: several prompts for one item
 
 
 VOTE = "vote"
 USUAL = ("delimiters", "restate")
-"""Besides the prompt as it comes: two other wordings, so that three answers are asked for."""
+"""Voters of a plain `vote` besides the unchanged prompt: two other wordings, so three responses."""
 
 Place = tuple[str, str, int, int]
 Ballot = Mapping[Place, Score]
@@ -35,9 +35,11 @@ Ballot = Mapping[Place, Score]
 
 
 def voters_of(name: str) -> tuple[str, ...] | None:
-    """The remedies whose answers vote beside that to the prompt as it comes; None for no vote.
+    """Return the remedies that vote together with the unchanged prompt.
 
-    `vote` has its usual voters, `vote:a+b` these.
+    `vote` has the voters in USUAL, and `vote:a+b` has the voters `a` and `b`. Return None if `name`
+    is no vote. Raises InvalidValue for an empty voter or a vote in a vote, DuplicateName for a
+    voter named twice.
     """
     kind, mark, named = name.partition(":")
     if kind != VOTE or "{" in name:
@@ -51,7 +53,7 @@ def voters_of(name: str) -> tuple[str, ...] | None:
 
 
 def _ballots_of(result: PartResult) -> Mapping[tuple[str, ...], Ballot]:
-    """The scores of a part, panel by panel."""
+    """Return the scores of a part by panel: task, model id and scorer."""
     ballots: dict[tuple[str, ...], dict[Place, Score]] = {}
     for scored in result.cells():
         if scored.score is not None:
@@ -64,10 +66,9 @@ def _ballots_of(result: PartResult) -> Mapping[tuple[str, ...], Ballot]:
 
 
 def voted(scores: Sequence[Score]) -> Score:
-    """The score of the answer that most voters give; unread answers do not vote.
+    """Return the score of the answer that most voters give; only scored responses vote.
 
-    Of answers with equally many votes it is the one of the earliest voter. Without any readable
-    answer it is the first voter's score.
+    In a tie the earliest voter decides. If no response was scored, the first score is returned.
     """
     read = [score for score in scores if score.outcome == "scored"]
     if not read:
@@ -82,9 +83,10 @@ def _voted_answer(score: Score) -> str:
 
 
 def _voted_matrix(table: Table, ballots: Sequence[Ballot], *, strict: bool) -> NDArray[np.float64]:
-    """Items x recipes of the table: the mean score of the votes over draws and repeats.
+    """Return the mean score of the votes over draws and repeats, shape (items, recipes).
 
-    Where an answer of the first voter, to the prompt as it comes, did not arrive, none is counted.
+    Only places with a score of the first voter, the unchanged prompt, are counted. An unparsed
+    result counts as 0 if `strict`. A cell without any value is NaN.
     """
     rows = {item: n for n, item in enumerate(table.item_ids)}
     columns = {recipe.id: n for n, recipe in enumerate(table.recipes)}
@@ -108,7 +110,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The additional cost of an answer with a remedy: characters, tokens and calls.
+    """The cost of a response with a remedy: additional tokens and characters, and all calls.
 
     `tokens` is None if the server did not count them, or if options were scored.
     """
@@ -120,7 +122,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelRemedies:
-    """One model on one task: how much it loses as it is, and what every remedy does about it."""
+    """One model on one task: its mean drop without a remedy (`loss`), and the remedies' effects."""
 
     model: str
     task: str
@@ -133,14 +135,15 @@ class PanelRemedies:
 
     @property
     def title(self) -> str:
-        """`smollm2 on basics`."""
+        """Model and task, such as `smollm2 on basics`."""
         return f"{self.model} on {self.task}"
 
 
 def panels_of_remedies(results: Sequence[PartResult]) -> tuple[PanelRemedies, ...]:
-    """A result for each panel of the first part, which has no remedy.
+    """Return a result for each panel of the first part, which has no remedy.
 
-    What is confirmed in several panels is confirmed for all of them at once.
+    The confirming intervals are simultaneous over all panels that picked a remedy. The result is
+    empty if there is no part with a remedy.
     """
     first, *others = results
     if not others:
@@ -162,7 +165,7 @@ Sizes = Mapping[tuple[str, ...], tuple[float, float]]
 
 @dataclass(frozen=True, kw_only=True)
 class _Arm:
-    """A remedy with the parts whose answers it takes: one, or those of several that vote."""
+    """A remedy with the parts that supply its responses: one part, or one part for each voter."""
 
     name: str
     remedy: str
@@ -172,7 +175,7 @@ class _Arm:
     ballots: tuple[Mapping[tuple[str, ...], Ballot], ...] = ()
 
     def scores(self, n: int, *, strict: bool) -> tuple[Table, Floats]:
-        """The table of the n-th panel, and the scores by item and recipe."""
+        """Return the table of the n-th panel, and its scores with shape (items, recipes)."""
         table = self.parts[0].tables[n]
         if not self.ballots:
             return table, table.matrix(strict=strict)
@@ -180,7 +183,7 @@ class _Arm:
         return table, _voted_matrix(table, cast, strict=strict)
 
     def cost(self, key: tuple[str, ...]) -> Cost:
-        """Return the additional cost of an answer with the remedy."""
+        """Return the cost of a response with the remedy in the panel with this key."""
         tokens, sizes = zip(*(size[key] for size in self.sizes), strict=True)
         base_tokens, base_size = self.base[key]
         counted = base_tokens > 0 and all(tokens)
@@ -192,7 +195,7 @@ class _Arm:
 
 
 def _arms(results: Sequence[PartResult]) -> list[_Arm]:
-    """The remedies in their order; a vote that lacks a voter is left out."""
+    """Return the remedies in the order of the parts; a vote is left out if a voter's part is."""
     first = results[0]
     sizes = {result.part.name: _sizes(result) for result in results}
     base = sizes[first.part.name]
@@ -274,7 +277,10 @@ def _panel(
 
 
 def _less(without: Table, with_remedy: Table, scores: Floats, *, strict: bool) -> RemedyScores:
-    """The scores with a remedy less those without, for the items of the table without one."""
+    """Return scores with a remedy minus scores without a remedy, for the items of `without`.
+
+    An item that lacks a score in either table is NaN, and so is a recipe that changed nothing.
+    """
     before = without.matrix(strict=strict)
     rows = {item: n for n, item in enumerate(with_remedy.item_ids)}
     places = [rows.get(item, -1) for item in without.item_ids]
@@ -290,7 +296,7 @@ def _key(table: Table) -> tuple[str, ...]:
 
 
 def _sizes(result: PartResult) -> Sizes:
-    """Tokens of a call and characters of a prompt by panel, in the mean."""
+    """Return the mean tokens per call and the mean characters per prompt, by panel."""
     totals: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for scored in result.cells():
         response = scored.cell.response
@@ -299,7 +305,7 @@ def _sizes(result: PartResult) -> Sizes:
         panel = scored.panel
         total = totals[panel.task, panel.model.id, panel.scorer]
         total[0] += 1
-        if not response.scores:  # of options that are scored, some engines count no prompt
+        if not response.scores:  # some engines count no prompt tokens if options are scored
             total[1] += response.usage.prompt_tokens + response.usage.completion_tokens
         total[2] += len(plain(scored.cell.variant.prompt))
     return {key: (tokens / n, size / n) for key, (n, tokens, size) in totals.items()}
@@ -314,7 +320,11 @@ RECIPES = ("pad_newlines", "typos")
 
 
 def parts_of(settings: UserSettings) -> tuple[Part, ...]:
-    """One part without a remedy and one for each; all have the same recipes, items and draws."""
+    """Return a part without a remedy and one for each remedy, with the same recipes and items.
+
+    A voter gets a part even if the user did not name it as a remedy. Raises DuplicateName for a
+    remedy named twice.
+    """
     own: dict[str, Any] = {"recipes": list(settings.recipes or RECIPES)}
     if not settings.tasks:
         own |= {"tasks": [TASK], "limit": LIMIT}
@@ -334,7 +344,7 @@ def parts_of(settings: UserSettings) -> tuple[Part, ...]:
     return (
         Part(name=AS_IS, title="As it is", experiment=own),
         *(_part(name, own) for name in asked),
-        # The first voter's answers are those to the prompts as they are; the others are above.
+        # A vote's part has the unchanged prompts of its first voter; the others have parts above.
         *(Part(name=name, title=f"With {name}", experiment=own) for name in votes),
     )
 
@@ -346,7 +356,7 @@ def _part(remedy: str, own: dict[str, Any]) -> Part:
 
 
 def _name(remedy: str) -> str:
-    """A registered name; a text of one's own is named by its beginning."""
+    """Return the name of a registered remedy, or `own:` and the beginning of the user's text."""
     return remedy if remedy in remedies else f"own: {' '.join(remedy.split())[:40]}"
 
 
@@ -357,7 +367,7 @@ declared = figures_of("mend")
 
 
 def mend_figures(panels: Sequence[PanelRemedies]) -> tuple[Figure, ...]:
-    """The answer, the table of all remedies, and how the claim came about."""
+    """Return the finding, the table of all remedies, and the table of the two halves."""
     if not panels:
         return ()
     return (_answer(panels), _table(panels), _halves(panels))

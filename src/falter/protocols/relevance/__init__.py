@@ -1,4 +1,4 @@
-"""relevance: does a summary survive when the sentences that matter are reworded?"""
+"""The protocol `relevance`: does a summary survive when the relevant sentences are reworded?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["CRITERIA", "RelevanceProtocol", "human_sheet", "read_human_sheets"]
 
 MOST_ROWS = 6
 MUCH_UNUSABLE = 0.1
-"""The share of unusable rewrites above which the page says so first."""
+"""Share of unusable rewrites above which the findings begin with a warning."""
 MODERATE = 50
 """Articles below which a loss of 40 % in three of five articles is mostly missed (power .56)."""
 AT_ZERO = ", at temperature 0"
@@ -57,7 +57,10 @@ class RelevanceProtocol(Protocol):
     def figures(
         self, results: Sequence[PartResult], ratings: Agreement | None
     ) -> tuple[Figure, ...]:
-        """Every table of the parts, in reading order; those of temperature 0 are named so."""
+        """Return every table of the parts, in reading order.
+
+        The names and sections of the second part's figures say that it has temperature 0.
+        """
         parts = [result for result in results if result.part.name in (SAMPLED, GREEDY)]
         figures: list[Figure] = []
         for result in parts:
@@ -92,7 +95,7 @@ def _chapters_of(
 
 
 def _sentences(figures: Sequence[Figure], level: float) -> Iterator[str]:
-    """Yield the failed rewordings, relevant against irrelevant sentences, then each rewording."""
+    """Yield sentences on failed rewrites, relevant against irrelevant sentences, and each arm."""
     yield from _unusable(figures)
     yield from _against_control(figures, 1.0 - level)
     grid = grid_named(figures, "relative-change")
@@ -108,7 +111,7 @@ def _sentences(figures: Sequence[Figure], level: float) -> Iterator[str]:
 
 
 def _unusable(figures: Sequence[Figure]) -> Iterator[str]:
-    """Rewriters of which more than one rewrite in ten cannot be used."""
+    """Yield a sentence for every rewriter with more than MUCH_UNUSABLE unusable rewrites."""
     grid = grid_named(figures, "rewriters")
     for row in grid.rows if grid is not None else ():
         author, (asked, usable, identical, broken) = row[0], map(_int, row[1:5])
@@ -121,7 +124,10 @@ def _unusable(figures: Sequence[Figure]) -> Iterator[str]:
 
 
 def _against_control(figures: Sequence[Figure], alpha: float) -> Iterator[str]:
-    """The protocol's question, answered for the first measure of each model and data set."""
+    """Yield the test of relevant against irrelevant sentences for each model and data set.
+
+    Only the first measure and the first comparison count; p-values are adjusted by Holm's method.
+    """
     grid = grid_named(figures, "controls")
     rows = grid.rows if grid is not None else ()
     asked = [row for row in rows if row[2:5] == rows[0][2:5]]
@@ -141,7 +147,7 @@ def _against_control(figures: Sequence[Figure], alpha: float) -> Iterator[str]:
 
 
 def _claim(value: float, p: float | None, differ: int, articles: int, alpha: float) -> str:
-    """Return the sentence about the sign-flip test; nothing from too few articles."""
+    """Return the conclusion from the sign-flip test; without a p-value, that nothing is claimed."""
     if p is None:
         few = f"only {differ} of them differ" if differ < MIN_DIFFERING else "too few clusters"
         return f"{few}, so nothing is claimed"
@@ -154,12 +160,12 @@ def _claim(value: float, p: float | None, differ: int, articles: int, alpha: flo
 
 
 def _int(value: Value) -> int:
-    """A count in a table, 0 where there is none."""
+    """Return a count in a table as a number, 0 for any other value."""
     return value if isinstance(value, int) else 0
 
 
 def _begun(text: object) -> str:
-    """The text with a capital, to begin a sentence."""
+    """Return the text with a capital first letter, to begin a sentence."""
     return str(text)[:1].upper() + str(text)[1:]
 
 

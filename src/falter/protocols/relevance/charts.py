@@ -1,4 +1,4 @@
-"""Charts of the protocol: changes, the paper's Table 1, lengths, and an article as an example."""
+"""Figures of changes, the paper's Table 1, summary lengths, and an article as an example."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ declared = figures_of("relevance")
 def chart_figures(
     result: PartResult, panels: Sequence[Scores], changes: Grid, level: float
 ) -> Iterator[Figure]:
-    """The `changes` drawn and in the paper's layout, how often the length was kept, an example."""
+    """Yield `changes` as a chart and in the paper's layout, summary lengths, and an example."""
     rows = [row for row in changes.rows if row[3] in (RELEVANT, IRRELEVANT)]
     pairs = {row[:2] for row in rows}
     drawn = [
@@ -58,7 +58,7 @@ def chart_figures(
 
 
 def _paper_table(rows: Sequence[tuple[Value, ...]]) -> Grid:
-    """Data set × measure, a column for each model."""
+    """Return the changes with a row per data set and measure, and a column per model."""
     models = list(dict.fromkeys(str(row[0]) for row in rows))
     found: dict[tuple[Value, ...], dict[Value, Value]] = {}
     for row in rows:
@@ -69,7 +69,10 @@ def _paper_table(rows: Sequence[tuple[Value, ...]]) -> Grid:
 
 
 def _lengths(summaries: Sequence[Summary], level: float) -> Iterator[tuple[Value, ...]]:
-    """Return the share of summaries with as many sentences as were asked for."""
+    """Yield per model, task and arm the share of summaries with the requested number of sentences.
+
+    The row also counts all summaries, the longer ones and the shorter ones.
+    """
     by_arm: dict[tuple[str, str, str], list[Summary]] = {}
     for summary in summaries:
         by_arm.setdefault((summary.model, summary.task, summary.arm), []).append(summary)
@@ -84,7 +87,10 @@ def _lengths(summaries: Sequence[Summary], level: float) -> Iterator[tuple[Value
 
 
 def _example(panels: Sequence[Scores], summaries: Sequence[Summary]) -> Example | None:
-    """The article of the first panel whose score fell most with relevant sentences reworded."""
+    """Return the example of the article in the first panel whose score fell most under RELEVANT.
+
+    Return None if no score fell, or if a response of the first draw is missing.
+    """
     new = panels[0].of(RELEVANT) if panels else None
     if new is None:
         return None

@@ -1,4 +1,4 @@
-"""The sheet on which people rate summaries without knowing whose they are, out and in."""
+"""The blind rating sheet for summaries: export it for human raters, and read it back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CRITERIA: Mapping[str, tuple[int, int]] = {
     "coherence": (1, 5),
     "relevance": (1, 5),
 }
-"""The rated criteria with their lowest and highest number, as in Askari et al."""
+"""Criteria of the ratings, each with its lowest and highest number, as in Askari et al."""
 
 ONE_RATER = "a sheet is of one rater, who rates each summary once"
 OF_ANOTHER = "read it with the run, the articles and the seed that it was made with"
@@ -39,7 +39,7 @@ MAX_SUMMARIES = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """A summary to rate: whose it is stays out of the sheet."""
+    """A summary to rate; the sheet shows `name`, `article` and `summary`, but not the arm."""
 
     name: str
     arm: str
@@ -49,11 +49,12 @@ class _Row:
 
 
 def human_sheet(result: PartResult, *, articles: int = MAX_SUMMARIES, seed: int = 0) -> str:
-    """CSV with three summaries of each article together, in an order that says nothing.
+    """Return the rating sheet as CSV, with three summaries of each article in random order.
 
-    The expected one, that of the original and that of the article with relevant sentences reworded,
-    of articles that have all three; `articles` of them for each model and data set. The first row
-    tells raters to fill in faithfulness (0 or 1), coherence and relevance (1 to 5); a copy each.
+    The three are the expected summary, the summary of the original article, and the summary of the
+    article with relevant sentences reworded. The sheet has `articles` articles with all three for
+    each model and data set. The first row tells raters to fill in faithfulness (0 or 1), coherence
+    and relevance (1 to 5). Each rater gets a copy. Raises UsageError if there is nothing to rate.
     """
     rows = list(_rows(result, articles, seed))
     if not rows:
@@ -84,11 +85,11 @@ def read_human_sheets(
     seed: int = 0,
     level: float = 0.95,
 ) -> dict[tuple[str, str], HumanEvaluation]:
-    """Read raters' sheets, by model and data set; several raters of a summary are averaged first.
+    """Return the evaluation of raters' sheets, by model and data set.
 
-    `sheets` are the texts of the files by name; `articles` and `seed` those of the sheet. A row
-    that the sheet did not have, or a number outside its scale, is an error; an empty cell is not
-    rated.
+    `sheets` are the texts of the files by name, one per rater. `articles` and `seed` must be those
+    of the export. Ratings of a summary are averaged over raters first. An empty cell is no rating.
+    Raises TaskError for an unknown or repeated row, or a number outside its scale.
     """
     rows = {row.name: row for row in _rows(result, articles, seed)}
     given: dict[tuple[str, str], dict[str, float]] = {}
@@ -147,7 +148,7 @@ def _evaluation(
 
 
 def _rows(result: PartResult, articles: int, seed: int) -> Iterator[_Row]:
-    """Three rows for every article that is drawn, by its key and the seed."""
+    """Yield three rows for every drawn article; the draw depends on item key and seed only."""
     texts: dict[tuple[str, str, str], dict[str, tuple[str, str]]] = {}
     for summary in summaries_of(result):
         if summary.repeat or summary.arm not in ARMS:

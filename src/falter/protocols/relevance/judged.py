@@ -1,4 +1,4 @@
-"""The task of a judge of summaries, and figures of its ratings and of entailment, arm by arm."""
+"""The judge's task for summaries, and figures of its ratings and of entailment by arm."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ _TEXTS = "\nThe first text:\n{expected}\n\nThe second text:\n{summary}\n"
 
 
 def judged_task(part: Part, source: PartResult) -> Task:
-    """One item for every different pair of texts, the expected summaries among the rated ones.
+    """Return the judge's task: an item for every different pair of texts.
 
-    Ratings are about the article as it stood originally, also for summaries of a reworded one: what
-    is asked is what got lost. Entailment is about the expected summary.
+    A rating compares a summary with the original article, even if the model saw a reworded article,
+    because the rating should show lost content. The expected summaries are rated too. Entailment
+    compares a summary with the expected summary. Raises TaskError if there is nothing to judge.
     """
     entails = part.name == ENTAILMENT
     summaries = list(summaries_of(source))
@@ -86,13 +87,13 @@ def judged_task(part: Part, source: PartResult) -> Task:
 
 
 def _judging_key(source: PartResult, task: str, summary: Summary, *, expected: bool) -> str:
-    """The key of a judged pair: the same article with the same summary is one item."""
+    """Return the item key of a judged pair; the same article with the same summary is one item."""
     text = _expected(summary) if expected else " ".join(summary.sentences)
     return short(digest("judged", source.run.id, task, summary.task, summary.item, text), 16)
 
 
 def _rated_versions(summaries: Sequence[Summary]) -> Iterator[tuple[Summary, bool]]:
-    """Every summary; and the original that stands for its article's expected summary."""
+    """Yield every summary with False, and one per article with True for its expected summary."""
     for summary in summaries:
         yield summary, False
         if summary.arm == ORIGINAL and summary.repeat == 0 and _expected(summary):
@@ -107,12 +108,15 @@ def _expected(summary: Summary) -> str:
 declared = figures_of("relevance")
 
 NLI_SHARE = 0.3
-"""MENLI's weight of entailment less contradiction, beside 0.7 of BERTScore (Chen and Eger 2023)."""
+"""Weight of entailment minus contradiction in MENLI; BERTScore has 0.7 (Chen and Eger 2023)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """One model on one data set: what the judge said of each arm, an entry an article."""
+    """The judge's numbers for one model on one data set.
+
+    `arms` maps each arm to an array of shape (articles,), NaN without a parsed verdict.
+    """
 
     model: str
     task: str
@@ -123,7 +127,7 @@ class _Judged:
 def judged_figures(
     source: PartResult, judged: PartResult, scores: Sequence[Scores], level: float
 ) -> tuple[Figure, ...]:
-    """The ratings of every arm, or its entailment with MENLI's combination. Calls no model."""
+    """Return a table of ratings by arm, or of entailment by arm with MENLI. Calls no model."""
     numbers = _numbers(judged)
     panels = list(_panels(source, judged.part.name, numbers))
     judge = ", ".join(dict.fromkeys(panel.model.label for panel in judged.run.panels))
@@ -136,7 +140,7 @@ def judged_figures(
 
 
 def _numbers(judged: PartResult) -> dict[str, float]:
-    """By the key of the pair: the rating from 1 to 5, or entailment less contradiction."""
+    """Return by item key the rating from 1 to 5, or entailment minus contradiction in [-1, 1]."""
     numbers: dict[str, float] = {}
     for answered in judged.cells():
         score = answered.score
@@ -154,7 +158,7 @@ def _numbers(judged: PartResult) -> dict[str, float]:
 
 
 def _panels(source: PartResult, part: str, numbers: Mapping[str, float]) -> Iterator[_Judged]:
-    """Articles × arms, draws averaged."""
+    """Yield the judge's numbers by article and arm, averaged over draws."""
     found: dict[tuple[str, str], dict[str, dict[str, list[float]]]] = {}
     for summary in summaries_of(source):
         arms = found.setdefault((summary.model, summary.task), {})
@@ -196,7 +200,7 @@ def _rows(panels: Sequence[_Judged], level: float) -> Iterator[tuple[Value, ...]
 def _entailment_grid(
     panels: Sequence[_Judged], scores: Sequence[Scores], text: Sequence[str], level: float
 ) -> Grid:
-    # Reversed: of several encoders the first that was named counts.
+    # Reversed, so that the first of several encoders wins.
     named = [s for s in scores if s.measure.partition(":")[0] == BERTSCORE]
     bertscores = {(s.model, s.task): s for s in reversed(named)}
     rows: list[tuple[Value, ...]] = []
@@ -221,7 +225,7 @@ def _entailment_grid(
 
 
 def _combined(panel: _Judged, scores: Scores | None) -> dict[str, Floats]:
-    """0.3·(e − c) + 0.7·F1 of every arm; empty where BERTScore was not asked for."""
+    """Return MENLI by arm, 0.3·(e − c) + 0.7·F1; empty if BERTScore is no measure of the run."""
     if scores is None:
         return {}
     place = {item: n for n, item in enumerate(scores.items)}
@@ -238,7 +242,7 @@ def _combined(panel: _Judged, scores: Scores | None) -> dict[str, Floats]:
 def _mean(
     values: Floats, panel: _Judged, arm: str, level: float, scale: tuple[float, float]
 ) -> Estimate:
-    """A mean rating, whose interval stays on the scale."""
+    """Return the mean of an arm, with an interval that stays on the scale."""
     found = human_evaluation({arm: {"judge": values}}, scales={"judge": scale}, level=level)
     return _signed(replace(found.means[arm]["judge"], measure="judged_mean"), panel, arm)
 
@@ -246,7 +250,10 @@ def _mean(
 def _difference(
     panel: _Judged, arm: str, values: Floats, original: Floats | None, level: float, width: float
 ) -> Estimate | None:
-    """Values less those of the original, over the articles that have both; t, cut to the scale."""
+    """Return the mean difference to the original, over the articles that have both numbers.
+
+    The t interval is clipped to ±`width`, the width of the scale. Return None without an original.
+    """
     if original is None:
         return None
     found = human_evaluation({arm: {"judge": values - original}}, level=level).means[arm]["judge"]

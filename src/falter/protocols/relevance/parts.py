@@ -1,4 +1,4 @@
-"""The parts of the protocol: which articles, at which temperature, how often."""
+"""The parts of the protocol: articles, recipes, measures, temperature and number of draws."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RECIPES = (
     {"paraphrase_relevant": {**_SCOPE, "top": 3}},
     "identity",
 )
-"""The article is a document, or what a template of one text puts in."""
+"""The paper's arms. The article is a document, or the input of a template with a single text."""
 BERTSCORE = "summary_bertscore"
 MEASURES = {
     "summary_rouge1": "ROUGE-1",
@@ -24,7 +24,7 @@ MEASURES = {
     "summary_rougeL": "ROUGE-L",
     BERTSCORE: "BERTScore",
 }
-"""Scorers of summaries, with the names that the tables use."""
+"""Scorers of summaries, and their names in the tables."""
 LIKELIHOOD_RATING = "summary_rating_likelihood"
 SAMPLED, GREEDY = "sampled", "greedy"
 RATING, ENTAILMENT = "rating", "entailment"
@@ -33,9 +33,9 @@ TEMPERATURE, DRAWS = 0.7, 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """Tasks, and how many articles of each a part takes; a part without an entry is left out.
+    """Tasks, and the number of articles per task for each part (`limits`).
 
-    None takes all of them.
+    A part without an entry is left out. None means all articles.
     """
 
     tasks: tuple[str, ...]
@@ -47,7 +47,10 @@ declared = figures_of("relevance")
 
 
 def parts_of(settings: UserSettings) -> Iterator[Part]:
-    """Summaries at a temperature above 0, several draws; at 0; and a judge's view of the first."""
+    """Yield the parts with summaries, sampled and at temperature 0, then the judge's parts.
+
+    The judge rates the preset's first part. If the user names judging parts, only they run.
+    """
     preset = PRESETS[settings.preset]
     asked = {
         SAMPLED: (
@@ -90,7 +93,7 @@ def _summaries(
 
 
 def _recipes(settings: UserSettings) -> Iterator[Any]:
-    """The paper's arms, or the user's, applied to articles; and the same article again."""
+    """Yield the user's recipes, or the paper's, applied to articles, and the repeated prompt."""
     if not settings.recipes:
         yield from RECIPES
         return
@@ -103,7 +106,10 @@ def _recipes(settings: UserSettings) -> Iterator[Any]:
 
 
 def _judges(source: str, *, scores: bool) -> Iterator[Part]:
-    """Ratings and entailment, by likelihood where the judge gives it, else written."""
+    """Yield the parts for ratings and entailment of the part `source`.
+
+    If `scores`, the judge's likelihoods are used, otherwise its written answers.
+    """
     yield Part(
         name=RATING,
         title="How good the summaries are",
@@ -119,7 +125,7 @@ def _judges(source: str, *, scores: bool) -> Iterator[Part]:
 
 
 def notes_of(preset: str) -> tuple[str, ...]:
-    """Return notes on the settings that come from the paper and those that the preset chooses."""
+    """Return notes on settings from the paper and on choices of the preset."""
     notes: tuple[str, ...] = declared(
         "notes",
         paper=preset == "paper",

@@ -1,4 +1,4 @@
-"""Summaries of a part: their scores, where they come from, and what rewording does to them."""
+"""Summaries of a part: their scores, their source sentences, and the effect of rewording."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ ORIGINAL, AGAIN, EXPECTED = "original", "same article again", "expected summary"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """One reply: which model wrote it, about which article as it stood in the prompt.
+    """A summary of the article of `variant` by one model.
 
-    `sentences` are those that count, of the `written` ones as many as were `wanted`. `key` is the
-    request's.
+    `sentences` are the sentences that count: at most the first `wanted` of the `written` ones.
+    `key` is the request's key. `repeat` counts the draws from 0.
     """
 
     model: str
@@ -63,10 +63,10 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """One model on one data set, by one measure: articles × arms, draws averaged.
+    """Scores of one model on one data set by one measure.
 
-    A score is NaN where the arm did not change the article. `left_out` counts the articles of
-    each arm that lack a usable rewrite.
+    `values` has shape (articles, arms), with draws averaged; NaN if the arm did not change the
+    article. `left_out` counts for each arm the articles without a usable rewrite.
     """
 
     model: str
@@ -80,17 +80,17 @@ class Scores:
     signature: str
 
     def of(self, arm: str) -> Floats | None:
-        """The scores in one arm; None where it was not asked."""
+        """Return the scores in one arm, shape (articles,); None if the arm was not run."""
         return self.values[:, self.arms.index(arm)] if arm in self.arms else None
 
     def signed(self, estimate: Estimate) -> Estimate:
-        """The estimate with what it is about."""
+        """Return the estimate with model, task and measure in its group, and the signature."""
         group = {"model": self.model, "task": self.task, "scorer": self.measure}
         return replace(estimate, group={**estimate.group, **group}, signature=self.signature)
 
 
 def _arm_of(recipe: Recipe) -> str:
-    """Return the words for the change of the article."""
+    """Return the name of a recipe's arm, such as `relevant sentences, top 3`."""
     if not recipe.steps:
         return AGAIN if recipe.repeat else ORIGINAL
     step = recipe.steps[0]
@@ -103,12 +103,12 @@ def _arm_of(recipe: Recipe) -> str:
 
 
 def arms_of(result: PartResult) -> tuple[str, ...]:
-    """The arms of a part, the original first."""
+    """Return the names of a part's arms, the original first."""
     return tuple(_arm_of(recipe) for recipe in result.run.recipes)
 
 
 def scores_of(result: PartResult) -> tuple[Scores, ...]:
-    """One for each model, data set and measure, in the order of the run."""
+    """Return the scores of each model, data set and measure, in the order of the run."""
     names = model_names(result.tables)
     strict = result.analysis.unparsed == "wrong"
     recipes = result.run.recipes
@@ -134,7 +134,10 @@ def scores_of(result: PartResult) -> tuple[Scores, ...]:
 
 
 def summaries_of(result: PartResult) -> Iterator[Summary]:
-    """Every summary of an article that its arm really changed, each once however it was scored."""
+    """Yield the summaries of all articles that their arm changed, and of the original articles.
+
+    A summary that several scorers score is yielded once. Empty responses are left out.
+    """
     names = model_names(result.tables)
     seen: set[tuple[str, str, str, str, int]] = set()
     for answered in result.cells():
@@ -165,12 +168,12 @@ def summaries_of(result: PartResult) -> Iterator[Summary]:
 
 
 def article_of(variant: Variant) -> str:
-    """The documents of a prompt and what its template puts in, as the recipe left them."""
+    """Return the text of a prompt's documents and input, after the recipe's changes."""
     sections = variant.prompt.sections
     return "\n\n".join(s.text for s in sections if s.kind in ("document", "input")).strip()
 
 
-# Sources: the sentences that summaries are taken from, before and after rewording
+# Sources: the article sentences that the summaries draw on, before and after rewording
 
 
 declared = figures_of("relevance")
@@ -181,14 +184,14 @@ Sources = tuple[int | None, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A stretch of sentences that was reworded: where it was, and where it is now."""
+    """A reworded range of sentences: its half-open range in the old and in the new article."""
 
     old: tuple[int, int]
     new: tuple[int, int]
 
 
 def changes_between(before: Sequence[str], after: Sequence[str]) -> list[Change]:
-    """The stretches in which two lists of sentences differ."""
+    """Return the ranges in which two lists of sentences differ, in order."""
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     return [
         Change(old=(a, b), new=(c, d))
@@ -198,9 +201,10 @@ def changes_between(before: Sequence[str], after: Sequence[str]) -> list[Change]
 
 
 def place_in_original(place: int, changes: Sequence[Change]) -> int:
-    """Return the place in the original article of a sentence of the reworded article.
+    """Return the place in the original article of the sentence at `place` in the reworded article.
 
-    A rewrite may have more or fewer sentences; one beyond the last original belongs to that.
+    A rewrite may have more sentences than its original range. A surplus sentence maps to the last
+    sentence of the range. A sentence between two unchanged ones maps to the second of them.
     """
     shift = 0
     for change in changes:
@@ -214,7 +218,10 @@ def place_in_original(place: int, changes: Sequence[Change]) -> int:
 
 
 def source_figures(result: PartResult, level: float, seed: int) -> Iterator[Figure]:
-    """Yield figures of the places that summaries draw on, and of their shifts; first draws only."""
+    """Yield figures of the article positions that summaries draw on, and of their shifts.
+
+    Only first draws are used. Nothing is yielded if no arm can be compared with the original.
+    """
     by_panel: dict[tuple[str, str], dict[str, dict[str, Summary]]] = {}
     for summary in summaries_of(result):
         if summary.repeat == 0:
@@ -250,7 +257,7 @@ def source_figures(result: PartResult, level: float, seed: int) -> Iterator[Figu
 
 
 def _positions(arm: str, side: PositionDistribution, facet: str) -> Curve:
-    """The share of summary sentences from every tenth of the article."""
+    """Return a curve of the share of summary sentences from each tenth of the article."""
     points = tuple(
         (
             100.0 * (at + 0.5) / BINS,
@@ -267,7 +274,10 @@ def _shifts(
     level: float,
     seed: int,
 ) -> Iterator[tuple[str, PositionShift]]:
-    """Every arm against the summaries of the original articles, the expected ones first."""
+    """Yield the shift of every arm from the summaries of the original articles.
+
+    The expected summaries come first, if there are any.
+    """
     articles = {item: _sentences(article_of(s.variant)) for item, s in originals.items()}
     before = {item: _sources(s.sentences, articles[item]) for item, s in originals.items()}
     expected = {}
@@ -300,7 +310,7 @@ def _shifts(
 
 
 def _original_sources(summary: Summary, original: Sequence[str]) -> Sources:
-    """The sources in the reworded article, as places in the original one."""
+    """Return a summary's source sentences as places in the original article."""
     article = _sentences(article_of(summary.variant))
     changes = changes_between(original, article)
     found = _sources(summary.sentences, article)
@@ -315,14 +325,14 @@ def _sentences(text: str) -> list[str]:
     return [text[start:end] for start, end in sentences(text)]
 
 
-# Changes of the scores, beside the controls
+# Changes of the scores, and their controls
 
 
 RELEVANT, IRRELEVANT = "relevant sentences", "irrelevant sentences"
 
 
 def change_figures(panels: Sequence[Scores], level: float) -> tuple[Grid, ...]:
-    """The change of every corpus mean, and what the controls leave of it."""
+    """Return the table of changes by arm, and the table of paired arms, if there are any."""
     rows = tuple(row for panel in panels for row in _changes(panel, level))
     controls = tuple(row for panel in panels for row in _controls(panel, level))
     changes = Grid(rows=rows, **declared("relative-change"))
@@ -355,7 +365,7 @@ def _changes(panel: Scores, level: float) -> Iterator[tuple[Value, ...]]:
 
 
 def _controls(panel: Scores, level: float) -> Iterator[tuple[Value, ...]]:
-    """Relevant against irrelevant sentences, and three against one, over the same articles."""
+    """Yield differences between two arms over the same articles, for the pairs of `_compared`."""
     for one, other in _compared(panel.arms):
         first, second = panel.of(one), panel.of(other)
         if first is not None and second is not None:
@@ -365,7 +375,11 @@ def _controls(panel: Scores, level: float) -> Iterator[tuple[Value, ...]]:
 
 
 def _compared(arms: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each way of choosing relevant sentences, with its own control, or with fewer sentences."""
+    """Yield each arm of relevant sentences with its control, or with the arm of one sentence.
+
+    The control rewords irrelevant sentences in the same way. An arm with `top 3` and no control is
+    compared with the same arm without `top`.
+    """
     for arm in arms:
         if arm.startswith("relevant"):
             control, fewer = f"ir{arm}", re.sub(", top [0-9]+", "", arm)
@@ -381,7 +395,7 @@ def _names(panel: Scores) -> tuple[str, str, str]:
     return panel.model, panel.task, MEASURES.get(measure, measure) + named
 
 
-# Rewrites: do they say the same, and what did the rewriter not manage?
+# Rewrites: their similarity to the originals, and their statuses
 
 
 BANK = "sentence"
@@ -389,15 +403,16 @@ Pair = tuple[str, str]
 
 
 def rewrite_figures(result: PartResult, level: float) -> tuple[Figure, ...]:
-    """BERTScore of every reworded stretch against what it replaces; rewrites by their status."""
+    """Return the BERTScore of reworded ranges against their originals, and counts by status."""
     pairs, sources = _pairs(result)
     return *_meaning(pairs, level), *_statuses(result, sources)
 
 
 def _pairs(result: PartResult) -> tuple[dict[tuple[str, str], dict[str, list[Pair]]], set[str]]:
-    """Old and new stretches by (data set, arm) and item; the sentences of all articles.
+    """Return old and new text of reworded ranges by (data set, arm) and item; all sentences.
 
-    Models share their prompts, so each is looked at once.
+    The second result is the set of sentences of all original articles. Models share prompts, so
+    each prompt is read once.
     """
     originals: dict[tuple[str, str], list[str]] = {}
     pairs: dict[tuple[str, str], dict[str, list[Pair]]] = {}
@@ -452,7 +467,7 @@ def _match(old: str, new: str) -> TokenMatch | None:
 
 
 def _statuses(result: PartResult, sources: set[str]) -> Iterator[Figure]:
-    """By author, where a rewriter was asked for sentences of these articles."""
+    """Yield the table of rewrites by author and status, for sentences of these articles."""
     by_author: dict[str, Counter[str]] = {}
     for rewrite in result.rewrites():
         if rewrite.perturbation == BANK and rewrite.source in sources:

@@ -1,4 +1,4 @@
-"""Drawing figures for a page: one module a kind."""
+"""Drawings of figures for the page, by kind of figure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ _DRAWINGS: Mapping[type, Callable[[Any], Html]] = {
 
 
 def drawn(figure: Figure, scales: Mapping[str, Scale]) -> Html:
-    """The picture or table of a figure; empty for texts. `scales` are those of forest plots."""
+    """Return the chart or table of a figure; empty for statements.
+
+    `scales` are the scales of forest plots by name.
+    """
     if isinstance(figure, Forest):
         return forest_chart(figure, scales[figure.scale])
     draw = _DRAWINGS.get(type(figure))

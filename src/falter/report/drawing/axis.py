@@ -1,4 +1,4 @@
-"""An axis with round ends and ticks, for charts."""
+"""Axes with round ticks for charts, and the shared scales of forest plots."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _MIN_LENGTH: dict[Unit, float] = {"percent": 0.05, "points": 0.05, "score": 0.05
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A stretch of numbers from one tick to another."""
+    """A range of numbers that begins and ends at a tick."""
 
     low: float
     high: float
     ticks: tuple[float, ...]
 
     def at(self, value: float) -> float:
-        """The place of a value, from 0 to 1; values beyond the axis are put on its edge."""
+        """Return the position of a value, from 0 to 1; values beyond the axis are at its edge."""
         return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
 
 
 def axis_of(values: Iterable[float], unit: Unit, *, zero: bool = False) -> Axis:
-    """An axis that covers all values, and on request zero."""
+    """Return an axis that covers all finite values, and zero if `zero`."""
     finite = [v for v in values if math.isfinite(v)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 0.0)
     if zero:
@@ -45,21 +45,24 @@ def axis_of(values: Iterable[float], unit: Unit, *, zero: bool = False) -> Axis:
 
 
 def _step(least: float) -> float:
-    """The next round number: 1, 2, 2.5 or 5 times a power of ten."""
+    """Return the next round number from `least` on: 1, 2, 2.5 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(least))
     return next((nice * power for nice in _NICE if nice * power >= least * (1 - 1e-9)), 10 * power)
 
 
 @dataclass(frozen=True, slots=True)
 class Across:
-    """The places of doses along a chart's bottom, from 0 to 1, and their labels."""
+    """The horizontal positions of doses, from 0 to 1, and the doses with a label."""
 
     at: Callable[[float], float]
     labels: tuple[float, ...]
 
     @classmethod
     def of(cls, figure: Curves) -> Across:
-        """By rank, so that doubled doses are evenly spaced; or on a true scale."""
+        """Return the positions by rank, so that doubled doses are evenly spaced.
+
+        If the figure has a true scale, positions are proportional to the doses.
+        """
         every = doses(figure)
         if figure.true_scale:
             axis = axis_of(every, "text")
@@ -69,9 +72,10 @@ class Across:
 
 
 def ends(estimates: Iterable[Estimate]) -> list[float]:
-    """Values and the ends of their intervals; a very long interval is cut so that the rest shows.
+    """Return the values and their interval limits, for the range of an axis.
 
-    An end counts at most as far beyond the values as the values span.
+    A limit further beyond the values than their span is clipped. Otherwise one very long interval
+    would flatten the chart.
     """
     finite = [e for e in estimates if e.value is not None and math.isfinite(e.value)]
     values = [e.value for e in finite if e.value is not None]
@@ -84,14 +88,14 @@ def ends(estimates: Iterable[Estimate]) -> list[float]:
 
 
 def tick_texts(axis: Axis, unit: Unit) -> tuple[str, ...]:
-    """The numbers at the ticks, with no more digits than they need."""
+    """Return the numbers at the ticks, with no more digits than needed."""
     texts = [n.as_text(tick, unit) for tick in axis.ticks]
     while all("." in text and text.endswith(("0", ".")) for text in texts):
         texts = [text[:-1] for text in texts]
     return tuple(text.rstrip(".") for text in texts)
 
 
-# Places of estimates on a line that includes zero, for forest plots in every form.
+# Positions of estimates on a line that includes zero, for forest plots in every format.
 
 
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0)
@@ -106,18 +110,21 @@ class Scale(Axis):
     """An axis with a margin on both sides, for forest plots."""
 
     def at(self, value: float) -> float:
-        """The place of a value, from 0 (left) to 1 (right); values beyond are put on the edge."""
+        """Return the position of a value, from 0 (left) to 1 (right), inside the margins.
+
+        Values beyond the scale are at its edge.
+        """
         share = (value - self.low) / (self.high - self.low)
         return _MARGIN + (1 - 2 * _MARGIN) * min(1.0, max(0.0, share))
 
     def beyond(self, value: float) -> bool:
-        """Return True if a value lies outside and needs an arrow; a pixel or two need none."""
+        """Return True if a value needs an arrow: it lies over 2 % of the length beyond an end."""
         seen = _VISIBLE * (self.high - self.low)
         return not self.low - seen <= value <= self.high + seen
 
 
 def scales_of(figures: Sequence[Figure]) -> dict[str, Scale]:
-    """The scale of each name; forest plots with the same scale can be compared."""
+    """Return the scales by name; forest plots with the same scale can be compared."""
     estimates: dict[str, list[Estimate]] = {}
     for figure in figures:
         if isinstance(figure, Forest):
@@ -127,9 +134,10 @@ def scales_of(figures: Sequence[Figure]) -> dict[str, Scale]:
 
 
 def _scale(estimates: Sequence[Estimate]) -> Scale:
-    """Covers zero and every value; long intervals at most triple it, and a quarter more.
+    """Return a scale that covers zero and every value, and intervals up to a limit.
 
-    The quarter is for an interval that would be cut for the sake of a little.
+    Intervals extend each end by at most the spread of zero and the values. An extra quarter of the
+    spread is allowed if it saves the longest interval from being clipped.
     """
     values = _finite(e.value for e in estimates)
     low, high = min(0.0, *values, 0.0), max(0.0, *values, 0.0)
@@ -142,7 +150,7 @@ def _scale(estimates: Sequence[Estimate]) -> Scale:
 
 
 def _reach(high: float, ends: Sequence[float], spread: float) -> float:
-    """Return the right end of the axis: the last end, but not far beyond the values."""
+    """Return the upper end of the scale: the furthest of `ends`, but not far beyond `high`."""
     last, most = max((high, *ends)), high + spread
     return last if last <= most + _SLACK * spread else most
 

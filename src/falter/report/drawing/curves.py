@@ -1,6 +1,6 @@
-"""Small charts side by side: lines with intervals, on one vertical scale.
+"""Small line charts with intervals, next to each other on one vertical scale.
 
-Places are percentages of the chart, so the drawing stretches and its text does not.
+Positions are percentages of the chart, so the drawing stretches and its text does not.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _EDGE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """The look of a curve in all charts: colour, mark, dashes; hollow after the sixth."""
+    """Colour, mark and dashes of a curve in all charts; after six curves, marks are hollow."""
 
     place: int
 
@@ -65,7 +65,7 @@ class _Frame:
     styles: dict[str, _Style]
 
     def x(self, dose: float) -> float:
-        """The place of a dose from 0 to 1, with a little room at both ends."""
+        """Return the horizontal position of a dose, from 0 to 1, with room at both ends."""
         return _EDGE + (1 - 2 * _EDGE) * self.across.at(dose)
 
     def y(self, value: float) -> float:
@@ -73,14 +73,14 @@ class _Frame:
 
 
 def facets(figure: Curves) -> list[tuple[str, list[Curve]]]:
-    """The curves of each small chart, in the order in which the charts first appear."""
+    """Return the curves of each small chart, in the order in which the charts first appear."""
     names = list(dict.fromkeys(curve.facet for curve in figure.curves))
     ranked = sorted(figure.curves, key=lambda curve: names.index(curve.facet))
     return [(name, list(group)) for name, group in groupby(ranked, key=lambda c: c.facet)]
 
 
 def curves_chart(figure: Curves) -> Html:
-    """Legend, charts, and a note on the axis."""
+    """Return legend, charts, and a note on the axes."""
     if not doses(figure):
         return empty_note()
     estimates = [estimate for curve in figure.curves for _, estimate in curve.points]
@@ -183,14 +183,14 @@ def _curve(curve: Curve, aside: float, frame: _Frame) -> Html:
 
 
 def _runs(curve: Curve) -> list[list[tuple[float, Estimate]]]:
-    """The points in order, split where a number is missing."""
+    """Return the points by dose, split at missing numbers."""
     points = sorted(curve.points, key=lambda point: point[0])
     groups = groupby(points, key=lambda p: p[1].value is not None and math.isfinite(p[1].value))
     return [list(run) for has_value, run in groups if has_value]
 
 
 def _line(run: Sequence[tuple[float, Estimate]], style: _Style, frame: _Frame) -> list[Html]:
-    """The line, and its band or whiskers behind it."""
+    """Return the line of a run of points, with a band or with whiskers behind it."""
     middle = [(x, frame.y(e.value or 0.0)) for x, e in run]
     bounded = [(x, e.low, e.high) for x, e in run if e.low is not None and e.high is not None]
     shapes = []

@@ -1,4 +1,4 @@
-"""Items whose outcome changed with the prompt: both prompts, both answers."""
+"""Examples of items in both conditions: the prompts with their edits, and the responses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from falter.report.markup import cell, head, label, tag
 
 FIRST = 2
 RECIPES = 12
-"""As many recipes can be chosen by themselves."""
+"""Maximum number of recipes with a filter; `figures.css` has a rule for each."""
 CHANGE = 80
 _WORDS = {"lost": "lost", "gained": "gained", "same": "not turned"}
 ANSWER = 1_500
@@ -24,7 +24,7 @@ Which = Literal["before", "after"]
 
 
 def example_pairs(figure: Examples) -> Html:
-    """A row of choices that needs no script, and the examples, the first ones open."""
+    """Return filters that need no script, and the examples, of which the first FIRST are open."""
     examples = figure.examples
     recipes = list(dict.fromkeys(example.recipe for example in examples))[:RECIPES]
     articles = [
@@ -85,7 +85,7 @@ def _example(example: Example, recipes: Sequence[str], *, opened: bool) -> Html:
 
 
 def change_marked(segments: Sequence[Segment]) -> Iterator[Html]:
-    """A short change on one line: what was taken away struck through, what came instead marked."""
+    """Yield a short change on one line: removed text struck through, new text marked."""
     for segment in segments:
         if segment.kind == "same":
             yield escape(segment.after)
@@ -120,7 +120,7 @@ def _column(title: str, segments: Sequence[Segment], which: Which, side: Side) -
 
 
 def _options(detail: Sequence[tuple[str, float]]) -> Html:
-    """The log-likelihood that the model gave each option."""
+    """Return a table of the options with the log-likelihoods that the model gave them."""
     rows = [
         tag("tr", tag("th", label(text), scope="row"), cell(n.decimal(value, 2), class_="r"))
         for text, value in detail[:OPTIONS]
@@ -132,7 +132,7 @@ def _options(detail: Sequence[tuple[str, float]]) -> Html:
 
 
 def _prompt(segments: Sequence[Segment], which: Which) -> Iterator[Html]:
-    """One side of the comparison; unchanged text is shortened before edits are."""
+    """Yield the prompt before or after the change; unchanged text is shortened before edits."""
     room = LIMIT
     for place, segment in enumerate(segments):
         if room <= 0:
@@ -147,7 +147,7 @@ def _prompt(segments: Sequence[Segment], which: Which) -> Iterator[Html]:
 
 
 def _unchanged(text: str, limit: int) -> Iterator[Html]:
-    """Unchanged text: its beginning and its end, next to the edits."""
+    """Yield unchanged text; of a long text only the beginning and the end, next to the edits."""
     if len(text) <= 3 * CONTEXT:
         yield escape(text, max(limit, CONTEXT))
         return
@@ -162,7 +162,7 @@ def _edit(segment: Segment, which: Which, limit: int) -> Html:
         return tag("mark", edited(segment.after, limit)) if segment.after else _caret("removed")
     if not segment.before:
         return _caret("inserted")
-    # A sentence that is struck through cannot be read; there the colour has to suffice.
+    # A long struck-through text is hard to read, so there the colour alone marks the removal.
     struck = not segment.after or len(segment.before) <= STRUCK
     return tag("del", edited(segment.before, limit), class_=None if struck else "long")
 

@@ -1,6 +1,6 @@
-"""A forest plot: a table with one drawn column, readable at any width.
+"""Forest plots: tables with one drawn column, readable at any width.
 
-Places are percentages of the column, so the drawing stretches and its text does not.
+Positions are percentages of the column, so the drawing stretches and its text does not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _CLASSES: dict[Verdict | None, str] = {
 
 
 def forest_chart(figure: Forest, scale: Scale) -> Html:
-    """Legend, and one row each: dot, interval, numbers; averages as diamonds."""
+    """Return a legend, and a row per estimate with dot, interval and numbers.
+
+    Averages are diamonds.
+    """
     if not figure.rows:
         return empty_note()
     bodies: list[list[Html]] = []
@@ -75,7 +78,7 @@ def _row(row: ForestRow, figure: Forest, scale: Scale) -> Html:
 
 
 def _name(row: ForestRow) -> list[Html]:
-    """Return a row's everyday name, its own name, and one place where it changed a prompt."""
+    """Return a row's everyday name, its label, and an example of its change."""
     everyday = row.everyday or row.label
     name = [tag("span", label(everyday[:1].upper() + everyday[1:]), class_="called")]
     if row.kind != "member" or not row.everyday:
@@ -88,7 +91,7 @@ def _name(row: ForestRow) -> list[Html]:
 
 
 def _content(content: Value, column: Column, estimate: Estimate | None) -> Html:
-    """The cell; a missing p-value gets the reason of its estimate."""
+    """Return the content of a cell; a missing p-value gets the reason of its estimate."""
     if content is None and column.unit == "p" and estimate is not None and estimate.value is None:
         return dash(estimate)
     return Html(tag("span", n.as_text(content, column.unit), class_="num"))
@@ -99,7 +102,7 @@ def _class(row: ForestRow) -> str:
 
 
 def _picture(row: ForestRow, figure: Forest, scale: Scale) -> Html:
-    """The drawing of a row: grid, average, interval, and a dot or a diamond."""
+    """Return the drawing of a row: grid, average, interval, and a dot or a diamond."""
     ground = [_upright(scale.at(t), "grid") for t in scale.ticks if t]
     ground.append(_upright(scale.at(0.0), "zero"))
     average = figure.average
@@ -124,7 +127,7 @@ def _picture(row: ForestRow, figure: Forest, scale: Scale) -> Html:
 
 
 def _whisker(estimate: Estimate, scale: Scale) -> list[Html]:
-    """The line of an interval, with an arrow where it leaves the picture."""
+    """Return the line of an interval, with an arrow at an end that leaves the picture."""
     if estimate.low is None or estimate.high is None:
         return []
     ends = scale.at(estimate.low), scale.at(estimate.high)
@@ -143,7 +146,7 @@ def _mark(row: ForestRow, at: float) -> Html:
 
 
 def _placed(at: float, shape: Html) -> Html:
-    """A shape of fixed size at a place that stretches with the drawing."""
+    """Return a shape of fixed size at a position that stretches with the drawing."""
     return tag("svg", shape, x=as_share(at), y="50%", overflow="visible", class_="at")
 
 
@@ -153,7 +156,7 @@ def _upright(at: float, kind: str) -> Html:
 
 
 def _axis(scale: Scale, figure: Forest) -> Html:
-    """The ticks; on narrow screens only zero and the far end keep their numbers."""
+    """Return the ticks; on narrow screens only zero and the far end keep their numbers."""
     far = max(scale.ticks, key=abs, default=0.0)
     marks = []
     for tick in scale.ticks:
@@ -164,7 +167,7 @@ def _axis(scale: Scale, figure: Forest) -> Html:
 
 
 def _legend(figure: Forest) -> Html:
-    """Return the meaning of the marks; only those that the figure has."""
+    """Return the legend, with only the marks that the figure has."""
     dot = tag("circle", cx=13, cy=8, r=4.5, class_="dot")
     bar = tag("line", x1=1, x2=25, y1=8, y2=8, class_="whisker")
     diamond = tag("svg", tag("path", d=_DIAMOND, class_="dot"), x=13, y=8, class_="at")

@@ -1,4 +1,4 @@
-"""Charts as SVG files of their own, with axes, names and numbers, for papers and slides."""
+"""Charts as separate SVG files with axes, names and numbers, for papers and slides."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from falter.report.words import excludes_zero, with_unit
 Chart = Forest | Breakdown | Bars | Strips | Curves | HeatMap
 
 LEFT, PLOT, RIGHT = 250, 330, 260
-"""The widths of the names, the drawing and the numbers."""
+"""Widths of the names, the drawing and the numbers, in SVG units."""
 ROW, HEAD = 28, 56
 _WIDTH = LEFT + PLOT + RIGHT
 _LONGEST = 38
@@ -43,12 +43,12 @@ _COLOURS = {"degraded": "#b3261e", "improved": "#22754a", "equivalent": "#0a62a9
 _OPEN = "#55636f"
 _PARTS = ("#8a6d00", "#a3316f", "#6b5b4b", "#7a5ba8", "#16827c", "#66717d")
 _PANE = 220
-"""The height of one small chart of curves."""
+"""Height of one small chart of curves, in SVG units."""
 _CELL = 84
 
 
 def write_pictures(figures: Sequence[Figure], folder: Path) -> list[Path]:
-    """Write every chart that has something to show as an SVG file, and return the files."""
+    """Write every chart with data as an SVG file to the folder, and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for figure in figures:
@@ -68,7 +68,7 @@ def _is_empty(figure: Chart) -> bool:
 
 
 def picture(figure: Chart) -> Html:
-    """Return the chart as an SVG document of fixed size on a white ground."""
+    """Return the chart as an SVG document of fixed size on a white background."""
     draw: Mapping[type, Callable[[Any], Html]] = {
         Forest: _forest,
         Breakdown: _breakdown,
@@ -135,7 +135,7 @@ def _bars(figure: Bars) -> Html:
 def _stack(
     figure: Bars | Breakdown, axis: Axis, head: str, count: int, rows: Sequence[Html]
 ) -> Html:
-    """Rows of stacked parts, with the colours of the parts below them."""
+    """Return rows of stacked parts, with the key to their colours below."""
     shapes = [_head(head), *rows, *_key(figure.parts, count)]
     ticks = _ticks(axis, figure)
     return _drawing(figure.title, ticks, count, shapes, axis.at(0.0), key=True)
@@ -155,7 +155,7 @@ def _number(text: str, row: int) -> Html:
 
 
 def _strips(figure: Strips) -> Html:
-    """Every value a dot, the quartiles a box, the median a line."""
+    """Return a row per strip: a dot per value, a box for the quartiles, a line for the median."""
     axis = axis_of([v for strip in figure.strips for _, v in strip.values], figure.unit)
     shapes = [_head("median")]
     for at, strip in enumerate(figure.strips):
@@ -180,7 +180,7 @@ def _ticks(axis: Axis, figure: Bars | Breakdown | Strips) -> list[tuple[float, s
 
 
 def _curves(figure: Curves) -> Html:
-    """A small chart for each facet, one below the other, on one vertical scale."""
+    """Return a small chart per facet, one below the other, with one vertical scale."""
     axis = axis_of(ends(e for c in figure.curves for _, e in c.points), figure.unit)
     names = list(dict.fromkeys(curve.label for curve in figure.curves))
     charts, across = facets(figure), Across.of(figure)
@@ -232,7 +232,10 @@ def _dose(dose: float, across: Across) -> float:
 
 
 def _heat(figure: HeatMap) -> Html:
-    """Coloured cells with their numbers; a number whose interval excludes zero is bold."""
+    """Return coloured cells with numbers; a number whose interval excludes zero is bold.
+
+    Only a diverging scale has bold numbers.
+    """
     shades = shades_of(figure)
     shapes = [_text(12, 20, f"{figure.down} (down) by {figure.across} (across)")]
     for across, name in enumerate(figure.columns):
@@ -257,7 +260,7 @@ def _heat(figure: HeatMap) -> Html:
 
 
 def _key(parts: Sequence[str], rows: int) -> list[Html]:
-    """The colours of the parts with their names, below the rows."""
+    """Return the key to the colours of the parts, below the rows."""
     y, shapes = _y(rows), []
     for place, name in enumerate(parts):
         x = LEFT + place * 110

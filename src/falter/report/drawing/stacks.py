@@ -1,4 +1,4 @@
-"""Rows that are drawn: stacked bars with their shares, and every value of a distribution."""
+"""Tables with one drawn column: stacked bars, breakdowns into parts, and distributions."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _USUAL = {
 
 
 def size(part: Estimate | None) -> float:
-    """The length of a part; 0 if it is unknown or estimated below zero."""
+    """Return the length of a part; 0 if the part is unknown or estimated below zero."""
     if part is None or part.value is None or not math.isfinite(part.value):
         return 0.0
     return max(0.0, part.value)
 
 
 def bar_table(figure: Bars) -> Html:
-    """Legend, and a table with one drawn column."""
+    """Return a legend, and a table with a stacked bar in each row."""
     if not figure.bars:
         return empty_note()
     axis = axis_of([sum(map(size, bar.parts)) for bar in figure.bars], figure.unit, zero=True)
@@ -58,7 +58,7 @@ def _note(figure: Bars) -> Html:
 
 
 def _bar_colour(name: str, at: int) -> str:
-    """A part of the variance has the same colour everywhere; others go by their place."""
+    """Return the colour of a part: fixed for parts of the variance, otherwise by place."""
     return _USUAL.get(name) or COLOURS[at % len(COLOURS)]
 
 
@@ -109,7 +109,7 @@ def _bar_picture(bar: Bar, figure: Bars, axis: Axis) -> Html:
 
 
 def axis_picture(axis: Axis, unit: Unit) -> Html:
-    """The ticks in a heading; on narrow screens only zero and the ends keep their numbers."""
+    """Return the ticks for a heading; on narrow screens only zero and the ends have numbers."""
     texts = tick_texts(axis, unit)
     marks = []
     for at, (tick, text) in enumerate(zip(axis.ticks, texts, strict=True)):
@@ -127,7 +127,7 @@ def _grid(axis: Axis) -> list[Html]:
 
 
 def _swatches(names: Iterable[str], colours: Iterable[str]) -> list[Html]:
-    """The keys of a legend: a colour and a name each."""
+    """Return the entries of a legend: a colour and a name each."""
     return [
         tag("li", tag("span", class_=f"swatch {colour}"), label(name, 80))
         for name, colour in zip(names, colours, strict=True)
@@ -135,13 +135,13 @@ def _swatches(names: Iterable[str], colours: Iterable[str]) -> list[Html]:
 
 
 def _rect(axis: Axis, start: float, end: float, about: str, **box: str) -> Html:
-    """A part of a stack, with a tooltip."""
+    """Return a part of a stack, with a tooltip."""
     width = as_share((1 - 2 * _EDGE) * (axis.at(end) - axis.at(start)))
     return tag("rect", tag("title", about), x=_x(axis, start), width=width, **box)
 
 
 def place_on(axis: Axis, value: float) -> float:
-    """The place of a value, from 0 to 1, with room at both edges."""
+    """Return the position of a value, from 0 to 1, with room at both edges."""
     return _EDGE + (1 - 2 * _EDGE) * axis.at(value)
 
 
@@ -150,7 +150,7 @@ def _x(axis: Axis, value: float) -> str:
 
 
 def as_share(at: float) -> str:
-    """A place as a percentage of the picture."""
+    """Return a position from 0 to 1 as a percentage of the picture."""
     return f"{100 * at:.3f}%"
 
 
@@ -161,18 +161,21 @@ _COLOURS = ("c-more", "c-rest", "c-host", "c-pert", "c-item", "c-cond")
 
 
 def length(part: Estimate) -> float:
-    """The signed length of a part; 0 if it is unknown."""
+    """Return the signed length of a part; 0 if the part is unknown."""
     return part.value if part.value is not None and math.isfinite(part.value) else 0.0
 
 
 def reach(row: BreakdownRow) -> tuple[float, float]:
-    """Return the extent of a row's parts below and above zero, taken together."""
+    """Return the total lengths of a row's parts below and above zero, both positive."""
     lengths = [length(part) for part in row.parts]
     return -sum(v for v in lengths if v < 0), sum(v for v in lengths if v > 0)
 
 
 def placed_parts(row: BreakdownRow) -> Iterator[tuple[int, float, float]]:
-    """Each part that has a length: its place among the parts, where it starts and ends."""
+    """Yield index, start and end of each part with a length.
+
+    Negative parts are stacked below zero, and positive parts above it.
+    """
     below = above = 0.0
     for place, part in enumerate(row.parts):
         size = length(part)
@@ -185,13 +188,13 @@ def placed_parts(row: BreakdownRow) -> Iterator[tuple[int, float, float]]:
 
 
 def breakdown_axis(figure: Breakdown) -> Axis:
-    """An axis that holds zero, every stack and every whole."""
+    """Return an axis that covers zero, every stack and every whole."""
     ends = [end for row in figure.rows for low, high in [reach(row)] for end in (-low, high)]
     return axis_of([*ends, *(length(row.whole) for row in figure.rows)], figure.unit, zero=True)
 
 
 def breakdown_table(figure: Breakdown) -> Html:
-    """Legend, and a table with one drawn column; what is to be said stands below each row."""
+    """Return a legend, and a table with the drawn parts of each row and its text below."""
     if not figure.rows:
         return empty_note()
     axis = breakdown_axis(figure)
@@ -245,7 +248,7 @@ def _rows(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Iterator[Html]:
 
 
 def _name(row: BreakdownRow) -> list[Html]:
-    """Return a row's everyday name and its own name."""
+    """Return a row's everyday name, if it has one, and its label."""
     if not row.everyday:
         return [label(row.label, 120)]
     name = [tag("span", label(row.everyday[:1].upper() + row.everyday[1:]), class_="called")]
@@ -268,7 +271,7 @@ def _breakdown_picture(row: BreakdownRow, figure: Breakdown, axis: Axis) -> Html
     return tag("svg", *shapes, role="img", aria_label=f"{row.label[:120]}: {whole} in parts")
 
 
-# Distributions in rows: every value a dot, the middle half a box
+# Distributions in rows: a dot for every value, a box from quartile to quartile
 
 
 _NEAR = 0.014
@@ -278,7 +281,7 @@ _MARKS = ("M-4 0A4 4 0 1 1 4 0A4 4 0 1 1 -4 0Z", "M0 -4.8L4.8 0L0 4.8L-4.8 0Z",
 
 
 def strip_table(figure: Strips) -> Html:
-    """Legend, and a table with one drawn column."""
+    """Return a legend, and a table with the values of each strip as dots."""
     values = [value for strip in figure.strips for _, value in strip.values]
     if not any(map(math.isfinite, values)):
         return empty_note()
@@ -338,7 +341,7 @@ def _strip_head(figure: Strips, axis: Axis) -> Html:
 
 
 def _strip_row(strip: Strip, figure: Strips, axis: Axis, place: int, span: int) -> Html:
-    """A row; with a span of 0 its label is in a row above."""
+    """Return a row; `span` is the number of rows of its label, 0 below the first row."""
     values = [value for _, value in strip.values if math.isfinite(value)]
     box = quartiles(values)
     scope, rows = ("rowgroup", span) if span > 1 else ("row", None)
@@ -379,7 +382,10 @@ def _strip_picture(strip: Strip, figure: Strips, axis: Axis, place: int) -> Html
 
 
 def _strip_lanes(places: list[float]) -> list[int]:
-    """Shift a dot up or down if it would cover the one before it."""
+    """Return the vertical shift of each dot, so that no dot covers its neighbours.
+
+    `places` are positions in ascending order. If all shifts are taken, the first one is used again.
+    """
     last: dict[int, float] = {}
     out = []
     for place in places:

@@ -1,4 +1,4 @@
-"""A table: grouped headings, numbers with their intervals below."""
+"""Tables with grouped headings and intervals, heat maps as tables, and headline numbers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from falter.report.markup import label, number, scroll, tag
 from falter.report.words import colour, excludes_zero, few, heading, provenance, reason
 
 WIDE, NARROW = 132, 46
-"""The number of characters that fit on a page, and on a telephone."""
+"""Number of characters that fit on a page, and on a phone."""
 PADDING = 3
 MOST_WORDS = 24
 
 
 def grid_table(grid: Grid) -> Html:
-    """The table, or several that each fit beside the labels; on narrow screens a list of cards."""
+    """Return the table, or several that each fit the page with the labels.
+
+    A table that is too wide for a phone becomes a list of cards there.
+    """
     if not grid.rows or not grid.columns:
         return empty_note()
     widths = [_width(grid, at) for at in range(len(grid.columns))]
@@ -36,7 +39,7 @@ def _table(grid: Grid, kind: str) -> Html:
 
 
 def _width(grid: Grid, at: int) -> int:
-    """About how many characters a column takes; words may stand below each other."""
+    """Return the approximate width of a column in characters; headings may break at spaces."""
     column = grid.columns[at]
     texts = [*heading(column, grid).split()]
     for row in grid.rows:
@@ -51,7 +54,10 @@ def _width(grid: Grid, at: int) -> int:
 
 
 def _fitting(grid: Grid, widths: Sequence[int]) -> list[tuple[Grid, str]]:
-    """The grid in parts that fit the page, each with the labels, and their classes."""
+    """Return the grid in parts that fit the page, each with the labels and its CSS class.
+
+    Columns under one heading stay together if they fit the page.
+    """
     kind = " cards" if sum(widths) > NARROW and len(grid.columns) > grid.labels else ""
     labels = sum(widths[: grid.labels])
     parts: list[list[int]] = [[]]
@@ -83,7 +89,7 @@ def _columns(grid: Grid, places: Sequence[int]) -> Grid:
 
 
 def empty_note() -> Html:
-    """The note in place of an empty figure."""
+    """Return the note that replaces an empty figure."""
     return tag("p", "Nothing was measured for this figure.", class_="muted")
 
 
@@ -108,7 +114,7 @@ def _grid_head(grid: Grid) -> Html:
 
 
 def _groups(grid: Grid) -> list[tuple[str, list[tuple[int, Column]]]]:
-    """The columns in order, those under one heading together."""
+    """Return the columns with their places, grouped by shared heading."""
     groups = groupby(enumerate(grid.columns), key=lambda pair: pair[1].over)
     return [(over, list(columns)) for over, columns in groups]
 
@@ -123,7 +129,7 @@ def _classes(at: int, grid: Grid, unit: Unit, *, starts: bool) -> str | None:
 
 
 def _bodies(grid: Grid) -> list[list[Html]]:
-    """The rows; with several labels, rows with the same first label share it."""
+    """Return the rows in groups; with several labels, a group shares its first label."""
     if grid.labels < 2:
         return [[_row(row, grid, span=1) for row in grid.rows]]
     bodies = []
@@ -135,7 +141,7 @@ def _bodies(grid: Grid) -> list[list[Html]]:
 
 
 def _row(row: Sequence[Value], grid: Grid, span: int) -> Html:
-    """A row; with a span of 0 its first label is in a row above."""
+    """Return a row; `span` is the number of rows of its first label, 0 below the first row."""
     starts = {columns[0][0] for over, columns in _groups(grid) if over}
     cells = []
     for at, (value, column) in enumerate(zip(row, grid.columns, strict=True)):
@@ -171,7 +177,10 @@ _MANY = 9
 
 
 class Shades:
-    """Values to a few shades of one hue, all readable in light and dark mode."""
+    """A scale from values to a few shades of one hue, readable in light and dark mode.
+
+    `diverging` is True for points and for values below zero.
+    """
 
     key = ("z", *(f"n{step}" for step in range(1, STEPS + 1)))
 
@@ -181,20 +190,20 @@ class Shades:
         self.low, self.high = min(values, default=0.0), max(values, default=0.0)
 
     def name(self, value: float) -> str:
-        """From `z` at the lowest value up to `n6` at the highest."""
+        """Return the name of a value's shade, from `z` (lowest value) to `n6` (highest value)."""
         span = self.high - self.low
         return self.key[round(STEPS * (value - self.low) / span) if span else STEPS]
 
 
 def shades_of(figure: HeatMap) -> Shades:
-    """One scale for all cells."""
+    """Return the scale of all finite cells of a heat map."""
     cells = [cell for row in figure.cells for cell in row if cell is not None]
     values = [c.value for c in cells if c.value is not None and math.isfinite(c.value)]
     return Shades(values, figure.unit)
 
 
 def heat_table(figure: HeatMap) -> Html:
-    """The key, and the table in a box that scrolls."""
+    """Return the key of the shades, and the table in a box that scrolls."""
     if not figure.rows or not figure.columns:
         return empty_note()
     shades = shades_of(figure)
@@ -248,7 +257,7 @@ def _cell(cell: Estimate | None, down: str, across: str, shades: Shades) -> Html
 
 
 def _key(shades: Shades) -> Html:
-    """The shades with the ends of their scale."""
+    """Return the shades with the ends of their scale."""
     low, high = (n.as_text(value, shades.unit) for value in (shades.low, shades.high))
     swatches = [tag("span", class_=f"h-{name}") for name in shades.key]
     ramp = tag("span", *swatches, class_="ramp", aria_hidden="true")
@@ -258,11 +267,11 @@ def _key(shades: Shades) -> Html:
     return tag("p", *parts, class_="key")
 
 
-# The few numbers to remember, in large print.
+# The headline numbers, in large print.
 
 
 def head_numbers(figure: Headline) -> Html:
-    """Name, number with its interval, and an explanation; the signature comes last."""
+    """Return the headline numbers with interval and explanation, and the signature at the end."""
     numbers = tag("dl", *map(_number, figure.numbers), class_="numbers")
     if not figure.signature:
         return numbers

@@ -1,1 +1,1 @@
-"""Forms as text: the terminal, Markdown, LaTeX, and plain data."""
+"""Formats of a report other than the page: terminal, Markdown, LaTeX, JSON, CSV and Parquet."""

@@ -1,4 +1,4 @@
-"""A report as data: everything as JSON; one row for each number as CSV and Parquet."""
+"""A report as data: JSON with everything; CSV and Parquet with a row per number or text."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from falter.report.tables import COLUMNS, Row, figure_rows, grids, nested_rows
 
 _NUMBERS = ("x", "value", "low", "high", "own_low", "own_high", "level", "p_value", "design_effect")
 FORMAT, FORMAT_VERSION = "falter-report", 1
-"""The version changes when a field changes its meaning or goes; a new field changes nothing."""
+"""Version of the JSON format; it changes if a field is removed or changes its meaning."""
 _OF_ESTIMATE = ("low", "high", "level", "p_value", "items", "excluded", "clusters")
 _COUNTS = ("items", "conditions", "excluded", "clusters", "seed")
 
 
 def as_json(study: Study) -> str:
-    """The report, nested as a person would write it; its form is in `report.schema.json`.
+    """Return the report as nested JSON, as described by `report.schema.json`.
 
-    In full precision and always in the same order. Numbers that JSON cannot express become null,
-    fields without a value are left out, and characters that a terminal would act upon are escaped.
+    Numbers have full precision, and the order is always the same. Numbers that JSON cannot express
+    become null. Fields without a value are left out. Characters on which a terminal would act are
+    escaped.
     """
     figures = marked(study, None)
     answers = (f.text for f in figures if isinstance(f, Statement) and f.kind == "answer")
@@ -71,7 +72,7 @@ def as_json(study: Study) -> str:
 
 
 def _figure(figure: Figure) -> dict[str, Any]:
-    """A figure in words, with a mapping for each row of its tables."""
+    """Return a figure as a mapping: texts, a mapping per table row, and examples."""
     return {
         "name": figure.name,
         "title": figure.title,
@@ -98,13 +99,16 @@ def _example(example: Example) -> dict[str, Any]:
 
 
 def _kind(figure: Figure) -> str:
-    """`grid`, `heat map`, …: the class's name in words."""
+    """Return the figure's class name in words, such as `grid` or `heat map`."""
     name = type(figure).__name__
     return "".join(f" {c.lower()}" if c.isupper() else c for c in name).strip()
 
 
 def _plain(value: Any) -> Any:
-    """Numbers, texts, lists and mappings; what holds nothing is left out of mappings."""
+    """Return the value as numbers, texts, lists and mappings, for JSON.
+
+    Empty values are left out of mappings. A number that is not finite becomes None.
+    """
     if isinstance(value, Estimate):
         named = {name: getattr(value, name) for name in _OF_ESTIMATE}
         named["excluded"] = value.excluded or None
@@ -119,9 +123,9 @@ def _plain(value: Any) -> Any:
 
 
 def as_csv(study: Study) -> str:
-    """One row for each number or text of all figures, with empty cells for missing values.
+    """Return CSV with a row for each number or text of all figures; missing values are empty.
 
-    Text that a spreadsheet would take for a formula starts with an apostrophe.
+    Text that a spreadsheet would take for a formula gets an apostrophe before it.
     """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -137,7 +141,10 @@ def _every_row(study: Study) -> Iterator[Row]:
 
 
 def write_parquet(study: Study, path: Path) -> int:
-    """Write the rows of the CSV with their types; return how many there are."""
+    """Write the rows of the CSV as typed Parquet, and return their number.
+
+    Raises MissingExtra without pyarrow.
+    """
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -1,6 +1,6 @@
-"""A report as one LaTeX file that compiles by itself with pdflatex.
+"""A report as one self-contained LaTeX file for pdflatex.
 
-It needs booktabs, colortbl, graphicx and xcolor, and is plain ASCII whatever the names are.
+It needs booktabs, colortbl, graphicx and xcolor. It is plain ASCII, whatever the names are.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from falter.report.words import (
     origin,
 )
 
-# Text from outside made safe for LaTeX, as plain ASCII.
+# Untrusted text made safe for LaTeX, as plain ASCII.
 
 
 _CHARACTERS = tomllib.loads(data("latex.toml"))
@@ -62,7 +62,7 @@ _EVERY = 8
 
 
 def latex(text: str, limit: int = 160) -> str:
-    """Text on one line, bounded, that LaTeX only prints. A long word may break anywhere."""
+    """Return the text on one line, clipped and escaped, with breaks allowed in long words."""
     safe = line(text, limit)
     return "".join(
         _long(part) if _LONG.fullmatch(part) else _printed(part)
@@ -71,12 +71,12 @@ def latex(text: str, limit: int = 160) -> str:
 
 
 def words(text: str) -> str:
-    """The project's own text, escaped and never cut."""
+    """Return falter's own text, escaped but not clipped."""
     return latex(text, 10_000)
 
 
 def _long(word: str) -> str:
-    """A long word with a possible break after every few characters."""
+    """Return a long word with a possible break after every few characters."""
     pieces = [word[at : at + _EVERY] for at in range(0, len(word), _EVERY)]
     return r"\allowbreak{}".join(map(_printed, pieces))
 
@@ -115,7 +115,7 @@ _HEAT = 14
 
 
 def grid_tables(grid: Grid) -> str:
-    """One table, or several with the same rows if it would be too wide."""
+    """Return the grid as one table, or as several if it is too wide or too long for a page."""
     if not grid.rows or not grid.columns:
         return NOTHING
     parts = [
@@ -125,14 +125,14 @@ def grid_tables(grid: Grid) -> str:
 
 
 def _stretches(grid: Grid) -> list[Sequence[Sequence[Value]]]:
-    """The rows cut so that a part fits on a page."""
+    """Return the rows in chunks that fit on a page."""
     deep = any(isinstance(v, Estimate) and v.low is not None for row in grid.rows for v in row)
     size = _LINES // 2 if deep else _LINES
     return [grid.rows[at : at + size] for at in range(0, len(grid.rows), size)]
 
 
 def _parts(grid: Grid) -> list[list[int]]:
-    """The columns split into parts that fit the page beside the columns that name the row.
+    """Return the columns in parts that fit the page together with the labels.
 
     The parts have about the same width, so that no single column is left over.
     """
@@ -140,6 +140,7 @@ def _parts(grid: Grid) -> list[list[int]]:
     places = range(grid.labels, len(grid.columns))
     sizes = [min(_LABEL, _width(grid, at)) + 2 for at in places]
     parts = split(sizes, room)
+    # The narrowest room that needs no further part gives parts of about the same width.
     for less in range(room - 1, 0, -1):
         narrower = split(sizes, less)
         if len(narrower) > len(parts):
@@ -149,7 +150,7 @@ def _parts(grid: Grid) -> list[list[int]]:
 
 
 def _width(grid: Grid, at: int) -> int:
-    """The width of a column in characters; intervals are set smaller."""
+    """Return the width of a column in characters; intervals are printed smaller."""
     column = grid.columns[at]
     widths = [len(line(heading(column, grid), _LABEL))]
     for row in grid.rows:
@@ -244,7 +245,7 @@ def _lower(value: Value, grid: Grid, at: int) -> str:
 
 
 def heat_tables(figure: HeatMap) -> str:
-    """Coloured cells with the value and, in small print below it, its interval."""
+    """Return tables of coloured cells, with the value and its interval in small print below."""
     if not figure.rows or not figure.columns:
         return NOTHING
     parts = []
@@ -285,7 +286,7 @@ def _heat(figure: HeatMap, rows: range, places: range) -> str:
 
 
 def _slim(name: str) -> str:
-    """A heading above a column, rotated if it is long."""
+    """Return a column heading, rotated if it is long."""
     text = latex(name, _LABEL)
     return text if len(name) <= 12 else rf"\rotatebox{{90}}{{{text}}}"
 
@@ -299,7 +300,10 @@ def _key(figure: HeatMap) -> str:
 
 
 def as_latex(study: Study) -> str:
-    """Return every figure as booktabs tables, heat maps in colour. Charts are written as SVG."""
+    """Return the report as LaTeX, every figure as booktabs tables and heat maps in colour.
+
+    Charts are not included; `write_pictures` writes them as SVG.
+    """
     models = ", ".join(latex(model, 120) for model in model_names(study)) or "none"
     parts = [
         rf"\section*{{falter: {latex(study.title)}}}",
@@ -337,7 +341,7 @@ def _figure(figure: Figure, number: str, later: bool) -> Iterator[str]:
 
 
 def _tables(figure: Figure) -> Iterator[str]:
-    """The figure's numbers; of strips only the summary of each."""
+    """Yield the tables of a figure; for strips only the summary."""
     if isinstance(figure, Grid):
         yield grid_tables(figure)
     elif isinstance(figure, HeatMap):

@@ -33,7 +33,7 @@ from falter.report.words import (
     origin,
 )
 
-# Text from outside made safe for Markdown.
+# Untrusted text made safe for Markdown.
 
 
 _ACTIVE = re.compile(r"^-|[\\`*_{}\[\]#!~$^]")
@@ -42,7 +42,7 @@ _LINKS = re.compile(r":(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
 def text(raw: str, limit: int = 160) -> str:
-    """Text that Markdown shows as it is."""
+    """Return the text on one line, clipped and escaped, so that Markdown shows it unchanged."""
     plain = _ACTIVE.sub(r"\\\g<0>", line(raw, limit))
     for character, entity in _ENTITIES.items():
         plain = plain.replace(character, entity)
@@ -50,7 +50,7 @@ def text(raw: str, limit: int = 160) -> str:
 
 
 def code(name: str) -> str:
-    """Text inside backticks, which it must not close."""
+    """Return text for use inside backticks, without backticks."""
     return line(name, 1_000).replace("`", "'") or " "
 
 
@@ -58,7 +58,7 @@ LONGEST_TEXT = 1_500
 
 
 def as_markdown(study: Study) -> str:
-    """A heading for each section and figure, then its text and its tables with every interval."""
+    """Return the report as Markdown: headings, texts and tables with every interval."""
     models = ", ".join(text(model) for model in model_names(study)) or "none"
     parts = [
         f"# falter: {text(study.title, 200)}",
@@ -136,7 +136,7 @@ def _examples(figure: Examples) -> Iterator[str]:
 
 
 def _table(grid: Grid) -> str:
-    """A table; grouped headings are joined: `word: typos`."""
+    """Return a table; grouped headings are joined: `word: typos`."""
     heads, rule = [], []
     for at, column in enumerate(grid.columns):
         name = heading(column, grid)

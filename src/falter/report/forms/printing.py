@@ -1,4 +1,4 @@
-"""Prints a report line by line, as text only, in what the terminal can encode."""
+"""Printing of lines that fit the terminal, as plain text in its encoding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from falter.records.errors import inert
 
-# Text that fits a terminal: lines that break at spaces, and columns that may be left out.
+# Text that fits a terminal: lines that break at spaces, and columns that can be left out.
 
 
 GAP = 2
@@ -19,7 +19,7 @@ GAP = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedColumn:
-    """A column of a table; those with the highest `rank` are left out first, together."""
+    """A column of a table; all columns of the highest `rank` are left out first."""
 
     head: str
     cells: Sequence[str]
@@ -34,9 +34,9 @@ class PrintedColumn:
 def fitting(
     columns: Sequence[PrintedColumn], width: int, least: int
 ) -> tuple[list[PrintedColumn], int]:
-    """The columns that fit beside the labels, and the width that the labels may take.
+    """Return the columns that fit next to the labels, and the width left for the labels.
 
-    Whole columns are left out, the least important first, until the labels have `least`.
+    Whole columns are left out, the highest rank first, until the labels have a width of `least`.
     """
     fitting_columns = list(columns)
     while fitting_columns:
@@ -49,15 +49,15 @@ def fitting(
 
 
 def padded(text: str, width: int, *, left: bool = False) -> str:
-    """Text padded with spaces to a width in terminal cells."""
+    """Return the text padded with spaces to a width in terminal cells; `left` aligns left."""
     space = " " * max(0, width - cell_len(text))
     return text + space if left else space + text
 
 
 def flow(text: str, width: int, indent: str = "") -> list[str]:
-    """Lines no wider than `width`, broken at spaces but not at no-break spaces.
+    """Return lines no wider than `width`, broken at spaces but not at no-break spaces.
 
-    A word that is wider than a line is split.
+    A word that is wider than a line is split. Every line starts with `indent`.
     """
     room = max(1, width - cell_len(indent))
     out, at = [""], 0
@@ -75,7 +75,7 @@ def flow(text: str, width: int, indent: str = "") -> list[str]:
 
 
 Row = list[tuple[str, str]]
-"""A line: pieces of text, each with its style."""
+"""A line: pieces of text with their styles."""
 
 # Lines longer than this are hard to read, however wide the screen.
 PROSE = 100
@@ -87,12 +87,12 @@ _ASCII = str.maketrans(
 
 
 class Printer:
-    """Prints lines that fit, as text only, in what the terminal can encode."""
+    """Printer of lines that fit the terminal, as plain text in its encoding."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self.width = max(1, console.width)
-        # What the terminal can show, asked once: each question looks at the terminal again.
+        # Read once, because each access inspects the terminal again.
         self._ascii = console.encoding if console.options.ascii_only else ""
 
     def blank(self) -> None:
@@ -109,7 +109,10 @@ class Printer:
         self._print([self._styled(row) for row in rows])
 
     def plain(self, text: str) -> str:
-        """The text, in ASCII if the terminal has no Unicode; other characters are spelled out."""
+        """Return the text, in ASCII if the terminal has no Unicode.
+
+        Characters without a replacement become backslash escapes.
+        """
         if not self._ascii:
             return text
         parts = text.translate(_ASCII).split("\xa0")
@@ -127,7 +130,7 @@ class Printer:
         return text if inert(text.plain) == text.plain else Text("'").append_text(text)
 
     def _print(self, lines: Sequence[Text]) -> None:
-        """All of them at once: to start printing costs more than a line."""
+        """Print all lines in one call, because a call costs more than a line."""
         if lines:
             text = Text("\n").join(lines)
             self._console.print(text, no_wrap=True, overflow="crop", highlight=False)

@@ -1,4 +1,4 @@
-"""A report in the terminal: tables that fit, heat maps as numbers, curves as small lines."""
+"""A report in the terminal: tables that fit, heat maps as numbers, curves as sparklines."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ LONGEST_TEXT = 300
 
 
 def terminal(study: Study, console: Console, names: Sequence[str] = ()) -> None:
-    """Print the figures with these names, or else the main ones, and name the remaining ones.
+    """Print the figures with these names, by default the main ones, and name the other figures.
 
-    Text from outside is shown as it is, never as markup or a command.
+    Untrusted text is printed as text, never as markup or as a terminal command.
     """
     chosen = set(names or study.headline or [figure.name for figure in study.figures])
     out = Printer(console)
@@ -82,7 +82,7 @@ def terminal(study: Study, console: Console, names: Sequence[str] = ()) -> None:
 
 
 def terminal_figures(figures: Sequence[Figure], console: Console) -> None:
-    """Print figures by themselves."""
+    """Print figures without the report's title and notes."""
     out = Printer(console)
     scales = scales_of(figures)
     for figure in figures:
@@ -121,7 +121,7 @@ def _figure(figure: Figure, number: str, scales: Mapping[str, Scale], out: Print
 
 
 def _headline(figure: Headline, out: Printer) -> None:
-    """A line a number."""
+    """Print a line per number."""
     out.prose(line(" ".join(figure.text), 1_000), "dim")
     for number in figure.numbers:
         value = n.headline(number).replace(" ", "\xa0")  # stays on one line
@@ -130,7 +130,7 @@ def _headline(figure: Headline, out: Printer) -> None:
 
 
 def _examples(figure: Examples, out: Printer) -> None:
-    """Both prompts with their answers; the edits of the second are readable as in a word diff."""
+    """Print both prompts with their responses; the second prompt as a word diff."""
     for example in figure.examples:
         where = f"{line(example.recipe, 60)} on item {line(example.item, 60)}"
         turned = "" if example.turned == "same" else f"{example.turned}: "
@@ -161,7 +161,7 @@ def _table(figure: Figure, out: Printer) -> None:
 
 
 def _rest(study: Study, chosen: Collection[str], out: Printer) -> None:
-    """The names of the figures that were not printed."""
+    """Print the names of the figures that were not printed."""
     hidden = [figure.name for figure in study.figures if figure.name not in chosen]
     if hidden:
         out.blank()
@@ -202,7 +202,7 @@ _VERDICT_COLOURS = {"degraded": "bold red", "improved": "bold green"}
 
 
 def forest_rows(figure: Forest, scale: Scale, out: Printer) -> list[Row]:
-    """One line a row; on a narrow screen the least important columns are left out first."""
+    """Return a line per row; on a narrow screen the least important columns are left out."""
     rows = figure.rows
     labels = [(INDENT if row.kind == "member" else "") + out.plain(_name(row)) for row in rows]
     numbers = [n.shown(row.estimate, figure.unit) if row.estimate else None for row in rows]
@@ -236,15 +236,15 @@ def forest_rows(figure: Forest, scale: Scale, out: Printer) -> list[Row]:
 
 
 def _name(row: ForestRow) -> str:
-    """The everyday name, and the own name where that is another."""
+    """Return the everyday name, followed by the label if the two differ."""
     name = line(row.label, 100)
     return f"{line(row.everyday, 60)} ({name})" if row.everyday not in ("", name) else name
 
 
 def strip(row: ForestRow, scale: Scale, size: int) -> str:
-    """A small picture: `│` is zero, `━` the interval, `●` the estimate; `◆` for averages.
+    """Return a drawing in `size` characters: `│` zero, `━` interval, `●` estimate, `◆` average.
 
-    A hollow `○` or `◇` means undecided, `◎` the same within the margin.
+    A hollow `○` or `◇` means undecided, and `◎` means equivalent within the margin.
     """
     estimate = row.estimate
     if estimate is None:
@@ -269,13 +269,13 @@ def strip(row: ForestRow, scale: Scale, size: int) -> str:
 
 
 def _axis(scale: Scale, size: int, figure: Forest) -> str:
-    """The ends of the picture."""
+    """Return the numbers at both ends of the drawing."""
     low, high = n.as_text(scale.low, figure.unit), n.as_text(scale.high, figure.unit)
     return low + " " * max(1, size - len(low) - len(high)) + high
 
 
 def _styles(row: ForestRow) -> tuple[str, str]:
-    """The styles of a line and of its estimate; the dots say the same as the colours."""
+    """Return the styles of a line and of its estimate; the dots repeat the colours' meaning."""
     base = "" if row.kind == "member" else "bold"
     estimate: Estimate | None = row.estimate
     if estimate is None or estimate.value is None:
@@ -310,7 +310,7 @@ def _cell(text: str, column: PrintedColumn | _Column) -> str:
 
 
 def _lines(label: Sequence[str], room: int, style: str, cells: Row) -> list[Row]:
-    """A row beside the first line of its label, then the other lines of the label."""
+    """Return the lines of a row: the first line of its label with the cells, then other lines."""
     first, *rest = label
     return [[(padded(first, room, left=True), style), *cells], *([(part, style)] for part in rest)]
 
@@ -326,7 +326,7 @@ _NAME = 14
 class _Column:
     """A column as text: its heading on several lines, its cells and their styles.
 
-    It has the `least` width of the longest word of the heading that it shares, so that none is cut.
+    `least` is the width of the longest word of the shared heading `over`, so that no word is cut.
     """
 
     over: str
@@ -342,7 +342,7 @@ class _Column:
 
 
 def grid_rows(grid: Grid, width: int, out: Printer) -> list[list[Row]]:
-    """The grid as one or more tables, each with the labels and as many columns as fit."""
+    """Return the grid as one or more tables, each with the labels and as many columns as fit."""
     labels = [
         " · ".join(filter(None, (out.plain(line(n.as_text(v, c.unit), 100))
                                  for v, c in zip(row, grid.columns[: grid.labels], strict=False))))
@@ -395,7 +395,7 @@ def _at_bottom(lines: Sequence[str], height: int) -> list[str]:
 
 
 def _overs(part: Sequence[_Column]) -> list[str]:
-    """The headings of groups, each over its own columns, on as many lines as they need."""
+    """Return the lines of the shared headings, each heading above its columns."""
     groups = [(over, list(columns)) for over, columns in groupby(part, key=lambda c: c.over)]
     widths = [sum(GAP + column.width for column in columns) - GAP for _, columns in groups]
     heads = [
@@ -421,7 +421,7 @@ _BAR = 28
 
 
 def as_grid(figure: Figure, out: Printer) -> Grid:
-    """The one table that a terminal shows of a figure."""
+    """Return the single table that the terminal shows for a figure."""
     if isinstance(figure, HeatMap):
         return _heat(figure)
     if isinstance(figure, Curves) and not figure.true_scale:
@@ -434,7 +434,7 @@ def as_grid(figure: Figure, out: Printer) -> Grid:
 
 
 def _heat(figure: HeatMap) -> Grid:
-    """The bare numbers, with a dot if the interval excludes zero."""
+    """Return a table of the numbers; in points, a dot marks an interval that excludes zero."""
     columns = [Column(name=f"{figure.down} | {figure.across}")]
     columns += [Column(name=name, unit=figure.unit) for name in figure.columns]
     rows = [
@@ -452,7 +452,7 @@ def _value(cell: Estimate | None, figure: HeatMap) -> str | None:
 
 
 def _curves(figure: Curves, sparks: bool) -> Grid:
-    """A small line for each curve, then its value at every dose."""
+    """Return a table with a sparkline per curve, if `sparks`, and its value at every dose."""
     every = doses(figure)
     axis = axis_of(ends(e for c in figure.curves for _, e in c.points), figure.unit)
     columns = [Column(name="")]
@@ -477,7 +477,7 @@ def _spark(at: float) -> str:
 
 
 def _bars(figure: Bars, out: Printer) -> Grid:
-    """Each bar drawn in characters, the share, and the sizes of its parts."""
+    """Return a table with each bar drawn in characters, its share, and its parts."""
     most = max((sum(map(size, bar.parts)) for bar in figure.bars), default=0.0) or 1.0
     rows = []
     for bar in figure.bars:
@@ -490,7 +490,7 @@ def _bars(figure: Bars, out: Printer) -> Grid:
 
 
 def _breakdown(figure: Breakdown, out: Printer) -> Grid:
-    """Each row drawn in characters around zero, the whole, and its parts."""
+    """Return a table with each row drawn in characters around zero, its whole, and its parts."""
     reaches = [reach(row) for row in figure.rows]
     below = max((low for low, _ in reaches), default=0.0)
     above = max((high for _, high in reaches), default=0.0)
@@ -509,7 +509,10 @@ def _stacks(
     rows: Sequence[tuple[Value, ...]],
     out: Printer,
 ) -> Grid:
-    """Label, picture, whole and parts; without the picture where it cannot be drawn."""
+    """Return a table of label, drawing, whole and parts, without a drawing if it is impossible.
+
+    It needs Unicode, and a block character for every part.
+    """
     draw = out.plain(_BLOCKS) == _BLOCKS and len(figure.parts) <= len(_BLOCKS)
     names = [f"{_BLOCKS[at]}\xa0{name}" if draw else name for at, name in enumerate(figure.parts)]
     parts = [Column(name=name, unit=figure.unit) for name in names]
@@ -519,7 +522,10 @@ def _stacks(
 
 
 def _signed_blocks(row: BreakdownRow, scale: float, left: int) -> str:
-    """Parts below zero to the left of the line, the others to its right."""
+    """Return the drawn parts: negative ones left of the line, positive ones right of it.
+
+    `left` is the width of the negative side in characters.
+    """
     sizes = [(block, length(part)) for block, part in zip(_BLOCKS, row.parts, strict=False)]
     minus = "".join(block * round(-scale * v) for block, v in reversed(sizes) if v < 0)
     plus = "".join(block * round(scale * v) for block, v in sizes if v > 0)
