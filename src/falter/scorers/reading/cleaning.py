@@ -1,6 +1,6 @@
-"""A reply as plain text: without thoughts, chat tokens, markdown, LaTeX, HTML and further items.
+"""Conversion of a response to plain text, without reasoning, markup and appended items.
 
-A reply may be hostile or endless. Of one beyond `LONGEST` characters only the end is looked at.
+A response may be hostile or endless. If it exceeds `LONGEST` characters, only its end is read.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from falter.text.code import fenced_blocks
 
 # Dozens of expressions go over a reply. One of 20,000 characters is longer than any answer; what is
 # longer loops, or holds thoughts without tags, and its answer is at the end.
-LONGEST = 20_000  # characters behind the thoughts that are looked at whole
+LONGEST = 20_000  # characters after the reasoning; a longer text is not read whole
 TAIL = 6_000  # characters at the end of a longer reply
-MAX_BOXES = 20  # the last ones of a reply
+MAX_BOXES = 20  # last boxes read in a response
 THOUGHTS_ONLY = "the reply ends inside its thoughts"
 
 _THOUGHT = r"(?:think|thinking|thoughts?|reasoning|scratchpad|analysis|reflection|rationale)"
@@ -30,7 +30,7 @@ _TOKEN = named_regex("scorers/reading", "chat_token")
 _TURN = named_regex("scorers/reading", "turn")
 _TURN_END = named_regex("scorers/reading", "turn_end")
 _SEQUEL = named_regex("scorers/reading", "sequel")
-"""A further question that a model asks itself."""
+"""Start of a further question that the model appended."""
 _INPUT = named_regex("scorers/reading", "input")
 # Digits, letters and signs of full width, and hyphens of other code points, as plain ones.
 _WIDE = {
@@ -48,9 +48,9 @@ _REPEATED_MARK = late_regex(r"([^\w\s])\1{12,}")
 
 @dataclass(slots=True)
 class Cleaned:
-    """A reply's answering part: as written (`raw`), and as plain `text` with its marked spans.
+    """The answering part of a response: as written (`raw`), as plain `text`, and its marked spans.
 
-    `is_whole` is False where only the end of a long reply was kept. `reason` says why there is no
+    `is_whole` is False if only the end of a long response was kept. `reason` is set if there is no
     text.
     """
 
@@ -64,7 +64,7 @@ class Cleaned:
 
 
 def clean(reply: str, *, keeps_tags: bool = False) -> Cleaned:
-    """Return the plain text of a reply after its thoughts, with its marked spans."""
+    """Return the plain text of a response after its reasoning, with its marked spans."""
     raw, is_whole, reason = answer_part(reply)
     if reason:
         return Cleaned(reason=reason)
@@ -79,7 +79,7 @@ def clean(reply: str, *, keeps_tags: bool = False) -> Cleaned:
 
 
 def answer_part(reply: str) -> tuple[str, bool, str]:
-    """Return the text after the thoughts, True if it is whole, and the reason if it is empty."""
+    """Return the text after the reasoning, True if it is whole, and the reason if it is empty."""
     text, is_whole = reply, True
     behind = _behind_thoughts(text[-LONGEST:])
     if behind is not None:
@@ -102,7 +102,10 @@ def answer_part(reply: str) -> tuple[str, bool, str]:
 
 
 def _behind_thoughts(text: str) -> str | None:
-    """Return what follows the last thought or channel; None where there is none."""
+    """Return the text after the last reasoning block or channel mark; None if there is none.
+
+    The text is empty if the last channel is not `final`.
+    """
     if "<|channel|>" in text and (channels := list(_CHANNEL.finditer(text))):
         return text[channels[-1].end() :] if channels[-1][1].casefold() == "final" else ""
     if not any(sign in text for sign in "<[◁"):
@@ -114,7 +117,7 @@ def _behind_thoughts(text: str) -> str | None:
 
 
 def _without_sequel(text: str) -> str:
-    """Return the text without further turns, questions and items that a model writes on."""
+    """Return the text without further turns, questions and items that the model appended."""
     text = text.strip()
     if "<" in text or "[" in text:
         text = _TURN.sub("", text)
@@ -155,7 +158,7 @@ def plain(text: str, *, keeps_tags: bool = False) -> str:
     if "```" in text or "~~~" in text:
         text = _unfenced(text)
     if "\\" in text or "$" in text:
-        # Wraps stand inside wraps, as in \text{\mathbf{B}}, but hardly deeper than this.
+        # Commands may be nested, as in \text{\mathbf{B}}, but hardly deeper than this.
         for _ in range(3):
             text, count = _LATEX_WRAP.subn(r" \1 ", text)
             if not count:
