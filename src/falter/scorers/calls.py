@@ -208,7 +208,7 @@ class ToolCall(TextScorer):
         if not wanted:
             return "a call that the target does not allow"
         left = list(made)
-        # Strict calls are matched first; a call with free arguments could take the match of another.
+        # Strict calls are matched first: a call with free arguments could take another one's match.
         for call in sorted(wanted, key=lambda c: len(c.get("free", ())) + len(c.get("or", ()))):
             reasons = [self.differs(one, call, defaults.get(call["name"], {})) for one in left]
             if "" not in reasons:

@@ -36,10 +36,10 @@ class _Broken(Exception):
 
 
 class _Lenient:
-    """A reader of one object that forgives quotes, commas, comments and names of other languages.
+    """A parser of one object that accepts other quotes, extra commas, comments and "True".
 
-    `at` is behind what was read. An object that ends with the text behind a whole value is closed,
-    and `whole` is False then; one that ends inside a value, or behind a number, is broken.
+    `at` is the offset after the parsed text. If the text ends after a complete value, the object is
+    closed and `whole` becomes False. If it ends inside a value or after a number, parsing fails.
     """
 
     def __init__(self, text: str, at: int) -> None:

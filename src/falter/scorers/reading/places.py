@@ -42,7 +42,11 @@ def stem(word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question's numbers, the stems of its words, and the units or nouns that it asks for."""
+    """The requirements of a question: its numbers (`given`), word stems, and units or nouns.
+
+    `scale` is 1000 if it asks for thousands. `commas` is True if its language writes 1.234,56, else
+    None. `dated`: the answer may be a year. `rated`: the answer is a rating such as 4/5.
+    """
 
     given: frozenset[Decimal] = frozenset()
     words: frozenset[str] = frozenset()
