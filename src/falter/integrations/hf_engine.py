@@ -437,11 +437,12 @@ class Row:
 
 
 def groups(sequences: Sequence[Scored], room: int) -> Iterator[tuple[int, list[Scored]]]:
-    """Sorted neighbours whose tree fits into one row, with the length of the prefix all share.
+    """Yield (shared prefix length, sequences) for groups whose token tree fits into one row.
 
-    What counts is the tree without that prefix; a single sequence may exceed the room. Two stay
-    apart when together they would give up more than half a row of shared prefix: that is cheaper
-    to read once and keep. The prefix ends before the first place that is read off.
+    The sequences of a group are neighbours in sorted order. `room` bounds the tree without the
+    prefix; a single sequence may exceed it. A sequence is not added if that shortens the shared
+    prefix by more than half a row, because such a prefix is cheaper to compute once and cache. The
+    prefix ends before the first place whose logits are read.
     """
     group: list[Scored] = []
     shared = size = 0
