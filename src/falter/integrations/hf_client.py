@@ -200,7 +200,7 @@ def _each(
     prepare: Callable[[Request], T],
     answer: Callable[[Sequence[T]], Sequence[Answer | Exception]],
 ) -> list[Answer | Exception]:
-    """Answer the requests that can be prepared; each of the others gets its error instead."""
+    """Answer the requests that can be prepared; every other request gets its error instead."""
     prepared: list[T | Exception] = []
     for request in requests:
         try:

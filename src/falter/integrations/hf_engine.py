@@ -148,7 +148,7 @@ class CausalEngine(Engine):
         """Return the tokens of context and continuations as lm-evaluation-harness splits them.
 
         White space at the end of the context moves to the front of the continuation. Both are
-        tokenised together, and the tokens beyond those of the context alone belong to the
+        tokenised together, and the tokens beyond the context's own tokens belong to the
         continuation. An empty context becomes the start token.
 
         Raise `ValueError` if a continuation has no separate token, or exceeds the model's window.
@@ -223,8 +223,7 @@ class CausalEngine(Engine):
     def _mask(self, parents: Sequence[int], known: int) -> Any:
         """Return the attention mask of a row: each token sees the prefix, its ancestors and itself.
 
-        The shape is (1, 1, tokens, known + tokens), where `known` is the length of the cached
-        prefix.
+        The shape is (1, 1, tokens, known + tokens) for a cached prefix of `known` tokens.
         """
         torch = self.torch
         size = len(parents)
@@ -243,8 +242,7 @@ class CausalEngine(Engine):
     def _prefix(self, tokens: tuple[int, ...]) -> tuple[int, tuple[Part, ...] | None]:
         """Return the length and state of the cached part of a prefix.
 
-        The rest of the prefix is computed and cached first if it has `MIN_CACHED_PREFIX` tokens or
-        more.
+        If `MIN_CACHED_PREFIX` or more tokens are missing, they are computed and cached first.
         """
         known, parts = self._prefixes.find(tokens)
         if len(tokens) - known < MIN_CACHED_PREFIX:
@@ -441,8 +439,8 @@ def groups(sequences: Sequence[Scored], room: int) -> Iterator[tuple[int, list[S
 
     The sequences of a group are neighbours in sorted order. `room` bounds the tree without the
     prefix; a single sequence may exceed it. A sequence is not added if that shortens the shared
-    prefix by more than half a row, because such a prefix is cheaper to compute once and cache. The
-    prefix ends before the first place whose logits are read.
+    prefix by more than half a row: a long prefix is cheaper to compute once and cache. The prefix
+    ends before the first place whose logits are read.
     """
     group: list[Scored] = []
     shared = size = 0

@@ -38,7 +38,7 @@ class _Samples:
 
 
 def read_lm_eval(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
-    """Return the sample files as logs; `doc_hash` or, if those differ, `doc_id` names the items."""
+    """Return the sample files as logs, with items named by `doc_hash`, or else by `doc_id`."""
     files = [_read_samples(path, choice) for path in paths]
     every_file = [samples for samples, _ in files]
     notes = list(dict.fromkeys(note for _, file_notes in files for note in file_notes))

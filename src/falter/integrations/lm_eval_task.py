@@ -76,7 +76,7 @@ def _settings(task: Any) -> set[str]:
 
 
 def _filtered(task: Any, reply: str) -> set[str]:
-    """Return the texts to which each of the task's filters reduces a reply."""
+    """Return the texts to which each of the task's filters reduces a response."""
     from lm_eval.api.instance import Instance
     from lm_eval.filters import build_filter_ensemble
 

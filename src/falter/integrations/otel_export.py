@@ -157,7 +157,7 @@ class _RequestSpan:
 
 
 def _attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the values as a list of OTLP attributes, without those that are None."""
+    """Return the values that are not None as a list of OTLP attributes."""
     return [
         {"key": name, "value": _value(value)} for name, value in values.items() if value is not None
     ]

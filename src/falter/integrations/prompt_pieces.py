@@ -1,8 +1,8 @@
 """Split a prompt that another tool writes into the texts of a row and the words around them.
 
 The function that writes the prompt is called twice: with the row, and with each text of the row
-replaced by one private character. The row's texts belong where these characters appear. The result
-is checked against the first prompt, so the pieces always add up to that prompt.
+replaced by one private character. These characters show the positions of the row's texts. The
+result is checked against the first prompt, so the pieces always add up to that prompt.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def listed(
 ) -> tuple[list[Segment], tuple[str, ...]] | None:
     """Return the segments with the list of options as one segment, and the options, or None.
 
-    None if the segments hold no such list. `line` is the format of an option's line, as in
+    None if the segments hold no list of options. `line` is the format of an option's line, as in
     `FORMATS`.
     """
     marks = [line.partition("{text}")[0].format(label=label) for label in labels]
@@ -179,8 +179,8 @@ def _captured(
 ) -> list[Segment] | None:
     """Return the words and the texts between them as segments; None if the words do not fit.
 
-    The texts are the row's own, unchanged or stripped, if those reproduce the prompt. Otherwise
-    they are whatever is between the words.
+    The texts are the row's own, unchanged or stripped, if these texts reproduce the prompt.
+    Otherwise they are cut out between the words.
     """
     words = parts[0::2]
     fields = [leaves[ord(mark) - FIRST] for mark in parts[1::2]]

@@ -79,7 +79,7 @@ class Vllm(BatchClient):
             raise refusal(PreflightError, "integrations.no_chat_template", name=name)
 
     def answer(self, requests: Sequence[Request]) -> Sequence[Answer | Exception]:
-        """Answer all requests that the engine accepts with one call; the others get their error."""
+        """Answer all valid requests with one call; an invalid request gets its error instead."""
         prepared = [self._prepared(request) for request in requests]
         prompts = [p for ready in prepared if not isinstance(ready, Exception) for p in ready]
         outputs = iter(self._run(prompts) if prompts else ())
@@ -129,8 +129,8 @@ class Vllm(BatchClient):
     def _scoring(self, context: str, continuation: str) -> _Prompt:
         """Return context and continuation tokenised together, with the start of the continuation.
 
-        As in the harness, white space at the end of the context belongs to the continuation, and so
-        do the tokens beyond those of the context alone.
+        As in the harness, white space at the end of the context belongs to the continuation. So do
+        the tokens beyond the context's own tokens.
         """
         tokens = list(self._tokenizer.encode(context + continuation))
         start = len(self._tokenizer.encode(context.rstrip()))

@@ -313,8 +313,8 @@ def check_names(cells: Cells) -> Cells:
     """Return the cells, or raise `TaskError` for two names that were probably meant to be one.
 
     Names of a condition, model or task are an error if they differ only in white space or `.0`. For
-    items this holds only if they share a model and task but never a condition, so that each has
-    what the other lacks. A difference in case may be intended, so it gives a note.
+    items, this holds only if the two share a model and task but never a condition. A difference in
+    case may be intended, so it gives a note.
     """
     notes = []
     for role in ("condition", "model", "task", "item"):

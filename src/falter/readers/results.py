@@ -169,7 +169,7 @@ def _kind(path: Path) -> str | None:
 def _below(folder: Path) -> list[tuple[str, Path]]:
     """Return the logs in a folder and its subfolders, or its tables if there is no log.
 
-    Links are not followed.
+    Links to folders are not followed.
     """
     files: list[Path] = []
     for top, folders, names in os.walk(folder):
@@ -272,7 +272,7 @@ def _kind_of_condition(logs: Sequence[Log]) -> str | None:
     """Return the source of the conditions, or None.
 
     It is the tool's own condition if there is any. Otherwise it is the task arguments or the
-    folders, if those differ between logs of a model on a task.
+    folders, if they differ between logs of a model on a task.
     """
     if any(log.condition for log in logs):
         return "condition"

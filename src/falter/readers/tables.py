@@ -145,9 +145,9 @@ OUTCOME_WORDS: dict[str, list[str]] = _WORDS["outcomes"]
 class ColumnMap:
     """The columns that the user named for each role; usual names fill empty roles.
 
-    A role takes a column, several columns (`strategy`, `swap` become one name), `=TEXT` for the
-    same text in all rows, or `@file` for the name of the file. More than one `score` column makes a
-    wide table: each row is an item, each score column a condition.
+    A role takes a column, or several columns (`strategy`, `swap` become one name). `=TEXT` stands
+    for the same text in all rows, and `@file` for the name of the file. More than one `score`
+    column makes a wide table: each row is an item, each score column a condition.
     """
 
     model: tuple[str, ...] = ()

@@ -114,7 +114,7 @@ def _same_number(found: str, target: str, question: str) -> bool:
 def last_number(text: str) -> Decimal | None:
     """Return the number after the last `####`; without `####` the last number in the text.
 
-    None if there is no such number.
+    None if there is no number.
     """
     _, mark, tail = text.rpartition("####")
     numbers = _NUMBER.findall(tail) if mark else _NUMBER.findall(text)

@@ -126,10 +126,10 @@ class ReadElsewhere:
 def with_readings(
     scorer: Scorer, readings: Mapping[str, ReadElsewhere], named: Sequence[str] = ()
 ) -> Scorer:
-    """Return a copy of the scorer that uses answers extracted by others instead of its own.
+    """Return a copy of the scorer that scores the given answers instead of extracting them.
 
-    `readings` maps response keys to these answers. `named` is appended to the scorer's name. A
-    scorer that is not a `TextScorer` is returned unchanged.
+    `readings` maps response keys to answers; other responses are read as before. `named` is
+    appended to the scorer's name. A scorer that is not a `TextScorer` is returned unchanged.
     """
     if not isinstance(scorer, TextScorer):
         return scorer
@@ -257,7 +257,7 @@ class TextScorer(ABC):
         """Return the part of a response with reasoning that holds the answer, or None.
 
         The default is the whole response. Only called if the recipe asks for reasoning and for no
-        form: in other responses, a later "Answer:" is more likely the start of something else.
+        form. In other responses, a later "Answer:" is more likely the start of something else.
         """
         return text
 

@@ -302,7 +302,7 @@ def clean_prompt(item: Item) -> Prompt:
 def _called(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
     made, _ = made_calls(reply, prompt, getattr(scorer, "native_only", False))
     if not made and made_calls(reply, prompt)[0]:
-        return None  # a call in words, where native ones alone count, is not *no call*
+        return None  # if only native calls count, a call as text is not *no call*
     return canonical(made, item, _ignored(scorer)) if made or (reply.text or "").strip() else None
 
 

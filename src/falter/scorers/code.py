@@ -32,10 +32,10 @@ _STARTS = re.compile(
 def extract_code(reply: str, program: Program) -> str | None:
     """Return the program that a response makes of the prompt's program; None if it holds no code.
 
-    Tried in this order: a fenced block (the block that defines the function, else the first block);
-    a complete function with the code it needs; the bare continuation of the prompt, up to the first
-    line outside the function. Invalid Python is returned unchanged, because it fails when it is
-    run.
+    Tried first is a fenced block: the block that defines the function, else the first. Then comes a
+    complete function with the code it needs. Last comes the bare continuation of the prompt, up to
+    the first line outside the function. Invalid Python is returned unchanged, because it fails when
+    it is run.
     """
     text = _cut(reply)
     name = _asked(program)

@@ -48,8 +48,8 @@ def read_ratings(text: str) -> Mapping[str, int] | None:
 
     The ratings are members of a JSON object anywhere in the response: in a fence, between words,
     inside another object, after reasoning. Other members are ignored. The result is None if a
-    dimension is missing, a value is not an integer from 0 to 100, a key has two values, or a second
-    object differs.
+    dimension is missing or a value is not an integer from 0 to 100. It is also None if a key has
+    two values, or if a second object differs.
 
     >>> read_ratings('{"understanding": 90}') is None
     True
@@ -109,7 +109,7 @@ def _objects(text: str) -> Iterator[_Pairs]:
 
 
 def _rating(value: Any, depth: int) -> Iterator[_Pairs]:
-    """Yield `value` if it is an object that names a dimension, else such objects inside it."""
+    """Yield `value` if it is an object that names a dimension, else its nested objects that do."""
     if depth > _DEEPEST:
         return
     if isinstance(value, _Pairs):
@@ -161,7 +161,7 @@ def summary_sentences(text: str) -> list[str]:
     """Return the first 200 sentences of a summary, without list marks and an introductory line.
 
     Every line break ends a sentence. An introductory line is a first line that ends in a colon
-    (*Here is a summary:*) and is followed by others.
+    (*Here is a summary:*) and is followed by another line.
     """
     lines = [_MARK.sub("", line.strip()) for line in text.strip().split("\n")]
     lines = [line for line in lines if line]

@@ -259,7 +259,7 @@ def final_answer(text: str) -> str | None:
 def without_sequel(text: str, prompt: Prompt, *, reasoned: bool) -> str:
     """Return the response without the further items that a base model may append.
 
-    Such an item begins with the first line of the template, at the start of a line. After
+    An appended item begins with the first line of the template, at the start of a line. After
     reasoning, only text after an "Answer:" is removed, since the reasoning may repeat the question.
     """
     body = [s for s in prompt.sections if s.kind not in ("system", "added")]

@@ -11,7 +11,7 @@ from functools import lru_cache
 from falter.records.interfaces import Case
 
 _SHORT = 200
-"""Characters. `same_answer` accepts no longer text; twice the target's length is added."""
+"""Maximum characters of a cached text; `same_answer` adds twice the target's length."""
 _SEARCHED = 10_000  # characters searched at each end of a long text
 # Articles: English, German and Spanish as in MLQA's evaluation script; also French and Dutch.
 _ARTICLE = re.compile(r"\A(?:an?|the|der|die|das|le|la|les|el|los|las|de|het)\s+(?=\S)")

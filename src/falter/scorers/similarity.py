@@ -81,7 +81,7 @@ def bertscore(candidate: str, reference: str, *, encoder: TokenEncoder | None = 
     """Match each token of two texts with its nearest token in the other text, by cosine.
 
     Precision is the mean over the candidate's tokens of the highest cosine with a token of the
-    reference; recall is the reverse; F1 = 2PR/(P + R). There is no idf weighting or rescaling. The
+    reference. Recall is the reverse. F1 = 2PR/(P + R). There is no idf weighting or rescaling. The
     default encoder leaves out special tokens. All three are 0 if a text is empty. F1 is 0 unless
     both are above 0, because a harmonic mean of negative values means nothing. Zhang et al. 2020,
     with another encoder than theirs.

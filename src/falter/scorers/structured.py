@@ -126,8 +126,8 @@ def entity_match(
     Other values also match if the F1 of ROUGE-L is at least `threshold`. Values are texts, with
     numbers as written. Of equal keys the last wins. Null and blank values do not count.
 
-    The value is 1 if both sides are empty, 0 if one side is, and None if a side is not such an
-    object. Raise `InvalidValue` for a `threshold` outside (0, 1] or a text as `choice_keys`.
+    The value is 1 if both sides are empty, 0 if one side is, and None if a side is no object of
+    entities. Raise `InvalidValue` for a `threshold` outside (0, 1] or a text as `choice_keys`.
     """
     _check(choice_keys, threshold)
     extracted, expected = flat_entities(candidate), flat_entities(reference)

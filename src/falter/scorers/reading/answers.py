@@ -48,7 +48,7 @@ _VALUE_KEYS = r"answer|result|response|antwort|réponse|respuesta|risposta|antwo
 def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading[str]:
     """Return the short answer that a response marks, or that a sentence gives to the question.
 
-    With `cut` (a truncated response), an answer is not inferred from prose.
+    With `cut` (a truncated response), only a marked answer, a short line or a guess counts.
     """
     cleaned = clean(reply)
     if cleaned.reason:
@@ -177,7 +177,7 @@ def _marked(row: Row) -> Iterator[tuple[int, str]]:
 
 
 def _agreed(row: Row, marked: list[tuple[int, str]]) -> Reading[str]:
-    """Return the answer that all marks give, or the last answer if it replaces the others."""
+    """Return the answer that all marks give, or the last answer if it is a correction."""
     at, last = marked[-1]
     behind = tag_text(row.text[at:]).tags
     if CORRECTED.search(behind):

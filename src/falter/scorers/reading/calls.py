@@ -1,8 +1,8 @@
 """Extraction of tool calls from text: tagged, fenced or bare JSON, or Python syntax.
 
-A text counts as a call only if it names an offered tool, and only if the words before it do not say
-that the call is not made. Responses are untrusted: the text, the number of attempts and the number
-of calls are bounded, and nothing is executed.
+A text counts as a call only if it names an offered tool. It does not count if the words before it
+say that the call is not made. Responses are untrusted: the text, the number of attempts and the
+number of calls are bounded, and nothing is executed.
 """
 
 from __future__ import annotations

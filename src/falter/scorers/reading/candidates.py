@@ -27,7 +27,7 @@ TAKEN_BACK = "the reply takes its answer back"
 # Tags: see `phrases.TAGS`. A mark is an answer noun, then a copula or a colon, then the candidate:
 # "The correct answer to this question is therefore option (B)".
 _MARK = named_regex("scorers/reading", "candidate_mark")
-# "Answer", then a line of its own with the candidate.
+# "Answer", then a separate line with the candidate.
 _HEADED = re.compile(r"[\n.](?:v )?a\nc[\n.]")
 _NAMED_RIGHT = named_regex("scorers/reading", "named_right")
 # A line of a key and a value: "Team: billing".
@@ -107,7 +107,7 @@ def _alone(row: Row) -> int | None:
 
 
 def only(text: str, find: Finder) -> int | None:
-    """Return the candidate of which a short text consists, else None."""
+    """Return the candidate if a short text consists of it, else None."""
     return _alone(tag_text(text, find(text))) if len(text) < 200 else None
 
 
@@ -234,7 +234,7 @@ def _keyed(row: Row, question: str) -> list[Claim]:
 
 
 def _agreed(row: Row, claims: list[Claim], count: int) -> Reading[int]:
-    """Return the candidate that all marks give, or the last one if it replaces the others."""
+    """Return the candidate that all marks give, or the last one if it is a correction."""
     last = claims[-1]
     behind = row.tags[2 * last.at + 2 :]
     taken_back = CORRECTED.search(behind)
@@ -340,7 +340,7 @@ def _affirmed(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[i
         # A "not" denies all that its own clause names, which a comma before a candidate does not
         # end: "not A, B" affirms neither.
         clause = set(CLAUSE.split(led)[-1])
-        if is_japanese:  # what denies stands behind
+        if is_japanese:  # a negation follows its word
             denied = after[1:2] in ("n", "r")
         else:
             denied = bool(clause & {"n", "r"} or _BEHIND.match(after))

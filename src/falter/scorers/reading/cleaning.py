@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from falter.records.lazy_regex import late_regex, named_regex
 from falter.text.code import fenced_blocks
 
-# Dozens of expressions go over a reply. One of 20,000 characters is longer than any answer; what is
-# longer loops, or holds thoughts without tags, and its answer is at the end.
+# Dozens of expressions search a response. No answer takes 20,000 characters: a longer response
+# loops or has reasoning without tags, and its answer is at the end.
 LONGEST = 20_000  # characters after the reasoning; a longer text is not read whole
 TAIL = 6_000  # characters at the end of a longer reply
 MAX_BOXES = 20  # last boxes read in a response
@@ -84,7 +84,7 @@ def answer_part(reply: str) -> tuple[str, bool, str]:
     behind = _behind_thoughts(text[-LONGEST:])
     if behind is not None:
         text = behind
-    # Begun and never ended: the limit of tokens was reached inside the thoughts.
+    # Opened and never closed: the token limit was reached inside the reasoning.
     elif _OPENED.search(text[:LONGEST]):
         return "", True, THOUGHTS_ONLY
     if not text.strip():

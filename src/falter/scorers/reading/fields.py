@@ -21,7 +21,7 @@ _NAMES: dict[str, Any] = {
     "true": True, "True": True, "false": False, "False": False,
     "null": None, "None": None, "undefined": None, "NaN": None,
 }  # fmt: skip
-# What lenient JSON may hold between two values: blanks and comments. " // a note⏎",
+# Lenient JSON between two values: blanks and comments. " // a note⏎",
 # "/* a note */", "# a note⏎"; not "a".
 _SPACE = late_regex(r"(?:\s|//[^\n]*|/\*[^*]*\*/|#[^\n]*)*")
 # A value or key without quotation marks. "high priority", "True"; not '"x"', ": x".
@@ -158,7 +158,7 @@ class FoundObject(NamedTuple):
 
 
 def objects(text: str) -> list[dict[str, Any]]:
-    """Return the JSON objects of a text in order, without objects inside others."""
+    """Return the outermost JSON objects of a text in order."""
     return [found.value for found in _located(text)]
 
 
@@ -187,8 +187,7 @@ _PLACEHOLDER = named_regex("scorers/reading", "placeholder")
 def read_fields(reply: str) -> Reading[dict[str, Any]]:
     """Return the JSON object of a response, repaired if that is unambiguous.
 
-    If several objects differ, the last counts only if the words before it say that it replaces
-    others.
+    If several objects differ, the last counts only if the words before it announce a correction.
     """
     text, is_whole, reason = answer_part(reply)
     if reason:
@@ -232,9 +231,9 @@ def set_off(
     """Return the answer in an answer tag, a box or the last object; None if there is none of these.
 
     `take` returns the answer in a value, or None. Three places of an object are tried in order:
-    values under keys that match `keys`; values under keys whose words (first five letters) are all
-    in `asked`; an only value. If `asked` is None, the third place is the only value that is an
-    answer.
+    values under keys that match `keys`; values under keys made of words in `asked`; an only value.
+    The words of a key are compared by their first five letters. If `asked` is None, the third place
+    is the only value that is an answer.
     """
     for parts in (reply.tagged, reply.boxed):
         known = {found for part in parts if (found := take(part)) is not None}

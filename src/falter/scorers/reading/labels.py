@@ -24,7 +24,7 @@ from falter.scorers.reading.reading import Reading
 
 MAX_LABELS = 200  # labels of one set
 _WORD = named_regex("scorers/reading", "word")
-# What may stand between two words of a label: "follow-up", "follow up", "Follow_Up".
+# Characters between two words of a label: "follow-up", "follow up", "Follow_Up".
 _INSIDE = frozenset(" \t\n_/-'\"’,;.()&:*")
 _MAX_GAP = 5  # characters between two words of a label
 _AND = frozenset(["and", "und", "et", "y", "e", "en"])
@@ -77,12 +77,12 @@ class _Index:
                 self._add(("".join(words),), n)
             if len(words) == 1 and words[0].isalpha() and len(words[0]) > _SHORT:
                 stem = _stem(words[0])
-                # A stem that begins two labels tells neither.
+                # A stem that begins two labels identifies neither.
                 if not any(other != words[0] and other.startswith(stem) for other in names):
                     self.by_stem.setdefault(stem[:_STEM], []).append((stem, words[0], n))
                 if len(labels) == 2:
                     for prefix in _NEGATED:
-                        # Of two labels, "unhelpful" denies the one and so means the other.
+                        # With two labels, "unhelpful" denies "helpful" and so means the other.
                         if prefix + words[0] not in names:
                             self._add((prefix + words[0],), 1 - n)
         for found in self.by_word.values():
@@ -188,7 +188,7 @@ def read_label(
 ) -> Reading[str]:
     """Return the label that a response gives as its answer, as written in `labels`.
 
-    With `cut` (a truncated response), only a marked answer counts.
+    With `cut` (a truncated response), only a `stated` answer counts.
     """
     if not labels or len(labels) > MAX_LABELS:
         return Reading(reason=f"a label cannot be read among {len(labels)}")
@@ -212,7 +212,7 @@ _STRONG_WORDS = (
 _STRONG = frozenset(_STRONG_WORDS.split())
 """Words that are an answer even if the sentence continues: "No it is not"."""
 _OPENS = named_regex("scorers/reading", "opens")
-# What ends an answer of one word. ".", ", because", "⏎", " — so", '"'; not " it", "-one".
+# The end of a one-word answer. ".", ", because", "⏎", " — so", '"'; not " it", "-one".
 _STOPS = late_regex(r"[\s\"'*_”»)\]]*(?:\Z|[.,!;:\n—–|。、」}…=]|-\W)", re.IGNORECASE)
 _GOES_ON = named_regex("scorers/reading", "goes_on")
 _IDLE = named_regex("scorers/reading", "idle")
@@ -261,7 +261,7 @@ _OWN_ANSWER = named_regex("scorers/reading", "own_answer")
 def read_yes_no(reply: str, question: str = "", *, cut: bool = False) -> Reading[str]:
     """Return "yes" or "no" as a response says it, in phrases such as "it does" or "that's right".
 
-    With `cut` (a truncated response), only a marked answer counts.
+    With `cut` (a truncated response), only a `stated` answer counts.
     """
     cleaned = clean(reply)
     if cleaned.reason:

@@ -17,9 +17,9 @@ _COUNTED = named_regex("scorers/reading", "lettered_nouns")
 """Nouns and formulas that take letters: plan B, x = B."""
 _COMPUTES = named_regex("scorers/reading", "computes")
 _NAMES_LETTER = named_regex("scorers/reading", "names_letter")
-# What may stand behind a letter that is an option. ".", ")", " "; not " is", "x".
+# Text after a letter that names an option. ".", ")", " "; not " is", "x".
 _ENDS = late_regex(r"[\"'*”»]?(?:[.,;:!)\]\n。]|\s*\Z)")
-# Behind an article or an initial: "A dog", "A B. Smith". " dog", "'s", " B. Smith"; not ".",
+# Text after an article or an initial: "A dog", "A B. Smith". " dog", "'s", " B. Smith"; not ".",
 # " Dog".
 _SMALL_FOLLOWS = late_regex(r"['’]?\s?[a-zà-ÿ]|\s[A-Z]\.")
 
@@ -32,7 +32,7 @@ def _letter_pattern(letters: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str
             numbers.setdefault(form.strip(" ()[].:"), n)
     inner = "|".join(sorted(map(re.escape, numbers), key=len, reverse=True))
     return re.compile(
-        # Not inside a word, but beside Japanese, which has no spaces: 答えはB。Nor in R&A, I/A, 'A.
+        # Not inside a word, but next to Japanese (no spaces): 答えはB。Nor in R&A, I/A, 'A.
         rf"(?<![^\W\u3040-\u9fff])(?<![&/'’-])({inner})(?![^\W\u3040-\u9fff])"
     ), numbers
 
@@ -94,7 +94,7 @@ def option_finder(letters: Sequence[str], texts: Sequence[str]) -> Finder:
     """
     named = tuple(letters)
     twice = {one for one, count in Counter(map(folded, texts)).items() if count > 1}
-    # Options with equal texts cannot be named by them: a private character takes their place.
+    # Options with equal texts cannot be named by text: a private character replaces the text.
     by_text = label_finder([f"\ue000{n}" if folded(t) in twice else t for n, t in enumerate(texts)])
 
     def find(text: str) -> list[Span]:
@@ -120,7 +120,7 @@ def read_letter(
 ) -> Reading[int]:
     """Return the index of the option that a response gives as its answer, by letter or text.
 
-    With `cut` (a truncated response), only a marked answer counts.
+    With `cut` (a truncated response), only a `stated` answer counts.
     """
     if not texts or (letters and len(letters) != len(texts)) or len(texts) > MAX_LABELS:
         return Reading(reason="the options cannot be told apart")

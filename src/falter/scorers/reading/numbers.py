@@ -34,8 +34,8 @@ from falter.scorers.reading.reading import Reading
 
 _SHORT = 8  # words; in a response up to this length any only number counts
 MAX_TEXT = 200  # maximum characters of a box or value that holds a number
-# A rating: "7/10", "4.5 / 5". The scale goes, so that it is no second number. Neither "1/2", a
-# fraction, nor "3/10/2024", a date.
+# A rating: "7/10", "4.5 / 5"; the scale is removed, so that it does not count as a number. Not
+# "1/2", a fraction, and not "3/10/2024", a date.
 _OUT_OF = late_regex(r"(?<![\d/.,])(\d{1,3}(?:[.,]\d)?)\s?/\s?(?:4|5|6|10|20|100)(?![\d/.,]\d|\d)")
 _MARK = named_regex("scorers/reading", "number_mark")
 
@@ -44,7 +44,7 @@ def read_number(reply: str, question: str = "", *, cut: bool = False) -> Reading
     """Return the number that a response gives as its answer, without its unit.
 
     If the question asks for thousands or millions, a number at least that large is divided by the
-    scale. With `cut` (a truncated response), only a marked answer counts.
+    scale. With `cut` (a truncated response), only a marked or short answer counts.
     """
     cleaned = clean(reply)
     if cleaned.reason:
@@ -87,7 +87,7 @@ def _set_off(cleaned: Cleaned, asked: Question) -> Reading[Decimal] | None:
 def _result(value: Any, asked: Question) -> Decimal | None:
     """Return the number of a JSON value: a number, or the only number of a text, after any `=`."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        # Beyond 60 digits nobody means a number; JSON may hold one of millions.
+        # No answer has more than 60 digits, but JSON may hold a number with millions.
         return Decimal(str(value)) if abs(value) < 10**60 else None
     if not isinstance(value, str) or len(value) > MAX_TEXT:
         return None
@@ -95,7 +95,7 @@ def _result(value: Any, asked: Question) -> Decimal | None:
     # A box with "5 ± 1" or "2x + 3" holds no single number.
     if "±" in text or re.search(r"\d\s?[a-z]\s?[+-]", text):
         return None
-    # "3 + 4 = 7" states what is behind its last sign.
+    # The result of "3 + 4 = 7" follows the last equals sign.
     numbers = numbers_in(re.split(r"=|≈|\\approx", text)[-1], commas=asked.commas)
     return numbers[0].value if len(numbers) == 1 else None
 
@@ -111,7 +111,7 @@ def _in_prose(cleaned: Cleaned, asked: Question, question: str, cut: bool) -> Re
     numbers = numbers_in(text, commas=asked.commas)
     if not numbers:
         return Reading(reason="the reply holds no number")
-    # The last ones, where answers stand. If some are left out, only marked ones are trusted.
+    # The last numbers, since answers come last. If some are left out, only a mark is trusted.
     numbers = numbers[-MAX_MENTIONS:]
     cleaned.is_whole &= len(numbers) < MAX_MENTIONS
     row = tag_text(text, [(n.start, n.end, i) for i, n in enumerate(numbers)], question)

@@ -198,7 +198,7 @@ def _written_pattern() -> re.Pattern[str]:
     names = sorted((w for w in vocabulary().scales if w != "dutzend"), key=len, reverse=True)
     scale = "|".join(map(re.escape, names))
     return re.compile(
-        # A minus between numbers is no sign, as in 5-3. Behind the digits stands one of: 3 × 10^5
+        # A minus between numbers is no sign, as in 5-3. After the digits comes one of: 3 × 10^5
         # (power, stars, high), 2^5 and 2² (raised, super), 1e5 (e), 3/4 (below), 1 3/4 (part,
         # whole), 1½ (mark), 2 million (scale), 5k (letter), 3万5千 (kanji).
         r"(?P<sign>(?<![\w\d)])[-−–+](?=[$€£₹¥]?[\d.]))?(?:[$€£₹¥]\s?)?"
@@ -228,7 +228,7 @@ def decimal(digits: str, *, commas: bool) -> Decimal | None:
         mark = max(digits.rfind("."), digits.rfind(","))
         digits = re.sub(r"[.,]", "", digits[:mark]) + "." + digits[mark + 1 :]
     elif points > 1 or marks > 1:
-        # A sign that stands twice groups: 1.234.567.
+        # A sign that occurs twice groups the digits: 1.234.567.
         digits = re.sub(r"[.,]", "", digits)
     elif marks:
         # 1,234 may be either: the language of the text decides. 12,34 and 0,234 are decimals
@@ -367,7 +367,7 @@ def _with_parts(low: str, words: list[Number]) -> Iterator[Number]:
 
 
 _SCALE_BEHIND = late_regex(r"\s([^\W\d_]{4,})")
-# The sign of the number behind it, unless a number stands before it. "is minus ", ": negative ";
+# The sign of the number after it, unless a number precedes it. "is minus ", ": negative ";
 # not "minute ".
 _MINUS = late_regex(r"(?:\A|[\s:=(*>])((?:minus|negative|meno|menos|moins|min)\s)\Z")
 # "3 minus "; not "is minus ".

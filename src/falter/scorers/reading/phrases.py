@@ -81,7 +81,7 @@ def language_of(words: Iterable[str]) -> str:
 
 @cache
 def _trie(main: str) -> Trie:
-    """Return the phrases by first word, longest first: those of `main`, then of other languages.
+    """Return the phrases by first word, longest first: phrases of `main`, then of other languages.
 
     A word that `main` uses otherwise keeps that meaning: "also" in English, "no" in Italian.
     """
@@ -154,7 +154,7 @@ class Row:
         return self.tags[2 * start : 2 * end + 1]
 
 
-# One character for one, so that places stay: "İ" in small letters would be two.
+# One character for one, so that offsets stay valid: "İ" in small letters would be two.
 _QUOTES = str.maketrans("’‘ʼİ", "'''I")
 # Most gaps are ", " or " ": a look-up is cheaper than the search for signs. Replies are untrusted,
 # so the number of gaps is bounded.

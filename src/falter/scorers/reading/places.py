@@ -126,7 +126,7 @@ EQUALS = late_regex(r"[=≈→⇒]\s*[$€£(]*\Z")
 _OPERATOR = named_regex("scorers/reading", "operator")
 _AFTER_OPERATOR = named_regex("scorers/reading", "after_operator")
 _RANGE = named_regex("scorers/reading", "range")
-# The unit and two words behind it: "km per hour", "% of those".
+# The unit and up to two words after it: "km per hour", "% of those".
 _FIRST = late_regex(r"\s?([%€$£¥°]|[^\W\d_]+(?:/[^\W\d_]+)?)(?:\s([^\W\d_]+))?(?:\s([^\W\d_]+))?")
 
 
