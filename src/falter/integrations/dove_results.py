@@ -20,6 +20,7 @@ from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, nest
 from falter.readers.tables import column_names, json_lines, kind_of, parquet_rows
 from falter.records.errors import FalterError, TaskError, refusal
 
+# "dimensions_1: enumerator", "dimension.separator"; not "score".
 _LIGHT = re.compile(r"dimensions?(?:_\d+)?\s*[:.]\s*(?P<name>.+)", re.IGNORECASE)
 # The fields of a full row that are read; its texts and token probabilities are not.
 _PARTS = (
@@ -28,10 +29,11 @@ _PARTS = (
     "evaluation.evaluation_method", "evaluation.score",
 )  # fmt: skip
 Dimensions = tuple[tuple[str, str], ...]
+# "0_shot", "5_shots", "shots_5".
 _SHOTS = re.compile(r"(\d+)_shots?|shots?_(\d+)", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 _WHOLE_PROMPT = ("", "none", "null")
-LONGEST = 40
+LONGEST = 40  # characters; longer values are shortened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

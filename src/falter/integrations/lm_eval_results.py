@@ -13,6 +13,7 @@ from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_c
 from falter.readers.tables import json_lines, kind_of, read_json
 from falter.records.errors import TaskError, UnknownName, refusal
 
+# "samples_gsm8k_2024-05-01T10-00-00.123.jsonl", "samples_arc_easy.jsonl.gz".
 _NAME = re.compile(
     r"samples_(?P<task>.+?)(?:_(?P<stamp>\d{4}-\d\d-\d\dT[\d.:-]+))?\.jsonl(?:\.gz)?$"
 )

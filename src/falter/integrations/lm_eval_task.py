@@ -27,6 +27,7 @@ NUMBER = "7341"
 NUMBERS = (f"#### {NUMBER}", f"The answer is {NUMBER}.", f"The answer is {NUMBER}", NUMBER)
 WORDS = "Seven hills"
 LENIENT = {"ignore_case", "ignore_punctuation"}
+# As a whole text: "1,234", "$5.50", "7."; not "7 kg".
 _NUMERIC = re.compile(r"[-+]?\$?[\d,]*\.?\d+\.?")
 
 
@@ -102,6 +103,7 @@ def _metric_of_lm_eval(metric: str) -> str:
     return f"{metric} (a metric of lm-eval)"
 
 
+# A group's name in a task file: "mmlu" of "group: mmlu" and of 'group: "mmlu"'.
 GROUP = re.compile(r"^group:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
 LETTERED = (
     Piece(kind="instruction", text="\n"),

@@ -15,6 +15,7 @@ from falter.records.errors import TaskError, UnknownName, refusal
 from falter.records.ids import digest, short
 
 HEAD_BYTES = 4096
+# '{"evalId": …', '{"results": {"version": …'; not '{"results": ['.
 _HEAD = re.compile(rb'\s*\{\s*(?:"evalId"|"results"\s*:\s*\{\s*"version")')
 # promptfoo's ResultFailureReason.ERROR: the provider or an assertion raised; not a wrong answer.
 ERROR = 2

@@ -304,6 +304,7 @@ def _refusal(cells: Cells, outside: NDArray[np.bool_], scale: Scale | None) -> t
 # Names that would not pair: they differ only in white space, in case or by `.0`
 
 
+# "3.0", "-12.00"; not "3.5".
 _POINT_ZERO = re.compile(r"(-?\d+)\.0+")
 MAX_PRINTED = 3
 Pair = tuple[int, int]

@@ -139,7 +139,7 @@ def _logs_of(
 
 
 def _no_columns(columns: ColumnMap, kind: str) -> None:
-    """Raise `UsageError` if the user named columns, which logs do not have."""
+    """Raise `UsageError` if the user named columns other than task and model for logs."""
     for role in columns.named:
         if role not in ("task", "model"):
             raise refusal(UsageError, "readers.column_of_log", role=role, kind=kind)

@@ -12,6 +12,7 @@ READERS = ("answer", "choice_letter", "fields", "label", "named_answer", "numeri
 """Scorers that extract an answer; `falter answers` tries them as alternatives."""
 MOST_LABELS = 20
 _LONGEST_LABEL = 60  # characters
+# As a whole text: "1.234,5", "-7"; not "...", "7 kg".
 _NUMBER = late_regex(r"[-−+]?(?=[\d.,]*\d)[\d.,]+")
 
 ScorerNames = str | tuple[str, ...] | Mapping[str, str | tuple[str, ...]]

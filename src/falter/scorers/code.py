@@ -23,7 +23,9 @@ _STOPS = ("<|endoftext|>", "<|im_end|>", "<|eot_id|>", "</s>")
 MAX_REPLY = 60_000  # characters read at the end of a response
 _MAX_PARSES = 8  # attempts to parse a text in which code and prose alternate
 _PYTHON = frozenset({"", "python", "python3", "py"})
+# A sign that text is code: "return x", "x = 1", "print(x)"; not "The sum of both numbers".
 _CODE = re.compile(r"\b(?:return|yield|raise|pass|while|for|if|try|with)\b|[=(]")
+# A line that begins a program: "def f(x):", "@cache", "from math import pi"; not "from here on".
 _STARTS = re.compile(
     r"^(?:@\w|(?:async[ ]+)?def[ ]|class[ ]|import[ ]|from[ ]\S+[ ]import\b)", re.M
 )

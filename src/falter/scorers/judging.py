@@ -25,9 +25,9 @@ DIMENSIONS = (
 )
 """The dimensions that reasoning is rated on, `overall` last; each from 0 to 100."""
 
-_LONGEST = 20_000
-_ATTEMPTS = 200
-_DEEPEST = 4
+_LONGEST = 20_000  # characters of a response
+_ATTEMPTS = 200  # opening braces at which an object is tried
+_DEEPEST = 4  # levels of nesting
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,3}")
 _THOUGHTS = ("think", "thinking", "reasoning")
 
@@ -153,6 +153,7 @@ def _number(name: str, value: Any) -> int:
 
 
 FIELD = "sentences"
+# The mark of a list entry: "- ", "2) ", "(3) ", "• "; not the "2." of "2.5 million".
 _MARK = re.compile(r"^(?:[-*•–]|\(?\d{1,2}[.)])\s+")
 _MAX_CHARACTERS = 200
 

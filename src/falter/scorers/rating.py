@@ -12,9 +12,10 @@ from falter.scorers.base import LikelihoodScorer, TextScorer, declared
 
 RATINGS = ("1", "2", "3")
 _KEY = "rating"
-_LONGEST = 20_000
-_ATTEMPTS = 200
+_LONGEST = 20_000  # characters of a response
+_ATTEMPTS = 200  # opening braces at which an object is tried
 _DECODER = json.JSONDecoder()
+# "<think>…</think>", or "<think>…" that never ends.
 _THOUGHTS = re.compile(r"\s*<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL)
 
 

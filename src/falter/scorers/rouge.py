@@ -15,6 +15,7 @@ from falter.records.lazy_regex import late_regex
 Tokens = Literal["rouge_score", "unicode"]
 KINDS = (*(f"rouge{n}" for n in range(1, 10)), "rougeL", "rougeLsum")
 _LATIN = late_regex(r"[a-z0-9]+")
+# Chinese characters and Japanese kana, which have no spaces between words.
 _IDEOGRAPH = late_regex(r"[々-〇぀-ヿ㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff]")
 
 

@@ -15,11 +15,13 @@ _SHORT = 200
 _SEARCHED = 10_000  # characters searched at each end of a long text
 # Articles: English, German and Spanish as in MLQA's evaluation script; also French and Dutch.
 _ARTICLE = re.compile(r"\A(?:an?|the|der|die|das|le|la|les|el|los|las|de|het)\s+(?=\S)")
+# "1,500.0", "-3", ".5"; not the 2 of "v2".
 _NUMBER = re.compile(r"(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|(?<![\w.])[-−+]?\.\d+")
 _UNIT_BEHIND = re.compile(r"(?<=\d)(?=[^\W\d_])")  # "6kg" is "6 kg"
 _SIGNS = "%$€£¥°"
 _SIGN = re.compile(f"[{_SIGNS}]")
 _SEPARATORS = re.compile(r"[\s,;:!?()\[\]{}/_\"“”„‟«»‹›「」『』、。，：；！？（）*`‐‑–—-]+")
+# Points and apostrophes that are removed: "U.S." is "US", "it's" is "its"; "3.5" stays.
 _DROPPED = re.compile(r"(?<!\d)\.|\.(?!\d)|['‘’´‛]")
 _ACCENTS = re.compile("[\u0300-\u036f]")
 

@@ -106,4 +106,5 @@ class Entailment(TextScorer):
 
 # The word alone: in *there is no contradiction* it is no verdict.
 _VERDICT = re.compile(r"\W*(?:answer\W+)?(yes|no|maybe)\W*")
+# Whole numbers and decimals: "4.5" is one number, and so is no rating.
 _NUMBER = re.compile(r"(?<![\d.,])\d+(?:[.,]\d+)?")

@@ -136,15 +136,19 @@ def _without_sequel(text: str) -> str:
 
 
 _ANSWER_TAG = named_regex("scorers/reading", "answer_tag")
+# "**Paris**", "__Paris__"; not "x ** 2 ** 3" or "snake__case__name".
 _BOLD = late_regex(r"\*{2,3}(?=[^\s*])([^*\n]{1,300})\*{2,3}|(?<!\w)__(?=[^\s_])([^_\n]{1,300})__")
+# "*Paris*"; not "2 * 3 * 4" or "a*b*c".
 _ITALIC = late_regex(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,200})(?<=[^\s*])\*(?![\w*])")
 _STRUCK = late_regex(r"~~([^~\n]{1,200})~~")
 # "<b>", "</li>", '<a href="x">', "<br/>"; not "x < 5", "<3>" or "a <- b".
 _TAG = late_regex(r"</?[a-zA-Z][\w-]{0,30}(?:\s[^<>]{0,200})?/?>")
+# "## Answer", "> Paris"; not ">= 5" or "#1".
 _HEADING = late_regex(r"^[ \t]{0,9}(?:#{1,6}|>{1,6}(?![\d=]))[ \t]+", re.MULTILINE)
 _HASHES = late_regex(r"^[ \t]{0,9}####[ \t]*(?=\S)", re.MULTILINE)
 _LATEX_WRAP = named_regex("scorers/reading", "latex_wrap")
 _LATEX_ARROW = late_regex(r"\\(?:Rightarrow|rightarrow|implies|to|therefore|Longrightarrow)\b")
+# "\begin{array}{cc}", "\end{align*}".
 _ENVIRONMENT = late_regex(r"\\(?:begin|end)\{[\w*]{1,20}\}(?:\{[^{}]{0,20}\})?")
 _LATEX_SPACE = late_regex(r"\\[,;:! ]|\\q?quad\b|\\left|\\right|\\[()\[\]]|\\\\")
 _DISPLAYED = late_regex(r"\$\$([^$]{1,400})\$\$")

@@ -26,6 +26,7 @@ _NAMES: dict[str, Any] = {
 _SPACE = late_regex(r"(?:\s|//[^\n]*|/\*[^*]*\*/|#[^\n]*)*")
 # A value or key without quotation marks. "high priority", "True"; not '"x"', ": x".
 _BARE = late_regex(r"(?:(?!//)[^\s,:{}\[\]\"'])+(?:[ \t]+(?:(?!//)[^\s,:{}\[\]\"'])+)*")
+# After the quotation mark that ends a string: ",", ": 1", "}", " // x"; not " said he".
 _CLOSES = late_regex(r"\s*(?:[,:}\]=]|//|/\*|#|\Z)")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "”": "”", "„": "“", "「": "」"}
 _MAX_DIGITS = 400  # of a number

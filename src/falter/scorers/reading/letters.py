@@ -87,10 +87,9 @@ def _is_term(text: str, start: int, end: int, who: int) -> bool:
 
 
 def option_finder(letters: Sequence[str], texts: Sequence[str]) -> Finder:
-    """Return a finder of options by letter and text.
+    """Return a finder of options by letter and text; without `letters`, by text only.
 
-    A letter inside an option's text does not count as a letter. If `letters` is empty, only texts
-    do.
+    A letter inside an option's text does not count as a letter.
     """
     named = tuple(letters)
     twice = {one for one, count in Counter(map(folded, texts)).items() if count > 1}

@@ -1,4 +1,4 @@
-"""Extraction of the number that a response gives as its answer, among the numbers in it."""
+"""Extraction of the number that a response gives as its answer, among all its numbers."""
 
 from __future__ import annotations
 

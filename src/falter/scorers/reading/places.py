@@ -243,9 +243,10 @@ _JOINED = re.compile(r"(?:[ (][wd]){0,2}[ ,]([oe])[ (](?:[dwh][ (])?c")
 
 
 def joined(row: Row, at: int, by: str = "oe") -> bool:
-    """Return True if a second number is joined to one: 3 or 4; 5 minutes and 10 seconds.
+    """Return True if a second number is joined to the number at `at`.
 
-    `by` has the tags of the conjunctions: `o` for "or", `e` for "and".
+    Examples are "3 or 4" and "5 minutes and 10 seconds". `by` has the tags of the conjunctions: `o`
+    for "or", `e` for "and".
     """
     behind = row.tags[2 * at + 2 : 2 * at + 12]
     match = _JOINED.match(behind)
