@@ -1,9 +1,8 @@
-"""DOVE's predictions: one answer a row, with the dimensions of its prompt.
+"""Reader of DOVE's predictions: one answer in each row, with the dimensions of its prompt.
 
-The full rows have the nested fields of the published schema (`evaluation_id`, `model`,
-`prompt_config`, `instance`, `evaluation`); the light ones a column a dimension
-(`dimensions_1: enumerator`). Source: Habba et al. (2025), arXiv 2503.01622, schema.json of
-SLAB-NLP/DOVE.
+Full rows have the nested fields of the published schema (`evaluation_id`, `model`, `prompt_config`,
+`instance`, `evaluation`). Light rows have a column for each dimension (`dimensions_1: enumerator`).
+Source: Habba et al. (2025), arXiv 2503.01622, schema.json of SLAB-NLP/DOVE.
 """
 
 from __future__ import annotations
@@ -21,23 +20,25 @@ from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, nest
 from falter.readers.tables import column_names, json_lines, kind_of, parquet_rows
 from falter.records.errors import FalterError, TaskError, refusal
 
+# "dimensions_1: enumerator", "dimension.separator"; not "score".
 _LIGHT = re.compile(r"dimensions?(?:_\d+)?\s*[:.]\s*(?P<name>.+)", re.IGNORECASE)
-# The parts of a full row that are read; its texts and token probabilities are not.
+# The fields of a full row that are read; its texts and token probabilities are not.
 _PARTS = (
     "evaluation_id", "model.model_info", "model.inference_settings.quantization",
     "prompt_config.dimensions", "instance.language", "instance.sample_identifier",
     "evaluation.evaluation_method", "evaluation.score",
 )  # fmt: skip
 Dimensions = tuple[tuple[str, str], ...]
+# "0_shot", "5_shots", "shots_5".
 _SHOTS = re.compile(r"(\d+)_shots?|shots?_(\d+)", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 _WHOLE_PROMPT = ("", "none", "null")
-LONGEST = 40
+LONGEST = 40  # characters; longer values are shortened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
-    """One row."""
+    """The content of one row; `value` is None without a score."""
 
     id: str | None
     task: str
@@ -50,7 +51,7 @@ class _Answer:
 
 
 def _is_dove(path: Path) -> bool:
-    """Return True if a JSONL or Parquet file has DOVE's fields; only its first row is looked at."""
+    """Return True if a JSONL or Parquet file has DOVE's fields; only its first row is read."""
     if kind_of(path) not in ("parquet", "jsonl"):
         return False
     try:
@@ -75,10 +76,11 @@ def _is_light(names: Sequence[str]) -> bool:
 
 
 def read_dove(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
-    """The rows as cells: a condition is a set of prompt dimensions, those that differ anywhere.
+    """Return the rows as logs, one for each task, model and set of prompt dimensions.
 
-    An item is a place in the data set that a question came from. The same prompt and item under
-    another evaluation id is one more run.
+    A condition is labelled by the dimensions that differ between any two prompts. An item is the
+    place of a question in its data set. The same prompt and item under another evaluation id is
+    another run.
     """
     answers = [answer for path in paths for answer in _answers(path)]
     whole = paths[0] if len(paths) == 1 else paths[0].parent
@@ -118,7 +120,10 @@ def _notes(answers: Sequence[_Answer], label: Mapping[Dimensions, str]) -> list[
 def _labels(
     found: set[Dimensions],
 ) -> dict[Dimensions, str]:
-    """The dimensions that differ: `enumerator=capitals separator=\\s`."""
+    """Return a label for each set of dimensions: `enumerator=capitals separator=\\s`.
+
+    Only the dimensions that differ between sets are in it; without any, the label is `all`.
+    """
     values: defaultdict[str, set[str | None]] = defaultdict(set)
     names = {name for dimensions in found for name, _ in dimensions}
     for dimensions in found:
@@ -154,6 +159,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _full(row: Mapping[str, Any], line: str) -> _Answer:
+    """Return the content of a row with the nested fields of the schema."""
     source = _part(row, line, "instance", "sample_identifier")
     if source.get("hf_index") is None or not source.get("dataset_name"):
         raise TaskError(f"{line} does not identify its question", hint=f"the row needs {_SOURCE}")
@@ -182,7 +188,10 @@ _SOURCE = "instance.sample_identifier with dataset_name and hf_index"
 
 
 def _light(row: Mapping[str, Any], path: Path, line: str) -> _Answer:
-    """A row of the light form; what it lacks stands in the path: MODEL/en/0_shot/TASK.parquet."""
+    """Return the content of a light row.
+
+    Missing fields are taken from the path: MODEL/en/0_shot/TASK.parquet.
+    """
     if row.get("sample_index") is None or "score" not in row:
         raise refusal(TaskError, "integrations.no_sample", line=line)
     folders = path.absolute().parts[:-1]
@@ -192,7 +201,7 @@ def _light(row: Mapping[str, Any], path: Path, line: str) -> _Answer:
         dimensions.setdefault("shots", _text(row["shots"]))
     elif in_path:
         dimensions.setdefault("shots", in_path[1] or in_path[2])
-    # MODEL/LANGUAGE/0_shot: the model stands above the language.
+    # MODEL/LANGUAGE/0_shot: the model's folder contains the language's.
     depth = folders.index(in_path[0]) if in_path else 0
     known = depth >= 2 and _LANGUAGE.fullmatch(folders[depth - 1])
     language = str(row.get("language") or (folders[depth - 1] if known else "en"))
@@ -210,7 +219,7 @@ def _light(row: Mapping[str, Any], path: Path, line: str) -> _Answer:
 
 
 def _part(row: Mapping[str, Any], line: str, *names: str) -> Mapping[str, Any]:
-    """A nested part of a full row."""
+    """Return a nested field of a full row. Raise `TaskError` if it is no mapping."""
     part = nested(row, *names)
     if not isinstance(part, Mapping):
         raise refusal(TaskError, "integrations.no_field", line=line, names=".".join(names))
@@ -218,14 +227,14 @@ def _part(row: Mapping[str, Any], line: str, *names: str) -> Mapping[str, Any]:
 
 
 def _precision(row: Mapping[str, Any]) -> str:
-    """A quantised model is another model: ` (int8)`."""
+    """Return a suffix such as ` (int8)` for a quantised model, which counts as another model."""
     path = ("model", "inference_settings", "quantization", "bit_precision")
     text = str(nested(row, *path) or "")
     return "" if text.lower() in _WHOLE_PROMPT else f" ({text})"
 
 
 def _dimensions(found: Mapping[str, Any]) -> Dimensions:
-    """The dimensions of a prompt by short names; the demonstrations themselves are none."""
+    """Return the dimensions of a prompt by short names, without the demonstrations."""
     named = {
         name.removeprefix("mc_"): _short(value)
         for name, value in found.items()
@@ -235,20 +244,23 @@ def _dimensions(found: Mapping[str, Any]) -> Dimensions:
 
 
 def _short(value: Any) -> str:
-    """A value, or the name of it where it comes with a description."""
+    """Return a value as text; for a value with a description, its name."""
     if isinstance(value, Mapping):
         value = next((value[k] for k in ("name", "method", "methods") if value.get(k)), "none")
     return "+".join(map(_text, value)) if isinstance(value, list) else _text(value)
 
 
 def _text(value: Any) -> str:
-    """A value as text, line breaks written out, whole numbers without `.0`."""
+    """Return a value as text, with line breaks escaped and whole numbers without `.0`.
+
+    A text above 40 characters is shortened and gets a hash.
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
     if len(text) <= LONGEST:
         return text
-    # Two long wordings that begin alike stay apart.
+    # The hash distinguishes long texts with the same beginning.
     return f"{text[:LONGEST]}… {hashlib.sha256(text.encode()).hexdigest()[:6]}"
 
 

@@ -1,4 +1,4 @@
-"""HELM's run folders: `per_instance_stats.json`, and what stands beside it."""
+"""Reader of HELM's run folders: `per_instance_stats.json` and the files next to it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SCORES, ANSWERS, STATE, SPEC = (
 HELM_FILES = (SCORES, ANSWERS, STATE)
 # The condition of an instance that was not changed.
 UNCHANGED = "baseline"
-# The metrics that say whether an answer is right, the first that a run has.
+# Metrics of correctness, the preferred metric first; the first that a run has is used.
 USUAL = (
     "exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefix_exact_match",
     "final_number_exact_match", "math_equiv_chain_of_thought", "f1_score", "ifeval_strict_accuracy",
 )  # fmt: skip
-# Of a description of a perturbation, what does not change the prompt.
+# Fields of a perturbation's description that do not affect the prompt.
 _NOT_THE_PROMPT = ("name", "robustness", "fairness", "computed_on", "seed")
 Perturbation = tuple[tuple[str, str], ...]
 _MODEL_ARGUMENTS = ("model=", "model_deployment=", "data_augmentation=")
@@ -32,7 +32,7 @@ _MODEL_ARGUMENTS = ("model=", "model_deployment=", "data_augmentation=")
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """One answer: an instance, a description of a perturbation, a trial."""
+    """The key of one answer: instance, perturbation with its seed, and trial."""
 
     item: str
     perturbation: Perturbation
@@ -42,7 +42,7 @@ class _Key:
 
 @dataclass(slots=True, kw_only=True)
 class _Run:
-    """One folder."""
+    """The contents of one run folder."""
 
     folder: Path
     task: str
@@ -52,10 +52,11 @@ class _Run:
 
 
 def read_helm(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
-    """The logs of the run folders: a perturbation is a condition, an unchanged instance `baseline`.
+    """Return the logs of the run folders, one for each condition.
 
-    The trials (other demonstrations) and the seeds of a perturbation are runs. A folder that HELM
-    has not finished holds no scores: it is left out with a note, and an error if all are so.
+    A perturbation is a condition; unchanged instances are the condition `baseline`. The trials
+    (other demonstrations) and the seeds of a perturbation are runs. A folder without scores, which
+    HELM has not finished, is left out with a note. If no folder has scores, `TaskError` is raised.
     """
     folders = list(dict.fromkeys(path.parent for path in paths))
     finished = [folder for folder in folders if (folder / SCORES).is_file()]
@@ -80,7 +81,7 @@ def _read_run(folder: Path) -> _Run:
 
 
 def _named(folder: Path) -> tuple[str, str]:
-    """Task and model, from the specification of the run, else from the name of the folder."""
+    """Return task and model from the run's specification, or else from the folder's name."""
     name, model = folder.name, ""
     if (folder / SPEC).is_file():
         spec = _dict(read_json(folder / SPEC), folder / SPEC)
@@ -95,7 +96,7 @@ def _named(folder: Path) -> tuple[str, str]:
 
 
 def _stats(path: Path) -> dict[_Key, dict[str, float | None]]:
-    """The mean of every metric of every answer. Metrics of one answer may stand in several rows."""
+    """Return the mean of every metric for each answer, whose metrics may be in several rows."""
     found: defaultdict[_Key, dict[str, float | None]] = defaultdict(dict)
     for place, row in _rows(read_json(path), path):
         key = _key(row, row.get("perturbation"), place)
@@ -115,7 +116,7 @@ def _stats(path: Path) -> dict[_Key, dict[str, float | None]]:
 
 
 def _stat(stat: Any, place: str) -> tuple[str, float | None]:
-    """A metric and its mean; None where nothing was counted."""
+    """Return a metric's name and its mean; the mean is None if nothing was counted."""
     name = nested(stat, "name", "name")
     if not isinstance(name, str):
         raise refusal(TaskError, "integrations.unnamed_stat", place=place)
@@ -143,7 +144,10 @@ def _key(row: Mapping[str, Any], perturbation: Any, place: str) -> _Key:
 
 
 def _answers(folder: Path) -> dict[_Key, str]:
-    """The answers, from the predictions, else from the requests; none where neither is there."""
+    """Return the answers from the predictions, or else from the requests.
+
+    The result is empty if the folder has neither file.
+    """
     found: dict[_Key, str] = {}
     if (folder / ANSWERS).is_file():
         for place, row in _rows(read_json(folder / ANSWERS), folder / ANSWERS):
@@ -160,7 +164,7 @@ def _answers(folder: Path) -> dict[_Key, str]:
         about = {**row, "instance_id": instance.get("id")}
         key = _key(about, instance.get("perturbation"), place)
         text = _completion(row)
-        # One request an option: none of them is the answer.
+        # Several requests, one for each option: none of them is the answer.
         twice |= {key} if key in found else set()
         if text:
             found[key] = text
@@ -177,7 +181,7 @@ def _completion(row: Mapping[str, Any]) -> str | None:
 
 
 def _logs(run: _Run, choice: LogChoice) -> Iterator[Log]:
-    """A log for every condition."""
+    """Yield a log for each condition."""
     scorer = _metric(run, choice.metric)
     labels = _labels({key.perturbation for key in run.stats})
     by_label: defaultdict[str, list[_Key]] = defaultdict(list)
@@ -197,7 +201,7 @@ def _logs(run: _Run, choice: LogChoice) -> Iterator[Log]:
 
 
 def _labels(described: set[Perturbation]) -> dict[Perturbation, str]:
-    """The name of a perturbation, with its parameters where there are several of the name."""
+    """Return the name of each perturbation, with its parameters if the name is ambiguous."""
     names = [of[0][1] for of in described if of]
     labels: dict[Perturbation, str] = {(): UNCHANGED}
     for about in described - {()}:

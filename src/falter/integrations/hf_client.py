@@ -1,8 +1,8 @@
 """`hf:NAME`: a language model of Hugging Face transformers, in this process.
 
-Scores options exactly as lm-evaluation-harness does, with what prompts share read once; writes
-text in the tokenizer's chat template. Models with an encoder (T5, BART) are read the same way:
-what their configuration says decides.
+Options are scored exactly as in lm-evaluation-harness, but common prefixes of prompts are computed
+once. Text is generated with the tokenizer's chat template. The model's configuration decides if it
+runs as a causal model or as an encoder-decoder model (T5, BART).
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FAILURES = (RuntimeError, ValueError, TypeError, IndexError, KeyError, MemoryError)
-"""The errors that a request may run into; anything else is a mistake of ours and ends the run."""
+"""Errors that a single request may cause; any other error is a bug in falter and ends the run."""
 OPTIONS = OptionTable.of("hf")
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 PARTS = (".safetensors", ".bin", ".json", ".jinja", ".model", ".tiktoken", ".txt", ".py")
 MEGABYTE = 1 << 20
 ROOM, ROOM_GPU = 512, 4096
 CELLS_A_TOKEN = 16
-"""Places of the cache that a batch of texts may take, for each token of `batch_tokens`."""
+"""Cache positions that a batch of texts may take for each token of `batch_tokens`."""
 
 
 class HuggingFace(BatchClient):
-    """One model, and one thread that computes.
+    """Client of one model, which computes on one thread.
 
-    Whatever waits is computed together, so that neighbours share what they have in common. No
-    answer depends on what it was computed with, but for rounding. What the model cannot take is a
-    failure of that request alone.
+    Waiting requests are computed together, so that they share common prefixes. An answer does not
+    depend on the other requests, except for rounding. A request that the model cannot take fails
+    alone.
     """
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -83,12 +83,12 @@ class HuggingFace(BatchClient):
         self._engine: Engine | None = None
 
     async def close(self) -> None:
-        """Let the model go; what still waits is cancelled."""
+        """Release the model and cancel waiting requests."""
         await super().close()
         self._engine = None
 
     def reason(self, error: Exception) -> str:
-        """Return the model's error as a text; a mistake of ours ends the run."""
+        """Return the model's error as text. Raise an error that is a bug in falter."""
         if not isinstance(error, FAILURES):
             raise error
         return _reason(error)
@@ -96,14 +96,14 @@ class HuggingFace(BatchClient):
     # -- on the computing thread -------------------------------------------------------------
 
     def answer(self, requests: Sequence[Request]) -> Sequence[Answer | Exception]:
-        """All together, but for what cannot be asked at all."""
+        """Answer the requests together; one that cannot be prepared gets its error instead."""
         engine = self.loaded
         if requests[0].scores:
             return _each(requests, lambda r: engine.split(r.context, r.continuations), self._score)
         return _each(requests, self._asking, self._write)
 
     def recover(self) -> None:
-        """Give back the memory of kept prefixes."""
+        """Free the memory of cached prefixes."""
         self.loaded.forget()
 
     def _score(self, asked: Sequence[Tokens]) -> list[Answer | Exception]:
@@ -130,12 +130,15 @@ class HuggingFace(BatchClient):
 
     @property
     def loaded(self) -> Engine:
-        """The model, once `check` has loaded it."""
+        """The engine with the model, once `check` has loaded it."""
         assert self._engine is not None
         return self._engine
 
     def load(self) -> None:
-        """Load the model; fetch the embedded one's weights on first use."""
+        """Load the model; the embedded model's weights are downloaded on first use.
+
+        Raise `PreflightError` if it cannot be loaded or has no chat template for the chat API.
+        """
         source = self.source
         if source.path is None:
             path = find_weights() or pull_weights(say=lambda text: print(text, file=sys.stderr))
@@ -197,7 +200,7 @@ def _each(
     prepare: Callable[[Request], T],
     answer: Callable[[Sequence[T]], Sequence[Answer | Exception]],
 ) -> list[Answer | Exception]:
-    """Answer what can be prepared; in the place of the rest, the reason why it cannot be asked."""
+    """Answer the requests that can be prepared; every other request gets its error instead."""
     prepared: list[T | Exception] = []
     for request in requests:
         try:
@@ -210,7 +213,7 @@ def _each(
 
 
 def _scored(asked: Tokens, scores: Sequence[Scores], served_by: str) -> Answer | Exception:
-    """A request's scores; a failure when one is not a number."""
+    """Return a request's scores, or a `ValueError` if one is not finite."""
     sums = tuple(
         ContinuationScore(
             logprob=sum(score for score, _ in tokens),
@@ -226,7 +229,7 @@ def _scored(asked: Tokens, scores: Sequence[Scores], served_by: str) -> Answer |
 
 
 def _reason(error: BaseException) -> str:
-    """An error in one line; running out of memory with what would help."""
+    """Return an error in one line; for a lack of memory, with advice."""
     line = str(error).strip().partition("\n")[0][:400] or type(error).__name__
     memory = type(error).__name__ in ("OutOfMemoryError", "MemoryError") or "not enough mem" in line
     return f"out of memory ({line}); set a smaller options.batch_tokens" if memory else line
@@ -240,7 +243,7 @@ def _best_device() -> str:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Loading without progress bars and advice on our terminal."""
+    """Suppress transformers' progress bars and advice while a model is loaded."""
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -255,7 +258,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _hushed(gguf: bool) -> contextlib.AbstractContextManager[object]:
-    """Reading a GGUF file draws a progress bar that has no switch."""
+    """Suppress stderr while a GGUF file is read, whose progress bar has no switch."""
     return contextlib.redirect_stderr(io.StringIO()) if gguf else contextlib.nullcontext()
 
 
@@ -266,15 +269,15 @@ def connect(settings: ClientSettings) -> Client:
     return HuggingFace(settings)
 
 
-# Where a model lies, and what exactly it is: found without loading it
+# The location and the identity of a model, found without loading it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """A source of weights: a folder or hub id with a revision, or a GGUF file (`gguf`) in a folder.
 
-    `weights` is the hash or commit that says which weights they are; None for `path` means the
-    embedded model, not fetched yet.
+    `weights` is the hash or commit that identifies the weights. `path` is None for the embedded
+    model if it is not downloaded yet.
     """
 
     name: str
@@ -291,7 +294,7 @@ def _require(*, gguf: bool) -> None:
 
 
 def find_source(name: str, revision: str | None) -> Source:
-    """Return the source that `hf:NAME` means: `smollm2`, a folder, a `.gguf` file, a hub model."""
+    """Return the source for `hf:NAME`: `smollm2`, a folder, a `.gguf` file, a hub model."""
     if name == "smollm2":
         _no_revision(revision)
         return _embedded()
@@ -361,7 +364,7 @@ def _folder(path: Path) -> Source:
 
 
 def _hub(name: str, revision: str | None) -> Source:
-    """A model of the hub at one commit: the one in the cache, else the one the hub names."""
+    """Return a hub model at one commit: the cached commit, or else the commit on the hub."""
     _require(gguf=False)
     from huggingface_hub import try_to_load_from_cache
 
@@ -377,7 +380,7 @@ def _hub(name: str, revision: str | None) -> Source:
 
 
 def _ask_hub(name: str, revision: str) -> tuple[str, set[str]]:
-    """The commit behind a revision, and its files; nothing but their names is fetched."""
+    """Return the commit of a revision and the names of its files, without downloading them."""
     from huggingface_hub import HfApi
 
     try:
@@ -392,7 +395,7 @@ def _ask_hub(name: str, revision: str) -> tuple[str, set[str]]:
 
 
 def _hub_template(name: str, commit: str) -> bool:
-    """Return True if the tokenizer's small configuration file holds a template."""
+    """Return True if the tokenizer's configuration file on the hub has a chat template."""
     from huggingface_hub import hf_hub_download
 
     try:
@@ -403,7 +406,7 @@ def _hub_template(name: str, commit: str) -> bool:
 
 
 def _has_template(folder: Path) -> bool:
-    """Return True if a tokenizer's files hold a chat template."""
+    """Return True if the tokenizer's files in a folder have a chat template."""
     if (folder / "chat_template.jinja").is_file():
         return True
     try:

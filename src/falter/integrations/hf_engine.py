@@ -12,40 +12,41 @@ from falter.clients.llama_engine import common_prefix_length
 
 T = TypeVar("T")
 
-# A prefix costs a forward pass of its own, which a few tokens do not repay.
+# A prefix costs a separate forward pass, which a few tokens do not repay.
 MIN_CACHED_PREFIX = 32
 """Number of shared tokens from which a prefix is computed separately and kept."""
 # `float().log_softmax()` copies the logits twice: 256 rows of 50,000 tokens are 51 MB a copy.
 READ_OFF = 256
-"""Rows of logits that are converted at once."""
+"""Rows of logits that are converted to log-probabilities at once."""
 # A wrong mask shifts scores by nats. Single precision differs by some 1e-5; bfloat16 has eight
 # significant bits, so that a logit between 16 and 32 is rounded by up to 0.06.
 EXACT, CLOSE = 1e-3, 0.3
-"""Largest difference of a token's log-probability in a tree: single precision, lower precision."""
+"""Maximum error of a token's log-probability in a tree: single precision, lower precision."""
 
 Scores = list[tuple[float, bool]]
-"""Log-probability of each scored token, and whether it was the likeliest."""
+"""For each scored token, its log-probability, and True if it was the likeliest token."""
 Part = tuple[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """A context's tokens, and those of each continuation after it."""
+    """The tokens of a context (`head`) and of each continuation after it (`tails`)."""
 
     head: tuple[int, ...]
     tails: tuple[tuple[int, ...], ...]
 
 
 class Engine(ABC):
-    """A model with its tokenizer. Serves one thread at a time.
+    """Base of engines: a model with its tokenizer, for one thread at a time.
 
-    What causal models and those with an encoder have in common: text, tokens, and how many fit.
-    `shares` says whether what sequences have in common is read once.
+    It handles text, tokens and length limits for causal and encoder-decoder models. `shares` is
+    True if tokens that sequences have in common are computed once. `room` is the maximum tokens of
+    a batch.
     """
 
     shares: bool
     prompt_before_text = True
-    """True if an answer goes on from its prompt's tokens, False if it stands by itself."""
+    """True if an answer continues its prompt's tokens; False for a separate decoder."""
 
     def __init__(self, model: Any, tokenizer: Any, *, room: int) -> None:
         import torch
@@ -59,22 +60,22 @@ class Engine(ABC):
 
     @abstractmethod
     def forget(self) -> None:
-        """Give back the memory of kept prefixes."""
+        """Free the memory of cached prefixes."""
 
     @abstractmethod
     def split(self, context: str, continuations: Sequence[str]) -> Tokens:
-        """Context and continuations as lm-evaluation-harness tokenises them."""
+        """Return the tokens of context and continuations as lm-evaluation-harness splits them."""
 
     @abstractmethod
     def score(self, asked: Sequence[Tokens]) -> list[list[Scores]]:
-        """The tokens of every continuation: for each context, for each continuation."""
+        """Return the scores of each continuation's tokens, by context and continuation."""
 
     # -- text and tokens ---------------------------------------------------------------------
 
     def encode(self, texts: Sequence[str], *, special: bool = True) -> list[list[int]]:
-        """Token ids as the tokenizer makes them; no second start token where a text has one.
+        """Return the token ids of each text, without a second start token if a text spells one.
 
-        As everywhere in transformers, text that spells a special token is that token.
+        As everywhere in transformers, text that spells a special token becomes that token.
         """
         begin = self.tokenizer.decode([self.start])
         encoded: list[list[int]] = []
@@ -85,7 +86,7 @@ class Engine(ABC):
         return encoded
 
     def require_room(self, what: str, tokens: int) -> None:
-        """Raise ValueError when the model's window holds fewer tokens."""
+        """Raise `ValueError` if the model's window is smaller than `tokens`."""
         if self.limit is not None and tokens > self.limit:
             raise ValueError(f"{what} are {tokens} tokens; the model reads at most {self.limit}")
 
@@ -95,10 +96,11 @@ class Engine(ABC):
         return int(next((token for token in tokens if token is not None), 0))
 
     def read_off(self, logits: Any, wanted: Sequence[tuple[int, int]]) -> Scores:
-        """Log-probabilities of (row of logits, token), in single precision at least.
+        """Return the scores for pairs of (row of logits, token), in single precision at least.
 
-        `log_softmax` and not the more accurate `logsumexp`: it errs by some 4e-6 a token, always
-        to the same side, and so does the harness, which uses it.
+        `logits` has the shape (rows, vocabulary). `log_softmax` errs by some 4e-6 a token, always
+        to the same side. It is used instead of the more accurate `logsumexp` because the harness
+        uses it.
         """
         torch, device = self.torch, logits.device
         rows, tokens = (torch.tensor(column, device=device) for column in zip(*wanted, strict=True))
@@ -113,12 +115,14 @@ class Engine(ABC):
 
 
 class CausalEngine(Engine):
-    """A causal language model.
+    """Engine of a causal language model.
 
-    Scoring writes a batch of sequences as a tree into one row, where each token attends only to
-    what stands before it in its own sequence; a long prefix that all share is read once and kept.
-    Whether an architecture computes that as it should is measured when the engine is made: where
-    it is not so, `shares` is false and every sequence is read by itself.
+    Scoring packs a batch of sequences as a token tree into one row. Each token attends only to
+    earlier tokens of its own sequence. A long prefix that all sequences share is computed once and
+    cached.
+
+    A trial on creation checks that the architecture computes trees correctly. If it does not,
+    `shares` is False and each sequence is computed separately.
     """
 
     def __init__(self, model: Any, tokenizer: Any, *, room: int, cache_bytes: int) -> None:
@@ -135,18 +139,20 @@ class CausalEngine(Engine):
         self.tokens_read = 0
 
     def forget(self) -> None:
-        """Give back the memory of kept prefixes."""
+        """Free the memory of cached prefixes."""
         self._prefixes.clear()
         if self.model.device.type == "cuda":
             self.torch.cuda.empty_cache()
 
     def split(self, context: str, continuations: Sequence[str]) -> Tokens:
-        """Context and continuations as lm-evaluation-harness tokenises them.
+        """Return the tokens of context and continuations as lm-evaluation-harness splits them.
 
-        White space at the end of the context moves to the front of the continuation; both are
-        tokenised together, and what goes past the tokens of the context alone is the
-        continuation's. An empty context is the start token. ValueError: a continuation without a
-        token of its own, or one that the model's window does not hold (nothing is cut).
+        White space at the end of the context moves to the front of the continuation. Both are
+        tokenised together, and the tokens beyond the context's own tokens belong to the
+        continuation. An empty context becomes the start token.
+
+        Raise `ValueError` if a continuation has no separate token, or exceeds the model's window.
+        Nothing is truncated.
         """
         body = context.rstrip()
         space = context[len(body) :]
@@ -156,7 +162,7 @@ class CausalEngine(Engine):
         else:
             head = [self.start]
             tails = self.encode([space + c for c in continuations], special=False)
-            # Some tokenizers put the start token in front though none was asked for.
+            # Some tokenizers add the start token although special tokens are disabled.
             tails = [tail[1:] if tail[:1] == head else tail for tail in tails]
         for number, tail in enumerate(tails):
             if not tail:
@@ -170,7 +176,7 @@ class CausalEngine(Engine):
     # -- scores ------------------------------------------------------------------------------
 
     def score(self, asked: Sequence[Tokens]) -> list[list[Scores]]:
-        """The tokens of every continuation: for each context, for each continuation."""
+        """Return the scores of each continuation's tokens, by context and continuation."""
         pairs = [(ask.head, tail) for ask in asked for tail in ask.tails]
         sequences = [Scored(h + t, len(h), n) for n, (h, t) in enumerate(pairs)]
         with self.torch.inference_mode():
@@ -193,7 +199,7 @@ class CausalEngine(Engine):
         return by_number
 
     def _fits(self, row: Row) -> bool:
-        """Return True if no layer would look at less than the whole row."""
+        """Return True if every layer's attention window covers the whole row."""
         return self._window is None or len(row.prefix) + len(row.tokens) <= self._window
 
     def _tree(self, row: Row) -> Scores:
@@ -202,7 +208,7 @@ class CausalEngine(Engine):
         known, parts = self._prefix(row.prefix)
         row = _with_prefix(row, known)
         mask = self._mask(row.parents, known)
-        # Several sequences may be read off behind one place, whose logits are needed once.
+        # Several sequences may need the logits of the same place.
         rows = sorted({place for place, _, _ in row.wanted})
         logits = self.forward(
             torch.tensor([row.tokens], device=device),
@@ -215,7 +221,10 @@ class CausalEngine(Engine):
         return self.read_off(logits, [(order[place], token) for place, token, _ in row.wanted])
 
     def _mask(self, parents: Sequence[int], known: int) -> Any:
-        """Return the places that each place of a row may look at: prefix, ancestors and itself."""
+        """Return the attention mask of a row: each token sees the prefix, its ancestors and itself.
+
+        The shape is (1, 1, tokens, known + tokens) for a cached prefix of `known` tokens.
+        """
         torch = self.torch
         size = len(parents)
         seen = torch.zeros(size, known + size, dtype=torch.bool)
@@ -231,7 +240,10 @@ class CausalEngine(Engine):
         return mask[None, None].to(self.model.device)
 
     def _prefix(self, tokens: tuple[int, ...]) -> tuple[int, tuple[Part, ...] | None]:
-        """Return the cached part of a prefix, once the rest is computed where that is worth it."""
+        """Return the length and state of the cached part of a prefix.
+
+        If `MIN_CACHED_PREFIX` or more tokens are missing, they are computed and cached first.
+        """
         known, parts = self._prefixes.find(tokens)
         if len(tokens) - known < MIN_CACHED_PREFIX:
             return known, parts
@@ -252,7 +264,7 @@ class CausalEngine(Engine):
     def _past(
         self, parts: tuple[Part, ...] | None, length: int, *, empty: bool = False
     ) -> dict[str, Any]:
-        """Arguments that hand a model the beginning of a kept prefix; the prefix stays as it is."""
+        """Return model arguments for the first `length` tokens of a prefix, left unchanged."""
         from transformers import DynamicCache
 
         if not length and not empty:
@@ -264,7 +276,7 @@ class CausalEngine(Engine):
         return {"past_key_values": cache, "use_cache": True}
 
     def _plain(self, batch: Sequence[Scored]) -> list[Scores]:
-        """Every sequence by itself, padded at the end, nothing shared."""
+        """Score each sequence separately, padded at the end, without shared tokens."""
         torch, device = self.torch, self.model.device
         longest = max(sequence.size for sequence in batch)
         first = min(sequence.start for sequence in batch) - 1
@@ -288,17 +300,17 @@ class CausalEngine(Engine):
         ]
 
     def forward(self, ids: Any, *, keep: Any, **arguments: Any) -> Any:
-        """The logits behind some places: the last `keep` of each row, or those of a tensor."""
+        """Return logits: of the last `keep` places in each row, or of the places in a tensor."""
         self.tokens_read += ids.numel()
         if self._keeps:
             return self.model(input_ids=ids, logits_to_keep=keep, **arguments).logits
         logits = self.model(input_ids=ids, **arguments).logits
         return logits[:, -keep:] if isinstance(keep, int) else logits[:, keep]
 
-    # -- whether trees are right -------------------------------------------------------------
+    # -- check of trees ----------------------------------------------------------------------
 
     def _tree_is_right(self) -> bool:
-        """Compare a full row on a kept prefix with the same sequences read by themselves."""
+        """Return True if a full row on a cached prefix scores like its separate sequences."""
         length = self.room if self._window is None else min(self.room, self._window)
         sequences = _trial(self._config.vocab_size, length)
         if len(sequences) < 2 or (self.limit is not None and self.limit < sequences[0].size):
@@ -320,7 +332,7 @@ class CausalEngine(Engine):
 
 
 def _with_prefix(row: Row, known: int) -> Row:
-    """The row with the rest of its prefix in front, beyond the tokens that are known."""
+    """Return the row with the part of its prefix beyond `known` tokens placed before it."""
     rest = row.prefix[known:]
     if not rest:
         return row
@@ -335,7 +347,7 @@ def _with_prefix(row: Row, known: int) -> Row:
 
 
 def _length_batches(sequences: Iterable[Scored], room: int) -> Iterable[list[Scored]]:
-    """Sequences of about one length in batches of at most `room` tokens, padding counted."""
+    """Yield batches of similar length with at most `room` tokens, padding included."""
     batch: list[Scored] = []
     # The longest first: it sets the width to which its batch is padded.
     for sequence in sorted(sequences, key=lambda sequence: -sequence.size):
@@ -364,7 +376,7 @@ def _takes(model: Any, argument: str) -> bool:
 
 
 def _window(config: Any) -> int | None:
-    """The narrowest window or chunk that the configuration speaks of, if any."""
+    """Return the narrowest attention window or chunk in the configuration, or None."""
     fields: Mapping[str, object] = config.to_dict()
     windows = [
         value
@@ -376,7 +388,7 @@ def _window(config: Any) -> int | None:
 
 
 def _limit(config: Any, tokenizer: Any) -> int | None:
-    """Return the model's limit of tokens: its configuration's, else its tokenizer's."""
+    """Return the token limit in the configuration, or else the tokenizer's, or None."""
     for name in ("n_positions", "max_position_embeddings", "n_ctx"):
         limit = getattr(config, name, None)
         if isinstance(limit, int) and limit > 0:
@@ -391,7 +403,10 @@ def _limit(config: Any, tokenizer: Any) -> int | None:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Scored:
-    """A token sequence whose tokens from `start` on are to be scored; `start` is above 0."""
+    """A token sequence whose tokens from `start` (above 0) on are to be scored.
+
+    `number` identifies the sequence.
+    """
 
     tokens: tuple[int, ...]
     start: int
@@ -399,17 +414,16 @@ class Scored:
 
     @property
     def size(self) -> int:
-        """The number of tokens that a model has to read: all but the last."""
+        """Number of tokens that a model must read: all but the last."""
         return len(self.tokens) - 1
 
 
 @dataclass(slots=True)
 class Row:
-    """A tree of tokens written into one row, parents before children.
+    """A tree of tokens in one row, parents before children.
 
-    `parents` are places in the row, -1 for those that follow the prefix; `positions` count from
-    the beginning of the sequence, prefix included. `wanted` says which token's likelihood is read
-    off behind which place, for which sequence.
+    `parents` are places in the row, −1 for tokens directly after the prefix. `positions` count from
+    the beginning of the sequence, prefix included. `wanted` lists the token likelihoods to read.
     """
 
     prefix: tuple[int, ...]
@@ -421,11 +435,12 @@ class Row:
 
 
 def groups(sequences: Sequence[Scored], room: int) -> Iterator[tuple[int, list[Scored]]]:
-    """Sorted neighbours whose tree fits into one row, with the length of the prefix all share.
+    """Yield (shared prefix length, sequences) for groups whose token tree fits into one row.
 
-    What counts is the tree without that prefix; a single sequence may exceed the room. Two stay
-    apart when together they would give up more than half a row of shared prefix: that is cheaper
-    to read once and keep. The prefix ends before the first place that is read off.
+    The sequences of a group are neighbours in sorted order. `room` bounds the tree without the
+    prefix; a single sequence may exceed it. A sequence is not added if that shortens the shared
+    prefix by more than half a row: a long prefix is cheaper to compute once and cache. The prefix
+    ends before the first place whose logits are read.
     """
     group: list[Scored] = []
     shared = size = 0
@@ -447,7 +462,7 @@ def groups(sequences: Sequence[Scored], room: int) -> Iterator[tuple[int, list[S
 
 
 def pack(group: Sequence[Scored], prefix: int) -> Row:
-    """The tree of sorted sequences that share a prefix of so many tokens, as a row."""
+    """Return the token tree of sorted sequences that share `prefix` tokens, as a row."""
     row = Row(prefix=group[0].tokens[:prefix])
     path: list[int] = []
     last: tuple[int, ...] = row.prefix
@@ -466,7 +481,7 @@ def pack(group: Sequence[Scored], prefix: int) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class CachedPrefix(Generic[T]):
-    """A prefix with the model's keys and values for it, and their size in bytes."""
+    """A prefix with the model's keys and values for it (`state`), and their size in bytes."""
 
     tokens: tuple[int, ...]
     state: T
@@ -474,14 +489,17 @@ class CachedPrefix(Generic[T]):
 
 
 class PrefixCache(Generic[T]):
-    """The prefixes used last, as many as fit into a number of bytes."""
+    """LRU cache of prefixes, limited to a number of bytes."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._held: OrderedDict[tuple[int, ...], CachedPrefix[T]] = OrderedDict()
 
     def find(self, tokens: tuple[int, ...]) -> tuple[int, T | None]:
-        """Return the longest cached prefix of the tokens: its length and state (or 0 and None)."""
+        """Return the length and state of the longest cached prefix of `tokens`, or 0 and None.
+
+        The state may cover more tokens than that length.
+        """
         longest, best = 0, None
         # All of them, since the cache holds few: each is megabytes of keys and values.
         for held in self._held.values():
@@ -503,5 +521,5 @@ class PrefixCache(Generic[T]):
             self._held.popitem(last=False)
 
     def clear(self) -> None:
-        """Forget all prefixes."""
+        """Remove all prefixes."""
         self._held.clear()

@@ -1,4 +1,4 @@
-"""A data set folder as the Hugging Face hub takes it: Parquet files and a card."""
+"""Export as a data set folder for the Hugging Face hub: Parquet files and a card."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ BATCH = 4096
 
 @export_forms.registers("hf")
 def write_hub(result: ExportedResult, folder: Path) -> list[Path]:
-    """`answers`, a row for each planned cell with its texts; `numbers`, all of the report's."""
+    """Write `answers`, `numbers` and the card; return the files.
+
+    `answers` has a row for each planned cell with its texts, `numbers` a row for each number of the
+    report.
+    """
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
@@ -45,6 +49,7 @@ def write_hub(result: ExportedResult, folder: Path) -> list[Path]:
 
 
 def _write_answers(result: ExportedResult, path: Path) -> int:
+    """Write the rows of all cells to a Parquet file; return their number."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -72,7 +77,7 @@ _COLUMNS = (
 
 
 def _rows(result: ExportedResult) -> Iterator[dict[str, Any]]:
-    """Every planned cell; what never came has the outcome `missing` and no answer."""
+    """Yield a row for each planned cell; without a score its outcome is `missing`."""
     for part in result.parts:
         for cell in part.cells():
             panel = part.run.panels[cell.panel]
@@ -113,7 +118,7 @@ def _rows(result: ExportedResult) -> Iterator[dict[str, Any]]:
 
 
 def _card(result: ExportedResult, count: int) -> str:
-    """Return the head that the hub reads (YAML), then a text for people, in the report's words."""
+    """Return the card: YAML metadata for the hub, then text in the report's words."""
     study = result.study
     head = {
         "pretty_name": line(study.title, 100),

@@ -1,4 +1,4 @@
-"""Text from a transformers model, several requests at a time, each by its own rules."""
+"""Generation with a transformers model for several requests at once, each with its own sampling."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from falter.integrations.hf_engine import CausalEngine, Engine, Scores, Tokens
 from falter.records.types import Message, Sampling, Usage
 
 ANCHOR = 4
-"""So many prompt tokens are decoded along, for tokenizers that drop a space at the very start."""
+"""Prompt tokens decoded with an answer, for tokenizers that drop a space at the very start."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Ask:
-    """A prompt with the rules for its answer, and the answer while it grows."""
+    """A prompt with its sampling settings, and the state of its answer during generation."""
 
     prompt: tuple[int, ...]
     sampling: Sampling
@@ -41,10 +41,10 @@ def prompt_tokens(
     system: str | None,
     offered: Sequence[str] = (),
 ) -> list[int]:
-    """A chat in the tokenizer's template, or a plain text; ValueError when it does not fit.
+    """Return the tokens of a chat in the tokenizer's template, or of a plain text.
 
-    `system` is the system turn of chats that have none. Where it is None, what stands there is
-    the template's own affair: some write a default one.
+    Raise `ValueError` if they exceed the model's window. `system` is the system turn for chats that
+    have none. If it is None, the template decides; some templates write a default system turn.
     """
     if messages:
         text = chat_text(engine.tokenizer, messages, offered, system)
@@ -57,12 +57,12 @@ def prompt_tokens(
 
 
 def write(engine: Engine, asks: Sequence[Ask], cells: int) -> list[Answer]:
-    """Answer all, in batches of at most `cells` places of the cache, prompts and answers counted.
+    """Return the answers, generated in batches of at most `cells` places of the cache.
 
-    Temperature 0 takes the likeliest token; above it, one number of `random.Random(seed)` draws
-    each token, in order of token ids, or of likelihood where `top_p` is below 1: so an answer
-    depends on its own request. It ends before the first stop string, at the token limit, or with
-    the model's window.
+    A batch counts prompts and answers. At temperature 0, each token is the likeliest. Above 0, a
+    number of `random.Random(seed)` draws each token, in order of token ids, or of likelihood if
+    `top_p` is below 1. An answer therefore depends only on its own request. It ends before the
+    first stop string, at the token limit, or at the end of the model's window.
     """
     ends = _ends_of(engine)
     with engine.torch.inference_mode():
@@ -77,7 +77,7 @@ def write(engine: Engine, asks: Sequence[Ask], cells: int) -> list[Answer]:
 
 
 def _batches(asks: Sequence[Ask], cells: int) -> Iterator[list[Ask]]:
-    """Prompts of about one length together."""
+    """Yield batches of prompts of similar length, each within `cells` places of the cache."""
     batch: list[Ask] = []
     widest = 0
     for ask in sorted(asks, key=lambda ask: len(ask.prompt)):
@@ -92,7 +92,11 @@ def _batches(asks: Sequence[Ask], cells: int) -> Iterator[list[Ask]]:
 
 
 def _write(engine: CausalEngine, batch: list[Ask], ends: frozenset[int]) -> None:
-    """Read the prompts, padded in front; then a token at a time for those still going on."""
+    """Generate the answers of a batch with the model's cache.
+
+    The prompts are read first, padded at the front. Each later step adds one token to the
+    unfinished answers.
+    """
     torch, device = engine.torch, engine.model.device
     longest = max(len(ask.prompt) for ask in batch)
     ids = torch.zeros(len(batch), longest, dtype=torch.long)
@@ -120,7 +124,10 @@ def _write(engine: CausalEngine, batch: list[Ask], ends: frozenset[int]) -> None
 
 
 def _write_plainly(engine: CausalEngine, batch: list[Ask], ends: frozenset[int]) -> None:
-    """Read everything again for each token: for models that keep their past in their own way."""
+    """Generate each answer by reading the whole sequence again for each token.
+
+    For models whose cache is not in transformers' standard form.
+    """
     for ask in batch:
         while ask.reason is None:
             ids = engine.torch.tensor([[*ask.prompt, *ask.tokens]], device=engine.model.device)
@@ -135,7 +142,7 @@ def _cache(engine: CausalEngine) -> Any:
 
 
 def _advance(engine: Engine, ask: Ask, token: int, ends: frozenset[int]) -> None:
-    """Take a token, and say why the answer is over if it is."""
+    """Append a token to an answer; set `reason` if the answer is complete."""
     if token in ends:
         ask.reason = "stop"
         return
@@ -150,7 +157,10 @@ def _advance(engine: Engine, ask: Ask, token: int, ends: frozenset[int]) -> None
 
 
 def pick(torch: Any, row: Any, ask: Ask) -> int:
-    """The likeliest token at temperature 0, else one drawn by its probability."""
+    """Return the likeliest token at temperature 0, else a token drawn by its probability.
+
+    `row` has the shape (vocabulary,). Raise `ValueError` if its logits are not finite.
+    """
     temperature, top_p = ask.sampling.temperature, ask.sampling.top_p
     if not bool(torch.isfinite(row.max())):
         raise ValueError("the model's logits are not numbers; set options: {dtype: float32}")
@@ -168,7 +178,7 @@ def pick(torch: Any, row: Any, ask: Ask) -> int:
 
 
 def _finished(engine: Engine, ask: Ask) -> Answer:
-    """The answer, without a stop string and what follows it."""
+    """Return the answer with its text before any stop string."""
     text = _text(engine, ask)
     cut = stop_at(text, ask.sampling.stop)
     if cut is None and ask.reason == "length":
@@ -178,7 +188,10 @@ def _finished(engine: Engine, ask: Ask) -> Answer:
 
 
 def _text(engine: Engine, ask: Ask) -> str:
-    """The answer's text: what the prompt's end and the answer have beyond the prompt's end."""
+    """Return the text of an answer.
+
+    It is decoded after the last `ANCHOR` tokens of the prompt, whose text is then removed.
+    """
     anchor = list(ask.prompt[-ANCHOR:]) if engine.prompt_before_text else []
     before = _decode(engine, anchor)
     whole = _decode(engine, anchor + ask.tokens)
@@ -193,20 +206,20 @@ def _decode(engine: Engine, tokens: Sequence[int]) -> str:
 
 
 def _ends_of(engine: Engine) -> frozenset[int]:
-    """The tokens that end a turn: the model's, and the tokenizer's own."""
+    """Return the tokens that end an answer, from the model and the tokenizer."""
     named = getattr(engine.model.generation_config, "eos_token_id", None)
     listed = named if isinstance(named, list) else [named]
     return frozenset(t for t in (*listed, engine.tokenizer.eos_token_id) if t is not None)
 
 
-# Models with an encoder and a decoder: T5, BART and their like
+# Models with an encoder and a decoder, such as T5 and BART
 
 
 class Seq2SeqEngine(Engine):
-    """The encoder reads the prompt, the decoder writes the answer or scores an option.
+    """Engine of an encoder-decoder model, whose decoder generates the answer or scores an option.
 
-    Prompts are read once for all their options. The tokenizer adds its end token to a prompt and
-    none to an option, as lm-evaluation-harness has it.
+    A prompt is encoded once for all its options. The tokenizer adds its end token to a prompt but
+    not to an option, as in lm-evaluation-harness.
     """
 
     shares = False
@@ -214,21 +227,21 @@ class Seq2SeqEngine(Engine):
 
     @property
     def first(self) -> int:
-        """The token that a decoder begins with."""
+        """Token with which the decoder begins."""
         token = getattr(self._config, "decoder_start_token_id", None)
         return self.start if token is None else int(token)
 
     def forget(self) -> None:
-        """Nothing is kept from one call to the next."""
+        """Free unused GPU memory; no prefixes are cached."""
         if self.model.device.type == "cuda":
             self.torch.cuda.empty_cache()
 
     def split(self, context: str, continuations: Sequence[str]) -> Tokens:
-        """The context's tokens for the encoder, each continuation's for the decoder.
+        """Return the context's tokens for the encoder and each continuation's for the decoder.
 
         White space at the end of the context moves to the front of the continuation. An empty
-        context is the start token. ValueError: a continuation without a token, or one that the
-        model does not hold (nothing is cut).
+        context becomes the start token. Raise `ValueError` if a continuation has no token, or if a
+        text exceeds the model's window. Nothing is truncated.
         """
         body = context.rstrip()
         space = context[len(body) :]
@@ -244,12 +257,12 @@ class Seq2SeqEngine(Engine):
         return Tokens(tuple(head), tuple(map(tuple, tails)))
 
     def score(self, asked: Sequence[Tokens]) -> list[list[Scores]]:
-        """The tokens of every continuation: for each context, for each continuation."""
+        """Return the scores of each continuation's tokens, by context and continuation."""
         with self.torch.inference_mode():
             return [self._score(one) for one in asked]
 
     def _score(self, asked: Tokens) -> list[Scores]:
-        """One context, read once; its continuations padded at the end."""
+        """Return the scores for one context, encoded once, with padded continuations."""
         read, seen = self.encoder_states([asked.head])
         size = len(asked.tails)
         longest = max(map(len, asked.tails))
@@ -267,7 +280,7 @@ class Seq2SeqEngine(Engine):
         return [self.read_off(logits[n], [*enumerate(t)]) for n, t in enumerate(asked.tails)]
 
     def encoder_states(self, prompts: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-        """Return the encoder's output for prompts, padded at the end, and their mask."""
+        """Return the encoder's output for padded prompts, and the mask (prompts, tokens)."""
         torch, device = self.torch, self.model.device
         longest = max(map(len, prompts))
         ids = torch.zeros(len(prompts), longest, dtype=torch.long)
@@ -281,10 +294,10 @@ class Seq2SeqEngine(Engine):
 
 
 def _write_seq2seq(engine: Seq2SeqEngine, batch: list[Ask], ends: frozenset[int]) -> None:
-    """Read the prompts together, then write a token at a time until the last one ends.
+    """Generate the answers of a batch: encode the prompts together, then add one token at a time.
 
-    Of how a model's own configuration would write, only its forced first token is kept: BART's
-    start, mBART's language.
+    Of the model's generation settings, only the forced first token is used: BART's start, mBART's
+    language.
     """
     torch, device = engine.torch, engine.model.device
     read, seen = engine.encoder_states([ask.prompt for ask in batch])

@@ -7,7 +7,7 @@ from falter.tasks.rows import Row
 
 
 def read_hub(name: str, split: str) -> list[Row]:
-    """The rows of a data set on the Hugging Face hub: `owner/name` or `owner/name/config`."""
+    """Return the rows of a hub data set, named `owner/name` or `owner/name/config`."""
     try:
         import datasets
     except ImportError as error:

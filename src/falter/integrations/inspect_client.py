@@ -1,6 +1,6 @@
-"""`inspect:PROVIDER/MODEL`: any model that Inspect reaches, by its `get_model(…).generate(…)`.
+"""`inspect:PROVIDER/MODEL`: any model that Inspect supports, through `get_model(…).generate(…)`.
 
-Inspect has no log-likelihoods of given answers, so these models write and do not score.
+Inspect returns no log-likelihoods of given answers, so these models generate and do not score.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REASONS = {"max_tokens": "length", "model_length": "length"}
 
 
 class Inspect(BaseClient):
-    """A model of Inspect. Retries and connections are Inspect's, within this client's settings."""
+    """Client of an Inspect model. Inspect retries and limits connections as the settings say."""
 
     def __init__(self, settings: ClientSettings) -> None:
         options = OPTIONS.read(settings)
@@ -46,24 +46,24 @@ class Inspect(BaseClient):
 
     @property
     def address(self) -> str:
-        """The server of the settings, else Inspect's own choice for the provider."""
+        """Server in the settings, or else a note that Inspect chooses the address."""
         return self._base_url or f"the address that Inspect has for {self.model.name}"
 
     @property
     def key_variable(self) -> str | None:
-        """The variable of the settings, else the provider's."""
+        """Environment variable of the key: from the settings, or else the provider's."""
         return self._settings.api_key_env or server_of("inspect", self.model.name)[1]
 
     async def check(self) -> None:
-        """Make the model: an unknown provider, a missing library or a missing key shows here."""
+        """Create the model. Raise for an unknown provider, a missing library or a missing key."""
         if self._model is None:
             self._model = self._connect()
 
     async def generate(self, request: Request) -> Response:
-        """One answer, never from Inspect's own cache.
+        """Return one response, never from Inspect's own cache.
 
-        In a context of its own: whatever Inspect notes down about a call, kilobytes each, goes
-        with it when the call is over.
+        The call runs in a separate context, which frees the kilobytes that Inspect records for each
+        call.
         """
         await self.check()
         started = time.perf_counter()
@@ -139,7 +139,7 @@ class Inspect(BaseClient):
         )
 
     def _sampling(self, sampling: Sampling) -> dict[str, Any]:
-        """Return the decoding. A `top_p` of 1 is every provider's default; some refuse it."""
+        """Return the sampling settings without a `top_p` of 1, which some providers reject."""
         fields = {
             "temperature": sampling.temperature,
             "top_p": sampling.top_p if sampling.top_p < 1 else None,
@@ -154,7 +154,7 @@ class Inspect(BaseClient):
         }
 
     def _failed(self, request: Request, error: Exception) -> Response:
-        """Return a provider's error as the request's failure; a refused key ends the run."""
+        """Return a provider's error as a failed response. Raise if the key was refused."""
         variable = self._settings.api_key_env
         shown = _without(str(error), None if variable is None else read_key(variable))
         if _status(error) in (401, 403):
@@ -167,7 +167,7 @@ class Inspect(BaseClient):
 
 
 def _status(error: BaseException | None) -> int | None:
-    """The HTTP status that an exception, or the one it came from, tells of."""
+    """Return the HTTP status of an exception or of its causes, or None."""
     for _ in range(8):
         if error is None:
             break
@@ -184,7 +184,7 @@ def _without(text: str, key: str | None) -> str:
 
 
 def _usage(usage: Any) -> Usage:
-    """Tokens read from and written to a provider's prompt cache are prompt tokens too."""
+    """Return the token counts; tokens of a provider's prompt cache count as prompt tokens."""
     if usage is None:
         return Usage()
     cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)

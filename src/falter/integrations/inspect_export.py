@@ -1,4 +1,4 @@
-"""Inspect's logs: one `.eval` file for each panel and recipe, as `inspect view` opens it."""
+"""Export as Inspect logs: one `.eval` file for each panel and recipe, for `inspect view`."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ _OPTIONS = orjson.OPT_NON_STR_KEYS
 
 @export_forms.registers("inspect")
 def write_inspect(result: ExportedResult, folder: Path) -> list[Path]:
-    """Draws and repeats are epochs; an answer that could not be read is N, a failure an error.
+    """Write the logs and return their files.
 
-    The files are written as they come, so that no log is held in memory. Where inspect_ai is
-    installed it reads every log and writes it again.
+    Draws and repeats become epochs. A response without a usable answer has the score N, a failure
+    is an error. Samples are written one by one, so that no log is held in memory. If inspect_ai is
+    installed, it reads every log and writes it again.
     """
     files: list[Path] = []
     for part in result.parts:
@@ -48,7 +49,7 @@ def write_inspect(result: ExportedResult, folder: Path) -> list[Path]:
 
 
 def _part(part: ExportedPart, result: ExportedResult, folder: Path) -> Iterator[Path]:
-    """The logs of a run: a panel at a time, all its recipes open."""
+    """Yield the logs of a run as they are finished, with all recipes of one panel open."""
     logs: dict[str, _Log] = {}
     at = -1
     with contextlib.ExitStack() as stack:
@@ -79,7 +80,7 @@ class _Totals:
 
 
 class _Log:
-    """One `.eval` file that is being written."""
+    """An `.eval` file that is being written."""
 
     def __init__(
         self, part: ExportedPart, at: int, recipe: Recipe, result: ExportedResult, folder: Path
@@ -97,7 +98,7 @@ class _Log:
         self._write("_journal/start.json", {"version": VERSION, "eval": self._spec(), **_PLAN})
 
     def add(self, cell: ExportedCell) -> None:
-        """One cell as a sample; what was never asked is none."""
+        """Write a cell as a sample; a cell that was never sent is only counted."""
         totals = self.totals
         totals.planned += 1
         if cell.score is None and cell.response is None and cell.failure is None:
@@ -118,7 +119,7 @@ class _Log:
             totals.unscored += 1
 
     def close(self) -> Path:
-        """The summaries and the header, which come last."""
+        """Write the summaries and the header, which come last. Return the path."""
         self._write("summaries.json", self.summaries)
         self._write("header.json", self._header())
         self.archive.close()
@@ -194,7 +195,7 @@ def _sampling(run: Run, recipe: Recipe) -> dict[str, Any]:
 
 
 def _sample(cell: ExportedCell, run: Run, panel: Panel) -> dict[str, Any]:
-    """One cell as Inspect writes a sample."""
+    """Return a cell in Inspect's format of a sample."""
     variant, response = cell.variant, cell.response
     repeat = cell.repeat - variant.recipe.repeat * run.repeats
     asked = prompt_messages(variant.prompt)
@@ -236,7 +237,7 @@ def _sample(cell: ExportedCell, run: Run, panel: Panel) -> dict[str, Any]:
 
 
 def _content(cell: ExportedCell) -> Any:
-    """The reply; with what the model wrote for itself before it, where it did."""
+    """Return the text of the response, with the model's reasoning before it if there is any."""
     reasoning = cell.response.reasoning if cell.response else None
     if not reasoning:
         return answer_text(cell)
@@ -263,7 +264,10 @@ def _stop(reason: str | None) -> str:
 
 
 def _scores(cell: ExportedCell, panel: Panel) -> dict[str, Any]:
-    """C and I for right and wrong, N for what could not be read; nothing for a failure."""
+    """Return the score of a cell: C for correct, I for incorrect, N for no usable answer.
+
+    A score between 0 and 1 stays a number. The result is empty for a failure.
+    """
     score = cell.score
     if score is None or score.outcome in ("failed", "missing"):
         return {}
@@ -318,7 +322,7 @@ def _summary(sample: dict[str, Any]) -> dict[str, Any]:
 
 
 def _by_inspect_itself(files: list[Path]) -> None:
-    """If inspect_ai is installed, read and write every log by it, one at a time."""
+    """If inspect_ai is installed, read and rewrite every log with it, one at a time."""
     try:
         from inspect_ai.log import read_eval_log, write_eval_log
     except ImportError:

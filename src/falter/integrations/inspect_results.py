@@ -1,4 +1,4 @@
-"""Inspect's logs: `.eval` archives, Zstandard among them, and `.json` files."""
+"""Reader of Inspect's logs: `.eval` archives, also with Zstandard, and `.json` files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, Runtim
 
 
 class Archive:
-    """The members of a zip file by name. What unpacks to more than the bounds is an error."""
+    """The members of a zip file by name.
+
+    Reading raises `TaskError` if a member or all members together unpack to more than the limits.
+    """
 
     def __init__(self, path: Path, file: zipfile.ZipFile) -> None:
         self.path, self._file = path, file
@@ -41,11 +44,11 @@ class Archive:
         return name in self._members
 
     def names(self, start: str) -> list[str]:
-        """The members below a folder, in the order of their names."""
+        """Return the JSON members whose names begin with `start`, sorted."""
         return sorted(n for n in self._members if n.startswith(start) and n.endswith(".json"))
 
     def read(self, name: str) -> bytes:
-        """One member as a whole."""
+        """Return the content of one member."""
         member = self._members[name]
         where = f"{self.path}, {name}"
         limit = min(MOST_MEMBER, self._left)
@@ -70,7 +73,11 @@ class Archive:
         return _zstandard(io.BytesIO(self._packed(member)))
 
     def _packed(self, member: zipfile.ZipInfo) -> bytes:
-        """The bytes as they lie in the file, behind a local header of 30 bytes and two names."""
+        """Return the compressed bytes of a member.
+
+        They follow a local header of 30 bytes, the name and the extra field. Their lengths are in
+        the header.
+        """
         file = self._file.fp
         if file is None or member.compress_size > MOST_MEMBER:
             raise zipfile.BadZipFile("the member's size is out of bounds")
@@ -98,7 +105,7 @@ def archive(path: Path) -> Iterator[Archive]:
 
 
 def _zstandard(packed: io.BytesIO) -> Any:
-    """Python 3.14's own, else a package that can."""
+    """Return a stream that unpacks Zstandard, by Python 3.14's module or by a package."""
     for module in ("compression.zstd", "backports.zstd"):
         with suppress(ImportError):
             return importlib.import_module(module).ZstdFile(packed)
@@ -110,7 +117,7 @@ def _zstandard(packed: io.BytesIO) -> Any:
     return pa.input_stream(packed, compression="zstd")
 
 
-# Correct, partial, incorrect. N means that the scorer could not find an answer.
+# Correct, partial, incorrect. N means that the scorer found no answer.
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0}
 NO_ANSWER = "N"
 Sample = Mapping[str, Any]
@@ -123,7 +130,7 @@ def _is_log(value: Any) -> bool:
 
 
 def read_inspect(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
-    """The logs: a sample's id is the item, its epoch the run."""
+    """Return the logs and notes; a sample's id is the item, its epoch the run."""
     notes: list[str] = []
     return [_read_log(path, choice, notes) for path in paths], notes
 
@@ -175,7 +182,7 @@ def _log(
 
 
 def _why_incomplete(head: Sample, status: str) -> str:
-    """`failed`, with Inspect's message; for a log without one, its status."""
+    """Return the reason why a log is incomplete: Inspect's error message or the log's status."""
     message = nested(head, "error", "message")
     if message is None and status != "error":
         return f"did not finish (its status is '{printable(str(status))[:40]}')"
@@ -183,7 +190,7 @@ def _why_incomplete(head: Sample, status: str) -> str:
 
 
 def _add_lost(log: Log, about: Sample) -> int:
-    """Add the samples of the data set that the log lacks, as failed; return their number."""
+    """Add the data set's samples that the log lacks, as failed. Return their number."""
     ids, present = nested(about, "dataset", "sample_ids"), set(log.items)
     lost = [i for i in map(str, ids if isinstance(ids, list) else ()) if i not in present]
     for item in lost:
@@ -197,7 +204,7 @@ def _short(value: Any) -> str:
 
 
 def _header(opened: Archive) -> Sample:
-    """The header, or what an unfinished log starts with."""
+    """Return the header of a log, or the start record of an unfinished log."""
     for name in ("header.json", "_journal/start.json"):
         if name in opened:
             head = _json(opened, name)
@@ -207,7 +214,10 @@ def _header(opened: Archive) -> Sample:
 
 
 def _samples(opened: Archive) -> Iterator[Sample]:
-    """The summaries, which hold the scores; else those of the journal; else the samples."""
+    """Yield the summaries, which have the scores.
+
+    Without summaries, yield the summaries of the journal, or else the samples.
+    """
     if "summaries.json" in opened:
         yield from _listed(_json(opened, "summaries.json"), opened.path)
         return
@@ -242,7 +252,7 @@ def _listed(value: Any, path: Path) -> list[Sample]:
 
 
 def _scores(sample: Sample) -> list[tuple[str, Any, Any]]:
-    """Name, value and answer of every score; a score of several values is several scores."""
+    """Return (name, value, answer) for each score; each value of a composite is a score."""
     scores = sample.get("scores")
     found: list[tuple[str, Any, Any]] = []
     for name, score in scores.items() if isinstance(scores, dict) else ():
@@ -256,7 +266,7 @@ def _scores(sample: Sample) -> list[tuple[str, Any, Any]]:
 
 
 def _scorer(samples: Sequence[Sample], metric: str | None, path: Path) -> str:
-    """The score to use: the one named, else the first."""
+    """Return the name of the score to use: `metric`, or else the first."""
     names = list(dict.fromkeys(name for s in samples for name, _, _ in _scores(s)))
     if metric is not None and metric not in names:
         raise UnknownName(f"score of {path.name}", metric, names)
@@ -280,7 +290,10 @@ def _add(log: Log, sample: Sample, scorer: str, place: int) -> None:
 def _judged(
     sample: Sample, score: tuple[str, Any, Any] | None, where: str
 ) -> tuple[float | None, int, str | None]:
-    """Value, outcome and answer: an error is a failure, no answer is unparsed, never wrong."""
+    """Return value, outcome and answer of a sample.
+
+    An error is failed, and a response without an answer is unparsed; neither is wrong.
+    """
     if score is None or score[1] is None:
         return None, FAILED if sample.get("error") else MISSING, None
     name, value, answer = score
@@ -307,7 +320,10 @@ def _number(text: str) -> float | None:
 
 
 def _is_named_like_a_log(path: Path) -> bool:
-    """lm-eval's results end in .json too, and so does Inspect's own list of logs."""
+    """Return True if a file has the name of an Inspect log.
+
+    The results of lm-eval end in .json too, and so does Inspect's list of logs.
+    """
     ending = kind_of(path)
     return ending == "eval" or (ending == "json" and not path.name.startswith("results"))
 

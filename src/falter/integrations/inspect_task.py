@@ -1,7 +1,7 @@
 """`inspect:FILE.py@task` and `inspect:package.module@task`: the data set of an Inspect task.
 
-Samples become items: their text, options, target and id. The task's solver, which writes the
-prompt around a sample, and its sandbox are not used; the templates are falter's own.
+Samples become items with their text, options, target and id. The task's solver, which writes the
+prompt around a sample, and its sandbox are not used. The templates are falter's own.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def load(argument: str | None) -> Task:
 
 
 def _inspect_task(path: str, name: str) -> Any:
-    """The Inspect task that the named function returns."""
+    """Return the Inspect task that the function `name` of a file or module creates."""
     module = _module(path)
     make = getattr(module, name, None)
     if not callable(make):
@@ -128,7 +128,7 @@ def _case(sample: Any, where: str) -> _Sample:
 
 
 def _texts(messages: Any, where: str) -> tuple[str, str]:
-    """System message and question, from a text or from messages with one question."""
+    """Return the system message and the question of a text, or of messages with one question."""
     if isinstance(messages, str):
         return "", messages
     if any(
@@ -148,7 +148,7 @@ def _texts(messages: Any, where: str) -> tuple[str, str]:
 
 
 def _index(target: str, choices: Sequence[str], where: str) -> int:
-    """The target's index. Inspect's targets are letters; an option's own text will do too."""
+    """Return the index of the target, which is a letter or the text of exactly one option."""
     labels = LABELS[: len(choices)]
     if len(target) == 1 and target in labels:
         return labels.index(target)
@@ -192,9 +192,10 @@ def _templates(samples: Sequence[_Sample], name: str) -> dict[str, Template]:
 
 
 def _scorer(task: Any, has_choices: bool) -> str | None:
-    """The scorer that measures what the task's first one does; else a name that no scorer has.
+    """Return the scorer that is equivalent to the task's first scorer; None for falter's default.
 
-    Such a task runs only with a scorer that the user chooses.
+    If there is none, return a name that no scorer has. The task then runs only with a scorer that
+    the user chooses.
     """
     from inspect_ai.util import registry_info
 

@@ -1,7 +1,7 @@
 """`lm-eval:MODELTYPE,name=value,…`: any model that lm-evaluation-harness can run.
 
-The harness's model class loads and answers; its evaluator is not used. Requests go to it in lists
-of `Instance`s, from one thread.
+The harness's model class loads the model and answers; its evaluator is not used. Requests reach the
+model as lists of `Instance` objects, from one thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OPTIONS = OptionTable.of("lm-eval")
 
 
 class LmEval(BatchClient):
-    """A model of the harness. What it raises for a request is that request's failure."""
+    """Client of a harness model. An exception in a request is only that request's failure."""
 
     def __init__(self, settings: ClientSettings) -> None:
         options = OPTIONS.read(settings)
@@ -47,24 +47,24 @@ class LmEval(BatchClient):
 
     @property
     def address(self) -> str | None:
-        """The server in the arguments, else the harness's own choice for a type with a key."""
+        """Server in the arguments, or else a note that lm-eval chooses the address; or None."""
         address, key = server_of("lm-eval", self.model.name)
         return address or (key and f"the address that lm-eval has for {self._type}")
 
     @property
     def key_variable(self) -> str | None:
-        """The variable that the harness reads for this type."""
+        """Environment variable from which the harness reads the key for this model type."""
         return server_of("lm-eval", self.model.name)[1]
 
     async def close(self) -> None:
-        """Let go of the model."""
+        """Release the model."""
         await super().close()
         self._lm = None
 
     # On the model's thread
 
     def load(self) -> None:
-        """Make the harness's model from its arguments."""
+        """Create the harness's model from its arguments. Raise `PreflightError` if that fails."""
         try:
             self._lm = self._class.create_from_arg_string(self._arguments)
         except Exception as error:
@@ -75,7 +75,7 @@ class LmEval(BatchClient):
             ) from error
 
     def answer(self, requests: Sequence[Request]) -> Sequence[Answer]:
-        """One list of instances for all."""
+        """Answer all requests with one list of instances."""
         served_by = f"lm-eval {self._type}"
         if requests[0].scores:
             return [Answer(scores=s, served_by=served_by) for s in self._scores(requests)]
@@ -136,7 +136,7 @@ def _model_class(kind: str) -> Any:
 
 
 def _implemented(kind: Any, method: str) -> bool:
-    """Return True if a method does more than say that it is not there."""
+    """Return True if a method does more than raise `NotImplementedError` or pass."""
     body = re.sub(r'""".*?"""', "", inspect.getsource(getattr(kind, method)), flags=re.DOTALL)
     statements = re.split(r"\)[^:()]*:\s*\n", body, maxsplit=1)[-1].strip()
     return not statements.startswith(("raise NotImplementedError", "pass"))
@@ -149,14 +149,17 @@ def _instance(kind: str, number: int, *arguments: Any) -> Any:
 
 
 def _score(text: str, logprob: float, greedy: bool) -> ContinuationScore:
-    """The harness does not say how many tokens a continuation has."""
+    """Return the score of a continuation. Raise `ValueError` if it is not finite.
+
+    `tokens` is 0, because the harness does not report the number of tokens.
+    """
     if not math.isfinite(logprob):
         raise ValueError(f"the log-likelihood of {text!r:.60} is {float(logprob)}")
     return ContinuationScore(logprob=float(logprob), tokens=0, greedy=bool(greedy))
 
 
 def _settings(request: Request) -> dict[str, Any]:
-    """Decoding in the harness's words; a request's own seed has no place in them."""
+    """Return the sampling settings in the harness's terms, which have no seed for a request."""
     sampling = request.sampling
     settings: dict[str, Any] = {
         "until": list(sampling.stop),
@@ -170,7 +173,7 @@ def _settings(request: Request) -> dict[str, Any]:
 
 
 def _quiet(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Without the harness's progress bar, where it can be left out."""
+    """Return the method without the harness's progress bar, if that can be disabled."""
     if "disable_tqdm" in inspect.signature(method).parameters:
         return partial(method, disable_tqdm=True)
     return method

@@ -1,4 +1,4 @@
-"""Logs that lm-evaluation-harness writes with --log_samples: JSONL per task, results beside it."""
+"""Reader of lm-evaluation-harness's logs (--log_samples): JSONL for each task, with results."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from falter.readers.results import Log, LogChoice, LogReader, LogsAndNotes, is_c
 from falter.readers.tables import json_lines, kind_of, read_json
 from falter.records.errors import TaskError, UnknownName, refusal
 
+# "samples_gsm8k_2024-05-01T10-00-00.123.jsonl", "samples_arc_easy.jsonl.gz".
 _NAME = re.compile(
     r"samples_(?P<task>.+?)(?:_(?P<stamp>\d{4}-\d\d-\d\dT[\d.:-]+))?\.jsonl(?:\.gz)?$"
 )
-# What its filters write where they find nothing.
+# Text that the harness's filters write if they find nothing.
 NOTHING_FOUND = "[invalid]"
 _NO_METRICS = frozenset(
     ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
@@ -31,19 +32,19 @@ def _is_samples(path: Path) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class _Samples:
-    """One file: its log, and two ways to name the items."""
+    """The samples of one file: a log with items named by `doc_id`, and their `doc_hash`."""
 
     log: Log
     hashes: list[str | None] = field(default_factory=list)
 
 
 def read_lm_eval(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
-    """The sample files as logs, items named by `doc_hash`, or by `doc_id` where these differ."""
+    """Return the sample files as logs, with items named by `doc_hash`, or else by `doc_id`."""
     files = [_read_samples(path, choice) for path in paths]
     every_file = [samples for samples, _ in files]
     notes = list(dict.fromkeys(note for _, file_notes in files for note in file_notes))
     non_empty = [samples for samples in every_file if samples.hashes]
-    # Tasks that are conditions of one another have to name their items in the same way.
+    # If tasks are conditions, all of them must name their items in the same way.
     as_one = choice.condition_from == "task"
     for task in dict.fromkeys("" if as_one else samples.log.task for samples in non_empty):
         same = [samples for samples in non_empty if as_one or samples.log.task == task]
@@ -57,9 +58,10 @@ def read_lm_eval(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
 
 
 def _hashes_name_items(files: Sequence[_Samples]) -> bool:
-    """Return True if the hashes name every item once and a file's are among the others' hashes.
+    """Return True if the hashes are unique in each file and pair the items of all files.
 
-    A perturbation of the documents changes some hashes: their items have the same doc_id.
+    Each file's hashes must be a subset or a superset of the first file's. A perturbation of the
+    documents changes some hashes; the items then still have the same doc_id.
     """
     sets = []
     for samples in files:
@@ -73,7 +75,7 @@ def _hashes_name_items(files: Sequence[_Samples]) -> bool:
 
 
 def _read_samples(path: Path, choice: LogChoice) -> tuple[_Samples, list[str]]:
-    """The samples of one file under the chosen filter, and notes about it."""
+    """Return the samples of one file under the chosen filter, and notes about it."""
     match = _NAME.match(path.name)
     task, stamp = (match["task"], match["stamp"] or "") if match else (path.stem, "")
     log = Log(path=path, task=task, model=_model(path, stamp), stamp=stamp, scorer="")
@@ -116,7 +118,7 @@ def _add(samples: _Samples, row: Mapping[str, Any], metric: str, line: int) -> N
 
 
 def _metrics(row: Mapping[str, Any]) -> list[str]:
-    """The scores of a sample: as it lists them, else whatever is a number."""
+    """Return the names of a sample's scores: its list, or else every field with a number."""
     listed = row.get("metrics")
     if isinstance(listed, list) and listed:
         return [str(name) for name in listed]
@@ -135,7 +137,7 @@ def _metric(row: Mapping[str, Any], chosen: str | None, path: Path, line: int) -
 
 
 def _number(value: Any, metric: str, where: str) -> float | None:
-    """A score; None where there is none, also for NaN."""
+    """Return a score; None if it is missing or NaN. Raise `TaskError` if it is no number."""
     if value is None or value != value:
         return None
     number = finite(value)
@@ -145,7 +147,7 @@ def _number(value: Any, metric: str, where: str) -> float | None:
 
 
 def _output(row: Mapping[str, Any], metric: str) -> str | None:
-    """The answer: the filtered text, or the number of the likeliest option."""
+    """Return the answer: the filtered text, or the index of the likeliest option, or None."""
     replies = row.get("filtered_resps")
     if not isinstance(replies, list) or not replies:
         return None
@@ -158,7 +160,7 @@ def _output(row: Mapping[str, Any], metric: str) -> str | None:
 
 
 def _scored(option: Any) -> bool:
-    """A log-likelihood with whether it was the greedy choice; both may have become texts."""
+    """Return True for a list of a log-likelihood and a greedy flag; both may be texts."""
     if not isinstance(option, list) or len(option) != 2:
         return False
     try:
@@ -168,7 +170,7 @@ def _scored(option: Any) -> bool:
 
 
 def _model(path: Path, stamp: str) -> str:
-    """From the results beside it, else from the folder."""
+    """Return the model's name from the results file next to the samples, or else the folder."""
     beside = path.with_name(f"results_{stamp}.json")
     if stamp and beside.is_file():
         results = read_json(beside)

@@ -1,7 +1,7 @@
 """`lm-eval:NAME` and `lm-eval:FILE.yaml`: the tasks of lm-evaluation-harness.
 
-The harness's own task objects write the questions, options and answers; its evaluator is not
-used. A prompt without demonstrations is, to the letter, the text that the harness would send.
+The harness's own task objects write the questions, options and answers; its evaluator is not used.
+A prompt without demonstrations is exactly the text that the harness would send.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from falter.records.ids import digest, short
 from falter.records.types import Choicewise, Item
 from falter.tasks.task import CHOICES, LABELS, Piece, Task, Template
 
-# Scorers that measure the same as a harness task's metric
+# Scorers that are equivalent to a harness task's metric
 
 
 NUMBER = "7341"
 NUMBERS = (f"#### {NUMBER}", f"The answer is {NUMBER}.", f"The answer is {NUMBER}", NUMBER)
 WORDS = "Seven hills"
 LENIENT = {"ignore_case", "ignore_punctuation"}
+# As a whole text: "1,234", "$5.50", "7."; not "7 kg".
 _NUMERIC = re.compile(r"[-+]?\$?[\d,]*\.?\d+\.?")
 
 
 def _scorer_for(task: Any, targets: Sequence[str]) -> str | None:
-    """The scorer's name, None for plain accuracy.
+    """Return the name of the scorer that is equivalent to a task's metric; None for plain accuracy.
 
-    If no scorer measures the same, the name describes the harness's metric; no scorer has that
-    name, so the task runs only with a scorer that the user chooses.
+    If there is none, the result describes the harness's metric. No scorer has that name, so the
+    task runs only with a scorer that the user chooses.
 
-    `exact` and `numeric` are slightly more lenient than `exact_match`: they ignore case, quotes
-    and a final full stop. The harness's filter is tried on short replies: one that extracts the
-    number means `numeric`, one that changes nothing means `exact`.
+    `exact` and `numeric` are slightly more lenient than `exact_match`: they ignore case, quotes and
+    a final full stop. The harness's filters are tried on short replies. If they extract the number,
+    the scorer is `numeric`; if they change nothing, it is `exact`.
     """
     metrics = set(task.aggregation())
     if task.config.process_results is not None:
@@ -64,7 +65,7 @@ def _scorer_for(task: Any, targets: Sequence[str]) -> str | None:
 
 
 def _settings(task: Any) -> set[str]:
-    """The settings of the task's `exact_match` that change its results."""
+    """Return the settings of the task's `exact_match` that change its results."""
     about = {"metric", "aggregation", "higher_is_better", "hf_evaluate"}
     return {
         key
@@ -76,7 +77,7 @@ def _settings(task: Any) -> set[str]:
 
 
 def _filtered(task: Any, reply: str) -> set[str]:
-    """A reply after each of the task's filters."""
+    """Return the texts to which each of the task's filters reduces a response."""
     from lm_eval.api.instance import Instance
     from lm_eval.filters import build_filter_ensemble
 
@@ -102,6 +103,7 @@ def _metric_of_lm_eval(metric: str) -> str:
     return f"{metric} (a metric of lm-eval)"
 
 
+# A group's name in a task file: "mmlu" of "group: mmlu" and of 'group: "mmlu"'.
 GROUP = re.compile(r"^group:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
 LETTERED = (
     Piece(kind="instruction", text="\n"),
@@ -115,7 +117,7 @@ LETTERED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """One document as the harness asks it."""
+    """A document as the harness asks it: segments of the prompt, options and target."""
 
     segments: Sequence[Segment]
     choices: tuple[str, ...]
@@ -125,7 +127,7 @@ class _Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listing:
-    """The layout of a prompt's options, and whether it is answered by letters or texts."""
+    """The line format of a prompt's options, and the form of the answers: letters or texts."""
 
     line: str
     answer_as: Choicewise
@@ -142,9 +144,10 @@ def load(argument: str | None) -> Task:
 
 @contextmanager
 def _seeded() -> Iterator[None]:
-    """Some of the harness's tasks shuffle with the global generator, which its evaluator seeds.
+    """Seed Python's global random generator while documents are read, then restore its state.
 
-    It gets the same seed here for as long as documents are read, and its state back after.
+    Some of the harness's tasks shuffle with that generator, which the harness's evaluator seeds
+    with the same number.
     """
     state = random.getstate()
     random.seed(0)
@@ -155,7 +158,7 @@ def _seeded() -> Iterator[None]:
 
 
 def _load_objects(argument: str) -> tuple[str, dict[str, Any]]:
-    """The requested name, and the harness's task objects by their names."""
+    """Return the requested name, and the harness's task objects by name."""
     try:
         from lm_eval.tasks import TaskManager
     except ImportError as error:
@@ -194,7 +197,7 @@ def _objects(manager: Any, name: str) -> dict[str, Any]:
 
 
 def _joined(name: str, parts: Mapping[str, Any]) -> Task:
-    """One falter task from one or several of the harness."""
+    """Return one task from one or several tasks of the harness."""
     for part, task in parts.items():
         _check_supported(part, task)
     kind = _shared_setting(parts, "output_type", lambda t: t.OUTPUT_TYPE)
@@ -227,7 +230,7 @@ def _joined(name: str, parts: Mapping[str, Any]) -> Task:
 
 
 def _check_supported(name: str, task: Any) -> None:
-    """Raise for a kind of task that falter has no counterpart for."""
+    """Raise `TaskError` for a kind of task that falter has no counterpart for."""
     from lm_eval.api.task import ConfigurableTask
 
     why = None
@@ -244,7 +247,7 @@ def _check_supported(name: str, task: Any) -> None:
 
 
 def _shared_setting(parts: Mapping[str, Any], setting: str, setting_of: Any) -> Any:
-    """A setting that all tasks of a group share; if two differ, an error names them."""
+    """Return a setting that all tasks of a group share. Raise if two tasks differ in it."""
     first, *rest = parts
     value = setting_of(parts[first])
     for name in rest:
@@ -256,6 +259,7 @@ def _shared_setting(parts: Mapping[str, Any], setting: str, setting_of: Any) -> 
 
 
 def _limits(task: Any) -> tuple[tuple[str, ...], int | None]:
+    """Return the stop strings of a task, and its token limit or None."""
     settings = task.config.generation_kwargs or {}
     until = settings.get("until") or ()
     longest = settings.get("max_gen_toks") or settings.get("max_new_tokens")
@@ -281,7 +285,7 @@ def _question(task: Any, doc: Mapping[str, Any], where: str, tags: tuple[str, ..
 
 
 def _description(head: str) -> list[Segment]:
-    """The text before the question; a system turn if a blank line ends it, as in falter's own."""
+    """Return the text before the question; a system turn if a blank line ends it."""
     if not head:
         return []
     if head.endswith("\n\n"):
@@ -290,6 +294,7 @@ def _description(head: str) -> list[Segment]:
 
 
 def _answer(task: Any, doc: Mapping[str, Any], where: str) -> tuple[tuple[str, ...], int | str]:
+    """Return the options of a document (none for generation) and its target."""
     target = task.doc_to_target(doc)
     choices = () if task.config.doc_to_choice is None else tuple(task.doc_to_choice(doc))
     if isinstance(target, list):
@@ -313,9 +318,9 @@ def _answer(task: Any, doc: Mapping[str, Any], where: str) -> tuple[tuple[str, .
 
 
 def _with_list(questions: list[_Question]) -> tuple[_Listing | None, list[_Question]]:
-    """If every question lists its options by letters, make that text a list of options.
+    """If every question lists its options by letters, turn that text into a list of options.
 
-    The answers are the letters (MMLU) or the options' own texts (LogiQA); in both cases the listed
+    The answers are the letters (MMLU) or the options' own texts (LogiQA). In both cases the listed
     texts become the choices.
     """
     for line in FORMATS:
@@ -345,7 +350,11 @@ def _with_list(questions: list[_Question]) -> tuple[_Listing | None, list[_Quest
 
 
 def _templates(template: Template, questions: Sequence[_Question]) -> dict[str, Template]:
-    """By likelihood as the harness asks, and by letter, with falter's list if the text has none."""
+    """Return a template for scoring by likelihood and, if needed, one for an answer by letter.
+
+    The first asks as the harness does. The second lists the options if the text does not. It is
+    left out if the options are letters already, that is, have at most three characters.
+    """
     if template.lists_choices:
         return {"cloze": template, "letter": replace(template, answer_as="label")}
     if all(len(choice) <= 3 for q in questions for choice in q.choices):

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans of generative models, as lines of OTLP JSON."""
+"""Export as OpenTelemetry spans of generative models, in lines of OTLP JSON."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _NANO = 10**9
 
 @export_forms.registers("otel")
 def write_spans(result: ExportedResult, folder: Path) -> list[Path]:
-    """A trace for each item of a panel, a span below it for each request that was sent.
+    """Write a trace for each item of a panel, with a span for each request that was sent.
 
-    A line is an `ExportTraceServiceRequest`, as OpenTelemetry's file exporter writes them. Prompts
-    and answers are left out, as its conventions for generative models recommend.
+    Each line is an `ExportTraceServiceRequest`, as in the files of OpenTelemetry's exporter.
+    Prompts and answers are left out, as its conventions for generative models recommend.
     """
     files: list[Path] = []
     for part in result.parts:
@@ -52,7 +52,7 @@ def _request(spans: list[dict[str, Any]], run: Run) -> dict[str, Any]:
 
 
 def _traces(part: ExportedPart) -> Iterator[list[dict[str, Any]]]:
-    """The spans of one item in one panel; a request that several cells share is one span."""
+    """Yield the spans of each item in each panel; cells that share a request share a span."""
     seen: set[tuple[int, str]] = set()
 
     def place(cell: ExportedCell) -> tuple[int, str]:
@@ -108,7 +108,7 @@ def _trace(
 
 
 class _RequestSpan:
-    """One request, with the cells that it answers."""
+    """A request and the cells that share its response."""
 
     def __init__(self, cells: list[ExportedCell]) -> None:
         self.cells, self.first = cells, cells[0]
@@ -120,7 +120,7 @@ class _RequestSpan:
 
     @property
     def times(self) -> tuple[int, int] | None:
-        """Times of sending and of the answer in nanoseconds; None if they are unknown."""
+        """Unix times of sending and of the response in nanoseconds; None if unknown."""
         response = self.response
         if response is None or response.received_at <= 0:
             return None
@@ -157,7 +157,7 @@ class _RequestSpan:
 
 
 def _attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """OTLP's way of writing them; what is not known is left out."""
+    """Return the values that are not None as a list of OTLP attributes."""
     return [
         {"key": name, "value": _value(value)} for name, value in values.items() if value is not None
     ]

@@ -1,7 +1,7 @@
-"""A foreign prompt cut into sections: which words come from the row, and which surround them.
+"""Split a prompt that another tool writes into the texts of a row and the words around them.
 
 The function that writes the prompt is called twice: with the row, and with each text of the row
-replaced by one private character. Where those characters appear, the row's texts belong. The
+replaced by one private character. These characters show the positions of the row's texts. The
 result is checked against the first prompt, so the pieces always add up to that prompt.
 """
 
@@ -22,15 +22,15 @@ from falter.tasks.task import CHOICES, Piece
 FIRST = 0xE000
 MAX_CHARACTERS = 6000
 PRIVATE = re.compile(f"([{chr(FIRST)}-{chr(FIRST + MAX_CHARACTERS)}])")
-# Characters of a value that is looked for in a prompt: a shorter one, as "A" or "yes", occurs by
-# chance.
+# Minimum characters of a value that is searched in a prompt: a shorter value, such as "A" or
+# "yes", occurs by chance.
 TELLING = 6
 FORMATS = ("{label}. {text}\n", "({label}) {text}\n", "{label}) {text}\n", "{label}: {text}\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """A stretch of one row's prompt; `field` names the row's text, None for the words around it."""
+    """A piece of one row's prompt; `field` names the row's text, None for the words around it."""
 
     text: str
     kind: SectionKind = "instruction"
@@ -38,7 +38,7 @@ class Segment:
 
 
 def cut(text: str, row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any]) -> list[Segment]:
-    """The text's segments; all of it is input if no field of the row can be recognised."""
+    """Return the text's segments; a single input segment if no field of the row is recognised."""
     leaves = dict(_named(_leaves(row, "")))
     parts = None if PRIVATE.search(text) or len(leaves) > MAX_CHARACTERS else _marked(row, write)
     captured = parts and _captured(text, parts, list(leaves.items()))
@@ -49,7 +49,7 @@ def cut(text: str, row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any
 
 
 def with_cue(segments: Sequence[Segment]) -> list[Segment]:
-    """The last words are the answer cue when they end in a colon."""
+    """Return the segments with the last words marked as the answer cue if they end in a colon."""
     *rest, last = segments
     if last.field is None and last.text.rstrip().endswith(":"):
         last = replace(last, kind="cue")
@@ -59,7 +59,11 @@ def with_cue(segments: Sequence[Segment]) -> list[Segment]:
 def listed(
     segments: Sequence[Segment], labels: Sequence[str], line: str
 ) -> tuple[list[Segment], tuple[str, ...]] | None:
-    """The segments with the options' list as one of them, and the options; None without a list."""
+    """Return the segments with the list of options as one segment, and the options, or None.
+
+    None if the segments hold no list of options. `line` is the format of an option's line, as in
+    `FORMATS`.
+    """
     marks = [line.partition("{text}")[0].format(label=label) for label in labels]
     span = 2 * len(labels)
     for start, before in enumerate(segments):
@@ -80,9 +84,10 @@ def listed(
 
 
 def written(rows: Sequence[Sequence[Segment]]) -> tuple[tuple[Piece, ...], list[dict[str, str]]]:
-    """One template for all rows, and each row's fields.
+    """Return one template for all rows, and each row's fields.
 
-    Rows with the same words share them; if the words differ too, every segment becomes a field.
+    Words that all rows share are part of the template. If the rows differ in their words, every
+    segment becomes a field.
     """
     shapes = {tuple((s.kind, s.field, s.text if s.field is None else "") for s in r) for r in rows}
     if len(shapes) == 1:
@@ -112,7 +117,7 @@ def _input_kind(kind: SectionKind) -> SectionKind:
 
 
 def _slots(kinds: Iterable[tuple[SectionKind, ...]]) -> list[SectionKind]:
-    """A sequence of kinds that contains every row's sequence."""
+    """Return a sequence of kinds that contains every row's sequence of kinds."""
     slots: list[SectionKind] = []
     for row in kinds:
         merged: list[SectionKind] = []
@@ -127,7 +132,7 @@ def _slots(kinds: Iterable[tuple[SectionKind, ...]]) -> list[SectionKind]:
 
 
 def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
-    """Every text in a row with its path."""
+    """Yield the path and the text of every text in a row."""
     if isinstance(value, str):
         yield name, value
     elif isinstance(value, Mapping):
@@ -139,7 +144,7 @@ def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _named(leaves: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The leaves under unique names that a template can use."""
+    """Yield the texts under unique names that a template can use."""
     used = {CHOICES}
     for path, text in leaves:
         name = re.sub(r"[^\w.-]", "_", path)
@@ -151,7 +156,7 @@ def _named(leaves: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _marked(row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any]) -> list[str] | None:
-    """The prompt written from private characters, split at them; None if that fails."""
+    """Return the prompt written with private characters, split at them; None if that fails."""
     count = iter(range(FIRST, FIRST + MAX_CHARACTERS))
 
     def marks(value: Any) -> Any:
@@ -172,7 +177,11 @@ def _marked(row: Mapping[str, Any], write: Callable[[dict[str, Any]], Any]) -> l
 def _captured(
     text: str, parts: Sequence[str], leaves: Sequence[tuple[str, str]]
 ) -> list[Segment] | None:
-    """The words and the texts between them: the row's, whole or trimmed, or whatever is there."""
+    """Return the words and the texts between them as segments; None if the words do not fit.
+
+    The texts are the row's own, unchanged or stripped, if these texts reproduce the prompt.
+    Otherwise they are cut out between the words.
+    """
     words = parts[0::2]
     fields = [leaves[ord(mark) - FIRST] for mark in parts[1::2]]
     for values in ([v for _, v in fields], [v.strip() for _, v in fields]):
@@ -194,7 +203,10 @@ def _woven(words: Sequence[str], values: Sequence[str]) -> str:
 
 
 def _between(text: str, words: Sequence[str]) -> list[str] | None:
-    """The texts between the words; each word counts where it first occurs, the last at the end."""
+    """Return the texts between the words, or None if the words do not occur in order.
+
+    Each word is taken at its first occurrence, the last word at the end.
+    """
     first, *middle, last = words
     end = len(text) - len(last)
     if not text.startswith(first) or not text.endswith(last) or end < len(first):
@@ -211,7 +223,7 @@ def _between(text: str, words: Sequence[str]) -> list[str] | None:
 
 
 def _searched(text: str, leaves: Mapping[str, str]) -> list[Segment]:
-    """The row's longer texts where they first occur in the text, the longest first."""
+    """Return segments for the row's longer texts at their first occurrences, the longest first."""
     spans: list[tuple[int, int, str]] = []
     for name, value in sorted(leaves.items(), key=lambda leaf: -len(leaf[1])):
         value = value.strip()
@@ -227,7 +239,7 @@ def _searched(text: str, leaves: Mapping[str, str]) -> list[Segment]:
 
 
 def _numbered(segments: Sequence[Segment]) -> Iterator[Segment]:
-    """Repeated fields get names of their own, since their texts may differ."""
+    """Yield the segments; repeated fields get numbered names, since their texts may differ."""
     counts: dict[str, int] = {}
     for segment in segments:
         if segment.field is not None:

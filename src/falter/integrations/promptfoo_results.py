@@ -1,4 +1,4 @@
-"""promptfoo's results, as it writes them with `promptfoo eval -o results.json`."""
+"""Reader of promptfoo's results, as `promptfoo eval -o results.json` writes them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from falter.records.errors import TaskError, UnknownName, refusal
 from falter.records.ids import digest, short
 
 HEAD_BYTES = 4096
+# '{"evalId": …', '{"results": {"version": …'; not '{"results": ['.
 _HEAD = re.compile(rb'\s*\{\s*(?:"evalId"|"results"\s*:\s*\{\s*"version")')
-# promptfoo's ResultFailureReason.ERROR: the provider or an assertion raised; the answer is no loss.
+# promptfoo's ResultFailureReason.ERROR: the provider or an assertion raised; not a wrong answer.
 ERROR = 2
 LONGEST_LABEL = 60
-"""Characters. promptfoo labels a prompt without a label by its whole text."""
+"""Maximum characters of a label; promptfoo labels an unlabelled prompt by its whole text."""
 PASS, SCORE = "pass", "score"
-"""promptfoo's verdict on a test, which its own totals count, and the mean of its assertions."""
+"""promptfoo's verdict on a test, which its totals count, and the mean score of its assertions."""
 Result = Mapping[str, Any]
 
 
@@ -33,10 +34,11 @@ def _is_promptfoo(path: Path) -> bool:
 
 
 def read_promptfoo(paths: Sequence[Path], choice: LogChoice) -> LogsAndNotes:
-    """One log for each provider and prompt. A test is an item; a prompt is a condition.
+    """Return one log for each provider and prompt; a test is an item, a prompt a condition.
 
-    The id of a test is the variable that has a usual name for one and is different in every test;
-    else a hash of all its variables. A test that promptfoo repeated is one more run.
+    A test is named by the variable with a usual name for an id, if that differs between all tests.
+    Otherwise its name is a hash of all its variables. A test that promptfoo repeated is another
+    run.
     """
     return [log for path in paths for log in _read_logs(path, choice)], []
 
@@ -106,7 +108,7 @@ def _variables(result: Result) -> Mapping[str, Any]:
 
 
 def _namer(results: Sequence[Result]) -> Callable[[Result], str]:
-    """A function from a result to the name of its item."""
+    """Return a function from a result to the name of its item."""
     tests = {repr(result.get("testIdx")): _variables(result) for result in results}
     column = usual_column(ROLES["item"], list(next(iter(tests.values()), {})))
     keys = [str(own.get(column or "", "")) for own in tests.values()]

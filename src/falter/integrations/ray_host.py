@@ -1,7 +1,7 @@
-"""`--engine ray`: engines as actors of Ray, on this machine or on a cluster.
+"""`--engine ray`: engines as Ray actors, on this machine or on a cluster.
 
-Ray is imported where it is used. On this machine it is started for the run: on the loopback, with
-a small object store and without its dashboard. A cluster is named by `RAY_ADDRESS`.
+Ray is imported only when it is used. `RAY_ADDRESS` names a cluster. Without it, Ray is started on
+this machine for the run: on the loopback, with a small object store and without its dashboard.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from falter.records.types import Model, Request, Response
 STORE_BYTES = 100 << 20
 LOCAL_RAY = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_worker_niceness": "0",  # else models wait for all else here
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # the loopback alone, on Linux too
+    "RAY_worker_niceness": "0",  # otherwise models yield to all other processes
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # listen on the loopback only, on Linux too
 }
-"""The environment of a Ray that falter starts on this machine."""
+"""Environment of a Ray that falter starts on this machine."""
 PLACING = 600.0
-"""Seconds until a cluster has a place for an engine."""
+"""Seconds within which a cluster must have a place for an engine."""
 LONGEST_REASON = 300
 Trouble = tuple[str, str, str | None]
-"""An error on its way between processes: its kind, message and hint."""
+"""An error as it is passed between processes: its kind, message and hint."""
 
 
 class Hosted:
-    """The client of an actor, as it is in a process without Ray."""
+    """The client inside an actor; the class itself does not need Ray."""
 
     def __init__(self, name: str, settings: ClientSettings) -> None:
         self._name, self._settings = name, settings
@@ -54,15 +54,15 @@ class Hosted:
         self._width = 1
 
     async def placed(self) -> str:
-        """The version of falter, once the process runs."""
+        """Return the version of falter, once the process runs."""
         return __version__
 
     async def process(self) -> int:
-        """The number of the process."""
+        """Return the process id."""
         return os.getpid()
 
     async def load(self) -> Model | Trouble:
-        """Connect and load; the model's record as this machine sees it."""
+        """Connect and load the model; return its record as seen on this machine, or the error."""
         try:
             client = clients.get(self._name)(self._settings)
             await client.check()
@@ -83,9 +83,10 @@ class Hosted:
 
 
 class RayHost:
-    """Ray for the engines of one model: `count` actors, each with `gpus` of a node's.
+    """Host of one model's engines: `count` Ray actors, each with `gpus` GPUs of a node.
 
-    Without a count there is one for each GPU where the model runs in the actor, else one a node.
+    Without `count` there is one actor for each GPU if the model runs in the actor, otherwise one
+    for each node.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class RayHost:
         self._open = False
 
     async def open(self) -> int:
-        """Start Ray or join it, and count."""
+        """Start or join Ray. Return the number of engines."""
         _SESSION.join(self._count or 1)
         self._open = True
         import ray
@@ -120,7 +121,7 @@ class RayHost:
         return count
 
     async def start(self) -> Engine:
-        """An actor with the model loaded; an error of its own is raised here."""
+        """Return an engine whose model is loaded. Raise the actor's error if that fails."""
         import ray
 
         actor = (
@@ -169,20 +170,23 @@ class RayHost:
             )
 
     async def close(self) -> None:
-        """Leave Ray; what was started for the run ends with its last model."""
+        """Leave Ray; a Ray that falter started ends with its last model."""
         if self._open:
             self._open = False
             _SESSION.leave()
 
 
 class _RayEngine:
-    """One actor."""
+    """An engine in one Ray actor."""
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
 
     async def call(self, method: str, *arguments: Any) -> Any:
-        """Return the actor's result. A trouble is raised, and so is an actor that has ended."""
+        """Return the result of an actor's method.
+
+        Raise the error that the actor returned, or `EngineLost` if the actor has ended.
+        """
         from ray.exceptions import RayError
 
         try:
@@ -195,12 +199,12 @@ class _RayEngine:
         return found
 
     async def answer(self, requests: Sequence[Request]) -> Sequence[Response]:
-        """The actor's answers."""
+        """Return the actor's responses."""
         responses: Sequence[Response] = await self.call("answer", list(requests))
         return responses
 
     async def stop(self) -> None:
-        """End its process."""
+        """Kill the actor's process."""
         import ray
 
         with contextlib.suppress(Exception):  # it may have ended by itself
@@ -218,7 +222,7 @@ _KINDS: Mapping[str, type[FalterError]] = {
 def _trouble(error: FalterError) -> Trouble:
     kinds = {EngineLost: "lost", AuthenticationError: "credentials", UsageError: "usage"}
     kind = next((name for base, name in kinds.items() if isinstance(error, base)), "run")
-    # As data, since Ray wraps exceptions in kinds of its own.
+    # As data, since Ray wraps exceptions in its own classes.
     return kind, error.message, error.hint
 
 
@@ -230,7 +234,10 @@ def placement(
     gpus: float | None,
     in_process: bool,
 ) -> tuple[int, float]:
-    """Return the number of engines and of GPUs each: one a GPU where models run in the actor."""
+    """Return the number of engines, and the number of GPUs for each.
+
+    By default there is one engine for each GPU if models run in the actor, otherwise one a node.
+    """
     present = resources.get("GPU", 0.0)
     each = gpus if gpus is not None else 1.0 if in_process and present else 0.0
     if count is not None:
@@ -239,7 +246,7 @@ def placement(
 
 
 def _difference(ours: Model, theirs: Model) -> str:
-    """The fields in which two records differ: `options.dtype is float32 here, bfloat16 there`."""
+    """Return the fields that differ: `options.dtype is float32 here and bfloat16 there`."""
     here = {"weights": ours.weights, **{f"options.{k}": v for k, v in ours.options.items()}}
     there = {"weights": theirs.weights, **{f"options.{k}": v for k, v in theirs.options.items()}}
     names = [n for n in {**here, **there} if here.get(n) != there.get(n)]
@@ -247,7 +254,7 @@ def _difference(ours: Model, theirs: Model) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """Return in one line why an actor ended: its exception, or Ray's message about its process."""
+    """Return the reason for an actor's end in one line: its exception, or Ray's message."""
     cause = getattr(error, "cause", None)
     text = f"{type(cause).__name__}: {cause}" if isinstance(cause, Exception) else str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -256,14 +263,14 @@ def _first_line(error: BaseException) -> str:
 
 
 class _Session:
-    """Ray in this process, for as long as some model needs it."""
+    """Ray in this process, kept open while any model uses it."""
 
     def __init__(self) -> None:
         self._users = 0
         self._ours = False
 
     def join(self, least: int) -> None:
-        """Connect to the cluster that `RAY_ADDRESS` names, else start Ray here for `least`."""
+        """Connect to the cluster in `RAY_ADDRESS`, or start Ray here with `least` CPUs or more."""
         if not os.environ.get("RAY_ADDRESS"):
             os.environ.update({**LOCAL_RAY, **os.environ})  # read when Ray is imported
         import ray
@@ -284,7 +291,7 @@ class _Session:
         self._ours = True
 
     def leave(self) -> None:
-        """Shut Ray down with its last user, unless it was there before."""
+        """Shut Ray down when its last user leaves, unless it was running before."""
         self._users -= 1
         if self._users == 0 and self._ours:
             import ray
@@ -314,5 +321,5 @@ _SESSION = _Session()
 
 
 def is_installed() -> bool:
-    """Return True if there is a Ray to import."""
+    """Return True if Ray can be imported."""
     return importlib.util.find_spec("ray") is not None

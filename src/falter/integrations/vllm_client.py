@@ -27,7 +27,7 @@ OPTIONS = OptionTable.of("vllm")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Prompt:
-    """Tokens for the engine; with `start`, those from there on are to be scored."""
+    """Tokens for the engine; with `start`, the tokens from that place on are scored."""
 
     tokens: list[int]
     decoding: Mapping[str, Any]
@@ -35,11 +35,11 @@ class _Prompt:
 
 
 class Vllm(BatchClient):
-    """One `LLM`. All that is asked at the same time goes to the engine together."""
+    """Client of one `LLM`. Requests that wait at the same time go to the engine together."""
 
     def __init__(self, settings: ClientSettings) -> None:
-        # With its prefix cache, the log-probabilities of a prompt were found to depend on what was
-        # asked before (vllm#42019): off, until bench/gpu.sh has shown otherwise on some GPU.
+        # With the prefix cache, a prompt's log-probabilities were found to depend on earlier
+        # requests (vllm#42019), so it is off until bench/gpu.sh shows otherwise on some GPU.
         self._options = OPTIONS.read(settings)
         self._caches = self._options.get("enable_prefix_caching") is True
         super().__init__(most=settings.concurrency, name="vllm")
@@ -55,14 +55,14 @@ class Vllm(BatchClient):
         self._tokenizer: Any = None
 
     async def close(self) -> None:
-        """Let go of the engine; vLLM frees it with its last reference."""
+        """Release the engine; vLLM frees it with its last reference."""
         await super().close()
         self._llm = self._tokenizer = None
 
     # On the engine's thread
 
     def load(self) -> None:
-        """Make the engine."""
+        """Create the engine. Raise `PreflightError` if it fails or has no chat template."""
         from vllm import LLM
 
         name = self.model.name
@@ -79,7 +79,7 @@ class Vllm(BatchClient):
             raise refusal(PreflightError, "integrations.no_chat_template", name=name)
 
     def answer(self, requests: Sequence[Request]) -> Sequence[Answer | Exception]:
-        """One call to the engine for all that can be asked of it."""
+        """Answer all valid requests with one call; an invalid request gets its error instead."""
         prepared = [self._prepared(request) for request in requests]
         prompts = [p for ready in prepared if not isinstance(ready, Exception) for p in ready]
         outputs = iter(self._run(prompts) if prompts else ())
@@ -98,9 +98,9 @@ class Vllm(BatchClient):
         )
 
     def _prepared(self, request: Request) -> list[_Prompt] | Exception:
-        """Return the engine's prompts for a request. One that it would refuse never gets there.
+        """Return the engine's prompts for a request, or the error if the engine would reject it.
 
-        A refusal in the middle of a list can leave the others waiting inside the engine.
+        A rejection in the middle of a list can leave the other requests waiting inside the engine.
         """
         try:
             if request.scores:
@@ -127,10 +127,10 @@ class Vllm(BatchClient):
         return list(self._tokenizer.encode(text, add_special_tokens=False))
 
     def _scoring(self, context: str, continuation: str) -> _Prompt:
-        """Both tokenised together, and where the continuation's tokens begin.
+        """Return context and continuation tokenised together, with the start of the continuation.
 
-        As the harness does it: white space at the end of the context belongs to the continuation,
-        and what goes beyond the tokens of the context alone is the continuation's.
+        As in the harness, white space at the end of the context belongs to the continuation. So do
+        the tokens beyond the context's own tokens.
         """
         tokens = list(self._tokenizer.encode(context + continuation))
         start = len(self._tokenizer.encode(context.rstrip()))
@@ -142,9 +142,13 @@ class Vllm(BatchClient):
 
 
 def _decoding(request: Request) -> dict[str, Any]:
-    """A request without a seed has one of its own: a repeat is another draw, and stays the same."""
+    """Return the sampling settings of a request.
+
+    Without a seed, the seed comes from the request key: each repeat is another draw, and
+    reproducible.
+    """
     sampling = request.sampling
-    # Behind "sha256:"; below 2**31, since a seed is a signed 32-bit number in many libraries.
+    # Digits after "sha256:"; below 2**31, since a seed is a signed 32-bit number in many libraries.
     seed = int(request.key[7:15], 16) % 2**31 if sampling.seed is None else sampling.seed
     return {
         "temperature": sampling.temperature,
@@ -157,7 +161,7 @@ def _decoding(request: Request) -> dict[str, Any]:
 
 
 def _constrained(decoding: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the decoding, with the permitted texts under the name that vLLM has for them."""
+    """Return the settings with the permitted texts under the installed vLLM's field name."""
     if "only" not in decoding:
         return decoding
     from vllm import sampling_params
@@ -189,7 +193,7 @@ def _answer(outputs: Sequence[tuple[_Prompt, Any]]) -> Answer | Exception:
 
 
 def _served_by() -> str:
-    """The engine's version, and whether it promises the same answer in every batch."""
+    """Return the engine's version, and if answers are the same in every batch."""
     import vllm
 
     version = getattr(vllm, "__version__", "")
@@ -198,7 +202,10 @@ def _served_by() -> str:
 
 
 def _sum(output: Any, tokens: Sequence[int], start: int) -> ContinuationScore:
-    """The log-likelihood of the tokens from `start` on."""
+    """Return the log-likelihood of the tokens from `start` on.
+
+    Raise `ValueError` if a token has no log-probability, or if the sum is not finite.
+    """
     given: Sequence[Mapping[int, Any] | None] | None = output.prompt_logprobs
     if given is None or len(given) != len(tokens):
         raise ValueError("vLLM returned no log-probability for some token of the prompt")

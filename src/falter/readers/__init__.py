@@ -1,1 +1,1 @@
-"""Results that others produced, as cells: tables, and the logs of other tools."""
+"""Readers of results from other tools: tables and logs, converted to cells."""

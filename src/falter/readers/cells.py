@@ -1,4 +1,4 @@
-"""Cells as columns: one place a (model, task, item, condition, run); their scale and names."""
+"""Results as columns, one entry a (model, task, item, condition, run); their scale and names."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ Codes = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Coded:
-    """A column of names: every cell holds the number of its name."""
+    """A column of names: `codes` has, for each cell, the index of its name in `names`."""
 
     names: tuple[str, ...]
     codes: Codes
 
     @classmethod
     def constant(cls, name: str, count: int) -> Coded:
-        """One name for all cells."""
+        """Return a column with the same name for all cells."""
         return cls(names=(name,), codes=np.zeros(count, dtype=np.int32))
 
     @classmethod
     def joined(cls, columns: Sequence[Coded], mark: str = "/") -> Coded:
-        """Several columns as one: `GPT-4/CoT`. Only combinations that occur have a name."""
+        """Return several columns as one: `GPT-4/CoT`. Only combinations that occur have a name."""
         first, *rest = columns
         for column in rest:
             combined = first.codes.astype(np.int64) * len(column.names) + column.codes
@@ -52,7 +52,7 @@ class Coded:
 
     @classmethod
     def together(cls, columns: Sequence[Coded]) -> Coded:
-        """The cells of several columns one after the other; equal names stay one."""
+        """Return the columns concatenated; equal names share one code."""
         names = Names()
         codes = [
             np.array([names(name) for name in column.names], dtype=np.int32)[column.codes]
@@ -61,30 +61,34 @@ class Coded:
         return cls(names=names.all, codes=np.concatenate(codes))
 
     def take(self, mask: NDArray[np.bool_]) -> Coded:
+        """Return the cells for which `mask` is True."""
         return replace(self, codes=self.codes[mask])
 
 
 class Names:
-    """Names to numbers, in the order in which they appear."""
+    """A numbering of names, in order of first appearance."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
     def __call__(self, name: str) -> int:
+        """Return the number of a name; a new name gets the next number."""
         return self._numbers.setdefault(name, len(self._numbers))
 
     @property
     def all(self) -> tuple[str, ...]:
+        """All names, indexed by their numbers."""
         return tuple(self._numbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cells:
-    """Results, one place a cell. `value` is NaN where there is no score; `outcome` says why.
+    """Results in columns of equal length, one entry for each cell.
 
-    `outcome` is 0 scored, 1 unparsed, 2 truncated, 3 refused, 4 failed, 5 missing. `output` holds
-    the answers, code -1 where there is none; `cluster` is what items share. `scorers` names the
-    score of every task; `notes` say what was assumed.
+    `value` is NaN if there is no score. `outcome` is 0 scored, 1 unparsed, 2 truncated, 3 refused,
+    4 failed, 5 missing. `output` has the answers, with code −1 for none. `cluster` has the group,
+    such as a passage, that items share. `scorers` names the score of every task. `notes` report
+    assumptions.
     """
 
     model: Coded
@@ -104,7 +108,7 @@ class Cells:
 
     @property
     def digest(self) -> str:
-        """A hash of everything but notes, scorers, outputs and clusters."""
+        """SHA-256 of all columns but outputs and clusters; notes and scorers are left out too."""
         hashed = hashlib.sha256()
         for column in (self.model, self.task, self.item, self.condition, self.run):
             hashed.update("\x1f".join(column.names).encode("utf-8", "surrogatepass"))
@@ -113,6 +117,7 @@ class Cells:
         return f"sha256:{hashed.hexdigest()}"
 
     def take(self, mask: NDArray[np.bool_]) -> Cells:
+        """Return the cells for which `mask` is True."""
         return replace(
             self,
             model=self.model.take(mask),
@@ -128,9 +133,11 @@ class Cells:
 
 
 def settle(cells: Cells, where: CellLocator, hint: str) -> Cells:
-    """Every cell once. Two results for the same cell are an error, unless they are equal.
+    """Return the cells without duplicates, with a note if some were removed.
 
-    `where` names the place of a cell in its file; `hint` says how to tell the two apart.
+    Raise `DuplicateName` if one cell has two different results. `where` returns the place of a cell
+    in its file, and `hint` tells the user how to distinguish the two. Raise `TaskError` for no
+    cells or too many.
     """
     if not len(cells):
         raise TaskError("The files hold no results", hint="name files with at least one score")
@@ -157,7 +164,7 @@ def settle(cells: Cells, where: CellLocator, hint: str) -> Cells:
 
 
 def _keys(columns: Sequence[Coded]) -> NDArray[np.int64]:
-    """One number a cell, the same for the same names."""
+    """Return one integer for each cell, equal if the cells agree in all columns."""
     room = math.prod(len(column.names) for column in columns)
     if room >= 2**62:
         return _keys([Coded.joined(columns[:2]), *columns[2:]])
@@ -168,6 +175,7 @@ def _keys(columns: Sequence[Coded]) -> NDArray[np.int64]:
 
 
 def _differ(cells: Cells, first: NDArray[np.intp], second: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Return True for each pair of cells that differ in value, outcome or output."""
     left, right = cells.value[first], cells.value[second]
     differs = ~((left == right) | (np.isnan(left) & np.isnan(right)))
     differs |= cells.outcome[first] != cells.outcome[second]
@@ -188,7 +196,7 @@ def _conflict(cells: Cells, first: int, second: int, where: CellLocator) -> str:
 
 
 def finite(value: object) -> float | None:
-    """A number as it is; None for what is none, is infinite, or is too large for one."""
+    """Return a number as a float; None if it is no number, infinite, or too large for a float."""
     if not isinstance(value, (bool, int, float)):
         return None
     try:
@@ -199,7 +207,7 @@ def finite(value: object) -> float | None:
 
 
 def number_in(value: Any, name: str, where: str) -> float | None:
-    """Return a score of a log; None where there is none, also for NaN. Raise for other values."""
+    """Return a score of a log; None if it is missing or NaN. Raise for any other value."""
     if value is None or value != value:
         return None
     number = finite(value)
@@ -209,29 +217,29 @@ def number_in(value: Any, name: str, where: str) -> float | None:
 
 
 def as_numbers(values: Iterable[float | None]) -> Floats:
-    """Scores with NaN for None."""
+    """Return the scores as an array, with NaN for None."""
     return np.array([math.nan if v is None else float(v) for v in values], dtype=np.float64)
 
 
 # Scales
 
 
-# A limit beyond this is a slip of the keyboard, and a score beyond it an overflow.
+# A limit beyond this is a typing error, and a score beyond it an overflow.
 FARTHEST = 1e9
-# What rounding may have added to a score of exactly 0 or 1.
+# Tolerance for rounding errors in a score of exactly 0 or 1.
 SLACK = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The least and the greatest score there can be."""
+    """The minimum and the maximum of possible scores."""
 
     low: float
     high: float
 
 
 def scale_of(text: str) -> Scale:
-    """`100` is 0 to 100, `1,5` is 1 to 5.
+    """Return the scale that a text states: `100` is 0 to 100, `1,5` is 1 to 5.
 
     >>> scale_of("1,5")
     Scale(low=1.0, high=5.0)
@@ -250,10 +258,10 @@ def scale_of(text: str) -> Scale:
 
 
 def on_scale(cells: Cells, scale: Scale | None) -> Cells:
-    """The cells with scores from 0 to 1: (score - low) / (high - low).
+    """Return the cells with their scores converted to 0 to 1: (score - low) / (high - low).
 
-    Without a scale they have to lie there already. A score outside is an error that says which and
-    what to do, because a bare number must never be shown as percent.
+    Without a scale, the scores must be from 0 to 1 already. A score outside raises `TaskError` with
+    advice, because a number of unknown scale must never be shown as a percentage.
     """
     least, most = (0.0, 1.0) if scale is None else (scale.low, scale.high)
     value = (cells.value - least) / (most - least)
@@ -273,7 +281,7 @@ def _note(scale: Scale) -> str:
 
 
 def _refusal(cells: Cells, outside: NDArray[np.bool_], scale: Scale | None) -> tuple[str, str]:
-    """The message and the hint for the first score that lies outside."""
+    """Return the message and the hint for the first score outside the scale."""
     first = int(np.flatnonzero(outside)[0])
     known = cells.value[~np.isnan(cells.value)]
     task = cells.task.names[int(cells.task.codes[first])]
@@ -296,17 +304,18 @@ def _refusal(cells: Cells, outside: NDArray[np.bool_], scale: Scale | None) -> t
 # Names that would not pair: they differ only in white space, in case or by `.0`
 
 
+# "3.0", "-12.00"; not "3.5".
 _POINT_ZERO = re.compile(r"(-?\d+)\.0+")
 MAX_PRINTED = 3
 Pair = tuple[int, int]
 
 
 def check_names(cells: Cells) -> Cells:
-    """The cells, or an error that names what was meant to be one name.
+    """Return the cells, or raise `TaskError` for two names that were probably meant to be one.
 
-    Two names of a condition, model or task that are equal but for white space or a `.0` are an
-    error. Two items are one only if they share a model and task and never a condition: then each
-    of them lacks what the other has. A difference in case may be meant, so it is a note.
+    Names of a condition, model or task are an error if they differ only in white space or `.0`. For
+    items, this holds only if the two share a model and task but never a condition. A difference in
+    case may be intended, so it gives a note.
     """
     notes = []
     for role in ("condition", "model", "task", "item"):
@@ -329,7 +338,7 @@ def check_names(cells: Cells) -> Cells:
 
 
 def _near(names: Sequence[str]) -> tuple[list[Pair], list[Pair]]:
-    """Neighbours among names that are equal but for white space or `.0`, and but for case."""
+    """Return pairs of names equal but for white space or `.0`, and pairs equal but for case."""
     texts = [_plain(name) for name in names]
     if len({text.casefold() for text in texts}) == len(names):
         return [], []
@@ -343,17 +352,19 @@ def _near(names: Sequence[str]) -> tuple[list[Pair], list[Pair]]:
 
 
 def _neighbours(groups: Iterable[list[int]]) -> list[Pair]:
+    """Return the consecutive pairs within each group."""
     return [pair for group in groups for pair in pairwise(group)]
 
 
 def _plain(name: str) -> str:
+    """Return a name with single spaces and, for a whole number, without a final `.0`."""
     text = " ".join(name.split())
     number = _POINT_ZERO.fullmatch(text) if text.endswith("0") else None
     return number[1] if number else text
 
 
 def _complements(cells: Cells, pairs: Sequence[Pair]) -> list[Pair]:
-    """The pairs of items of one model and task that never have the same condition."""
+    """Return the pairs of items that share a model and task but never a condition."""
     if not pairs:
         return []
     involved = np.zeros(len(cells.item.names), dtype=bool)

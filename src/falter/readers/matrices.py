@@ -1,4 +1,4 @@
-"""A table of scores, long or wide, as cells."""
+"""Reader of tables of scores, long or wide."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ KINDS = {word: n for n, words in enumerate(OUTCOME_WORDS.values()) for word in w
 
 
 def read_matrices(paths: Sequence[Path], columns: ColumnMap) -> Cells:
-    """One or more tables of the same shape, one after the other."""
+    """Return the cells of one or more tables of the same shape, in order.
+
+    Raise `DuplicateName` if one cell has two different results.
+    """
     parts = [_read_table(path, columns, alone=len(paths) == 1) for path in paths]
     sizes = np.cumsum([0, *(len(cells) for cells, _ in parts)])
 
@@ -47,7 +50,7 @@ def read_matrices(paths: Sequence[Path], columns: ColumnMap) -> Cells:
 
 
 def _read_table(path: Path, column_map: ColumnMap, *, alone: bool) -> tuple[Cells, int]:
-    """The cells of one table, and how many rows it has."""
+    """Return the cells of one table and its number of rows."""
     names = column_names(path)
     roles = resolve(column_map, names, path)
     needed = list(dict.fromkeys(c for cs in roles.values() for c in cs if c in names))
@@ -81,6 +84,10 @@ def _axis(
     path: Path,
     fallback: str | None,
 ) -> Coded:
+    """Return a role's name for each row: from its columns, the file's name or a fixed text.
+
+    Several columns are joined. Without any, `fallback` is the name of all rows.
+    """
     parts = []
     for column in roles.get(role, ()):
         if column == FILE:
@@ -93,7 +100,7 @@ def _axis(
 
 
 def _named(column: Coded, name: str, path: Path) -> Coded:
-    """The column; a row without a name is an error, because names tell rows apart."""
+    """Return the column. Raise if a row has no name, because names distinguish the rows."""
     if "" in column.names:
         row = int(np.flatnonzero(column.codes == column.names.index(""))[0])
         raise TaskError(f"{line_of(path, row)} is empty in the column '{name}'")
@@ -101,6 +108,7 @@ def _named(column: Coded, name: str, path: Path) -> Coded:
 
 
 def _items(roles: Roles, table: Mapping[str, Coded], rows: int, path: Path, wide: bool) -> Coded:
+    """Return the item of each row; in a wide table without an item column, the row's number."""
     if "item" in roles:
         return _axis("item", roles, table, rows, path, None)
     if not wide:
@@ -111,6 +119,7 @@ def _items(roles: Roles, table: Mapping[str, Coded], rows: int, path: Path, wide
 
 
 def _long(path: Path, roles: Roles, table: Mapping[str, Coded], axes: Mapping[str, Coded]) -> Cells:
+    """Return the cells of a long table, one for each row."""
     column = roles["score"][0]
     value = _numbers(table[column], column, path)
     output = table[roles["output"][0]] if "output" in roles else None
@@ -128,7 +137,7 @@ def _long(path: Path, roles: Roles, table: Mapping[str, Coded], axes: Mapping[st
 
 
 def _wide(path: Path, roles: Roles, table: Mapping[str, Coded], axes: Mapping[str, Coded]) -> Cells:
-    """The columns below each other: a score column is a condition."""
+    """Return the cells of a wide table, in which each score column is a condition."""
     width, rows = len(roles["score"]), len(axes["item"].codes)
     for role in ("condition", "output", "outcome"):
         if role in roles and role != "condition":
@@ -161,7 +170,7 @@ def _cluster(path: Path, roles: Roles, table: Mapping[str, Coded]) -> Coded | No
 
 
 def _numbers(column: Coded, name: str, path: Path) -> Floats:
-    """A column as numbers, NaN where it is empty; anything else is an error with its line."""
+    """Return a column as numbers, NaN for empty texts. Any other text raises with its line."""
     values = np.full(len(column.names), np.nan)
     for place, text in enumerate(column.names):
         plain = text.strip().lower()
@@ -177,6 +186,7 @@ def _numbers(column: Coded, name: str, path: Path) -> Floats:
 
 
 def _number(text: str) -> float:
+    """Return a text as a number; NaN if it is none."""
     try:
         return math.nan if "_" in text else float(text)
     except ValueError:
@@ -190,9 +200,10 @@ def _outcomes(
     table: Mapping[str, Coded],
     path: Path,
 ) -> NDArray[np.uint8]:
-    """Scored where there is a score, else missing; unparsed where an output is empty.
+    """Return scored for a value, missing without a value, and unparsed for an empty output.
 
-    An empty output counts as unparsed only where others are not, and not where it scored.
+    An empty output is unparsed only if other outputs are not empty, and not if its score is above
+    0. A column of outcomes takes precedence, except that it cannot make a missing value scored.
     """
     outcome = np.where(np.isnan(value), MISSING, SCORED).astype(np.uint8)
     if output is not None and any(name.strip() for name in output.names):
@@ -206,6 +217,7 @@ def _outcomes(
 
 
 def _stated_outcomes(column: Coded, name: str, path: Path) -> NDArray[np.uint8]:
+    """Return a column of outcomes as codes. Raise for an unknown word."""
     outcomes = np.zeros(len(column.names), dtype=np.uint8)
     for place, text in enumerate(column.names):
         plain = text.strip().lower().replace(" ", "_")
@@ -219,7 +231,7 @@ def _stated_outcomes(column: Coded, name: str, path: Path) -> NDArray[np.uint8]:
 
 
 def _read_outputs(output: Coded, outcome: NDArray[np.uint8]) -> Coded | None:
-    """Outputs as codes, -1 where there was none to read; None if all are empty."""
+    """Return the outputs with code −1 for cells without a score; None if all are empty."""
     if not any(name.strip() for name in output.names):
         return None
     return replace(output, codes=np.where(outcome == SCORED, output.codes, -1).astype(np.int32))
@@ -241,7 +253,11 @@ def _notes(names: Sequence[str], roles: Roles, wide: bool) -> list[str]:
 
 
 def _clusters(parts: Sequence[Cells]) -> Coded | None:
-    """The cluster of every row: in a table without that column, that of the same item elsewhere."""
+    """Return the cluster of every row, or None if no table has clusters.
+
+    In a table without that column, an item has the cluster that it has in another table. Raise
+    `UsageError` if it has none there.
+    """
     if all(part.cluster is None for part in parts):
         return None
     of_item: dict[tuple[str, str], str] = {}
@@ -271,6 +287,7 @@ def _item_names(part: Cells) -> list[tuple[str, str]]:
 
 
 def _together(parts: Sequence[Cells]) -> Cells:
+    """Return the cells of several tables as one."""
     if len(parts) == 1:
         return parts[0]
 
@@ -291,10 +308,12 @@ def _together(parts: Sequence[Cells]) -> Cells:
 
 
 def _joined_outputs(parts: Sequence[Cells]) -> Coded | None:
+    """Return the outputs of all tables as one column; None if a table has none."""
     columns = [part.output for part in parts]
     if any(column is None for column in columns):
         return None
     present = [column for column in columns if column is not None]
+    # Code -1 (no output) becomes 0 while the columns are joined: as an index it is the last name.
     shifted = [replace(c, names=("", *c.names), codes=c.codes + 1) for c in present]
     whole = Coded.together(shifted)
     return replace(whole, names=whole.names[1:], codes=whole.codes - 1)

@@ -1,4 +1,4 @@
-"""Results in files: which reader a path needs, and what the logs of different tools share."""
+"""Choice of the reader for result files, and the common part of all readers of logs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CONDITION_FROM = ("auto", "folder", "task", "model", "args", "file")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogChoice:
-    """The user's choices for logs: score, filter, tasks, models, and what makes a condition."""
+    """The user's choices for logs: score, filter, tasks, models, and source of the condition."""
 
     metric: str | None = None
     filter: str | None = None
@@ -49,12 +49,13 @@ class LogChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReader:
-    """A tool's logs: which files they are, and how they are read.
+    """A reader of one tool's logs.
 
-    `takes` says whether a file is surely one of them, `may_take` whether one that nobody else takes
-    can be; it is asked where the user names the file itself. Of a folder all logs are those of the
-    reader with the lowest `order`; where `beside_tables`, its files are looked for with tables,
-    once there is no other log.
+    `takes` returns True if a file is certainly one of its logs. `may_take` returns True if a file
+    that no reader takes can be one; it is called only for a file that the user names.
+
+    In a folder, only the logs of one tool are read: of the reader with the lowest `order`. Files of
+    a reader with `beside_tables` are searched together with tables, if there are no other logs.
     """
 
     title: str
@@ -78,9 +79,9 @@ def read_results(
     choice: LogChoice | None = None,
     scale: Scale | None = None,
 ) -> Cells:
-    """The results in files or folders of one kind, with scores between 0 and 1.
+    """Return the results in files or folders of one kind, with scores from 0 to 1.
 
-    Scores that lie elsewhere need a `scale`; names that nearly pair are an error or a note.
+    Scores outside this range need a `scale`. Names that nearly match raise an error or give a note.
     """
     [cells] = read_sides([paths], columns, choice, scale)
     return cells
@@ -92,7 +93,7 @@ def read_sides(
     choice: LogChoice | None = None,
     scale: Scale | None = None,
 ) -> list[Cells]:
-    """The results of each side as `read_results` reads them, the items named alike in all sides."""
+    """Return each side's results like `read_results`, with the same item names in all sides."""
     columns, choice = columns or ColumnMap(), choice or LogChoice()
     found = [_files_of(paths) for paths in sides]
     kinds = dict.fromkeys(kind for kind, _ in found if kind != "table")
@@ -111,7 +112,7 @@ def read_sides(
 
 
 def _files_of(paths: Sequence[Path]) -> tuple[str, list[Path]]:
-    """The kind of the files of one side, and the files."""
+    """Return the kind of the files of one side, and the files."""
     if not paths:
         raise UsageError("Nothing to analyse", hint=f"give {READABLE}")
     kinds_and_files = [file for path in paths for file in _files(path)]
@@ -126,9 +127,10 @@ def _files_of(paths: Sequence[Path]) -> tuple[str, list[Path]]:
 def _logs_of(
     reader: LogReader, sides: Sequence[Sequence[Path]], choice: LogChoice
 ) -> list[LogsAndNotes]:
-    """The logs of each side. They are read together, since a reader names items by all its files.
+    """Return the logs of each side.
 
-    A reader that puts the rows of several files into one log reads each side alone.
+    All sides are read together, since a reader chooses the items' names by all its files. If a
+    reader combines the rows of several files in one log, each side is read separately.
     """
     logs, notes = reader.read(list(dict.fromkeys(file for own in sides for file in own)), choice)
     if any(all(log.path not in own for own in sides) for log in logs):
@@ -137,13 +139,14 @@ def _logs_of(
 
 
 def _no_columns(columns: ColumnMap, kind: str) -> None:
+    """Raise `UsageError` if the user named columns other than task and model for logs."""
     for role in columns.named:
         if role not in ("task", "model"):
             raise refusal(UsageError, "readers.column_of_log", role=role, kind=kind)
 
 
 def _files(path: Path) -> list[tuple[str, Path]]:
-    """The files of a path with their kind."""
+    """Return the files of a path, each with its kind."""
     if path.is_dir():
         return _below(path)
     if not path.exists():
@@ -158,13 +161,16 @@ def _files(path: Path) -> list[tuple[str, Path]]:
 
 
 def _kind(path: Path) -> str | None:
-    """The tool that surely wrote a file, or `table`."""
+    """Return the tool that certainly wrote a file, `table`, or None."""
     kind = next((reader.title for reader in _readers() if reader.takes(path)), None)
     return kind or ("table" if kind_of(path) in TABLES else None)
 
 
 def _below(folder: Path) -> list[tuple[str, Path]]:
-    """The logs in a folder and below it, tables only if there is no log; links are not followed."""
+    """Return the logs in a folder and its subfolders, or its tables if there is no log.
+
+    Links to folders are not followed.
+    """
     files: list[Path] = []
     for top, folders, names in os.walk(folder):
         folders.sort()
@@ -186,9 +192,10 @@ def _below(folder: Path) -> list[tuple[str, Path]]:
 
 @dataclass(slots=True, kw_only=True)
 class Log:
-    """One run of one task. The lists run in parallel, one place a result; `lines` says where.
+    """The results of one run of one task. The lists have one entry for each result.
 
-    `condition` is what the tool itself calls so, if it does: a perturbation, a prompt.
+    `condition` is the tool's own name of the condition, such as a perturbation or prompt, or empty.
+    `epochs` number the repetitions from 0. `lines` has the place of each result in the file.
     """
 
     path: Path
@@ -210,7 +217,7 @@ class Log:
         self, item: str, value: float | None, outcome: int, output: str | None, *,
         line: str | int, epoch: int = 0,
     ) -> None:  # fmt: skip
-        """One result."""
+        """Append one result."""
         self.items.append(item)
         self.epochs.append(epoch)
         self.values.append(value)
@@ -223,14 +230,14 @@ LogsAndNotes = tuple[list[Log], list[str]]
 
 
 def nested(value: Any, *names: str) -> Any:
-    """Return the entry at the end of a path of names in mappings; None if the path breaks off."""
+    """Return the value at a path of names in nested dictionaries; None if the path breaks off."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
 def is_chosen(log: Log, choice: LogChoice) -> bool:
-    """Return True if the user chose this task and model; both may be patterns."""
+    """Return True if the user's choices, which may be patterns, include the task and model."""
     return _matches(log.task, choice.tasks) and _matches(log.model, choice.models)
 
 
@@ -239,7 +246,10 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 
 def cells_of(logs: Sequence[Log], notes: Sequence[str], *, choice: LogChoice) -> Cells:
-    """All logs as cells. A log is a condition, a model, a task, or one more run of the same."""
+    """Return all logs as cells.
+
+    A log has its own condition, model or task, or it is a further run of another log.
+    """
     chosen = [log for log in logs if is_chosen(log, choice)]
     if not chosen:
         what, names = ("task", choice.tasks) if choice.tasks else ("model", choice.models)
@@ -259,7 +269,11 @@ Place = tuple[str, str, str]
 
 
 def _kind_of_condition(logs: Sequence[Log]) -> str | None:
-    """The tool's own; arguments where they differ for a model on a task; folders; nothing."""
+    """Return the source of the conditions, or None.
+
+    It is the tool's own condition if there is any. Otherwise it is the task arguments or the
+    folders, if they differ between logs of a model on a task.
+    """
     if any(log.condition for log in logs):
         return "condition"
     for kind in ("args", "folder"):
@@ -273,7 +287,7 @@ def _kind_of_condition(logs: Sequence[Log]) -> str | None:
 
 
 def _placed(logs: Sequence[Log], kind: str | None) -> tuple[list[Place], list[str]]:
-    """Model, task and condition of every log, and a note about the conditions."""
+    """Return (model, task, condition) of every log, and a note about the conditions."""
     if kind is None:
         return [(log.model, log.task, "all") for log in logs], [
             "Every model has one log of a task, so there is one condition; use --condition-from "
@@ -299,23 +313,23 @@ def _placed(logs: Sequence[Log], kind: str | None) -> tuple[list[Place], list[st
 
 
 def _args_label(logs: Sequence[Log]) -> Callable[[Log], str]:
-    """Only the arguments that differ: `prompt=loud`."""
+    """Return a function from a log to its arguments that differ between logs: `prompt=loud`."""
     keys = sorted({key for log in logs for key in log.args})
     differing = [key for key in keys if len({log.args.get(key) for log in logs}) > 1]
     return lambda log: " ".join(f"{k}={log.args[k]}" for k in differing if k in log.args) or "all"
 
 
 def _common(names: Sequence[str]) -> str:
-    """Return the common beginning of names: mmlu_prompt of `mmlu_prompt_1`, `mmlu_prompt_2`."""
+    """Return the common start of names: mmlu_prompt of `mmlu_prompt_1`, `mmlu_prompt_2`."""
     low, high = min(names), max(names)
     same = next((n for n, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
     return re.sub(r"[^A-Za-z0-9]+$", "", low[:same]) or "tasks"
 
 
 def _folders(logs: Sequence[Log]) -> list[str]:
-    """The folder of every file, below what all have in common.
+    """Return the folder of every log, relative to the folder that contains all of them.
 
-    lm-eval puts a folder of the model's name below the one it was given; that one is left out.
+    lm-eval creates a folder with the model's name below the given folder; the former is left out.
     """
     parents = []
     for log in logs:
@@ -328,7 +342,7 @@ def _folders(logs: Sequence[Log]) -> list[str]:
 
 
 def _settled(logs: Sequence[Log], places: Sequence[Place], notes: Sequence[str]) -> Cells:
-    """The cells of all logs; a second log of the same place holds further runs."""
+    """Return the cells of all logs; a second log of the same place has further runs."""
     axes = {name: Names() for name in ("model", "task", "condition")}
     items, runs, outputs = Names(), Names(), Names()
     first_run: Counter[Place] = Counter()

@@ -1,6 +1,6 @@
-"""Tables in files, read within bounds: columns, and which role each has.
+"""Reading of tables and JSON files within limits, and the roles of a table's columns.
 
-No line, text or archive member can fill the memory.
+No line, text or packed file can exhaust the memory.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ LONGEST_LINE = 64 * 2**20
 
 
 def kind_of(path: Path) -> str:
-    """The last part of the name in lower case, without .gz: `csv`."""
+    """Return the ending of a file's name in lower case, without .gz: `csv`."""
     return path.name.lower().removesuffix(".gz").rpartition(".")[2]
 
 
 class _Bounded(io.RawIOBase):
-    """A file that raises once it has given more than a number of bytes, however it is packed."""
+    """A binary file that raises `TaskError` after more than `most` bytes, counted unpacked."""
 
     def __init__(self, files: Sequence[IO[bytes]], path: Path, most: int) -> None:
         self._file, self._files = files[0], files
@@ -65,7 +65,7 @@ class _Bounded(io.RawIOBase):
 
 
 def bounded(path: Path, most: int = MOST_BYTES) -> io.BufferedReader:
-    """A file for reading, unpacked if it ends in .gz, of at most `most` bytes."""
+    """Open a file of at most `most` bytes for reading, unpacked if it ends in .gz."""
     try:
         file = path.open("rb")
     except OSError as error:
@@ -79,7 +79,7 @@ def bounded(path: Path, most: int = MOST_BYTES) -> io.BufferedReader:
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Numbered lines, none longer than 64 MiB."""
+    """Yield the lines of a file with their numbers. Raise for a line of 64 MiB or more."""
     with bounded(path) as file:
         number = 0
         while line := file.readline(LONGEST_LINE):
@@ -90,7 +90,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a JSONL file with their line numbers."""
+    """Yield the objects of a JSONL file with their line numbers."""
     for number, line in lines(path):
         if not line.strip():
             continue
@@ -101,7 +101,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def read_json(path: Path) -> Any:
-    """One JSON file as a whole."""
+    """Return the content of a JSON file of at most 2 GiB."""
     with bounded(path, MOST_JSON) as file:
         return _parsed(file.read(), str(path))
 
@@ -110,7 +110,7 @@ def _parsed(data: bytes, where: str) -> Any:
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        # Python's own NaN and Infinity are no JSON, but lm-eval and Inspect write them.
+        # Python's NaN and Infinity are not JSON, but lm-eval and Inspect write them.
         return _lenient(data, where, error)
 
 
@@ -125,17 +125,17 @@ def _lenient(data: bytes, where: str, error: Exception) -> Any:
         ) from error
 
 
-# Roles of columns: as the user names them, else by the usual names
+# Roles of columns: as the user names them, or else by usual names
 
 
 Layout = Literal["auto", "long", "wide"]
 FILE = "@file"
-# The roles that a wide table has columns for, beside its scores.
+# Roles for which a wide table has columns in addition to its scores.
 WIDE = ("model", "task", "item", "run", "cluster")
-# The roles that hold results, which one fixed text (`=TEXT`) cannot stand for.
+# Roles of results, for which a fixed text (`=TEXT`) is not allowed.
 VALUES = ("score", "outcome", "output")
 
-# The first of these that a table has; names are compared without case, spaces and dashes.
+# Usual names by role; the first that a table has is used. Case, spaces and dashes do not count.
 _WORDS = orjson.loads((files("falter.readers") / "words.json").read_bytes())
 ROLES: dict[str, list[str]] = _WORDS["roles"]
 OUTCOME_WORDS: dict[str, list[str]] = _WORDS["outcomes"]
@@ -143,11 +143,11 @@ OUTCOME_WORDS: dict[str, list[str]] = _WORDS["outcomes"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnMap:
-    """The columns for each role, as the user says; empty roles are filled by the usual names.
+    """The columns that the user named for each role; usual names fill empty roles.
 
-    Each role takes a column, several (`strategy`, `swap` become one name), `=TEXT` for the same
-    text everywhere, or `@file` for the name of the file. More than one `score` column makes a
-    wide table: a row an item, a score column a condition.
+    A role takes a column, or several columns (`strategy`, `swap` become one name). `=TEXT` stands
+    for the same text in all rows, and `@file` for the name of the file. More than one `score`
+    column makes a wide table: each row is an item, each score column a condition.
     """
 
     model: tuple[str, ...] = ()
@@ -163,13 +163,13 @@ class ColumnMap:
 
     @property
     def named(self) -> dict[str, tuple[str, ...]]:
-        """The roles that the user named columns for."""
+        """Roles for which the user named columns, with these columns."""
         by_role = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "layout"}
         return {role: columns for role, columns in by_role.items() if columns}
 
 
 def resolve(columns: ColumnMap, names: Sequence[str], path: Path) -> dict[str, tuple[str, ...]]:
-    """The columns of every role in a table. Wide tables have several score columns."""
+    """Return the columns of each role in a table; a wide table has several score columns."""
     roles = {role: _named_columns(role, texts, names) for role, texts in columns.named.items()}
     used = {name for role_columns in roles.values() for name in role_columns}
     if "score" not in roles and columns.layout != "wide":
@@ -186,7 +186,7 @@ def resolve(columns: ColumnMap, names: Sequence[str], path: Path) -> dict[str, t
 def _guess(
     resolved: dict[str, tuple[str, ...]], used: set[str], roles: Sequence[str], names: Sequence[str]
 ) -> None:
-    """Columns with a usual name, for the roles that have none."""
+    """Add columns with a usual name to the roles that have no column."""
     for role in roles:
         column = usual_column(ROLES[role], [name for name in names if name not in used])
         if role not in resolved and column is not None:
@@ -197,7 +197,7 @@ def _guess(
 def _as_wide(
     found: dict[str, tuple[str, ...]], names: Sequence[str], taken: set[str], path: Path
 ) -> None:
-    """Every column without a role is a condition."""
+    """Make every column without a role a score column, and so a condition."""
     rest = tuple(name for name in names if name not in taken)
     if not rest:
         raise UsageError(
@@ -207,7 +207,11 @@ def _as_wide(
 
 
 def _named_columns(role: str, texts: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """The columns that were named; a comma stands between two, unless it is part of a name."""
+    """Return the columns that the user named for a role.
+
+    A comma separates two columns, unless it is part of a column's name. Raise `UnknownName` for a
+    column that the table lacks.
+    """
     named: list[str] = []
     for text in texts:
         parts = [text] if text in names or text.startswith(("=", FILE)) else text.split(",")
@@ -220,12 +224,12 @@ def _named_columns(role: str, texts: Sequence[str], names: Sequence[str]) -> tup
 
 
 def usual_column(usual: Sequence[str], names: Sequence[str]) -> str | None:
-    """The column with the first usual name; case, spaces and dashes are ignored."""
+    """Return the column with the first usual name, or None; case, spaces, dashes do not count."""
     plain = {name.strip().lower().replace(" ", "_").replace("-", "_"): name for name in names}
     return next((plain[name] for name in usual if name in plain), None)
 
 
-# Columns of numbered texts; by pyarrow where there is one, else by csv
+# Columns of coded texts, read with pyarrow if it is installed, otherwise with csv
 
 
 TABLES = ("csv", "tsv", "parquet")
@@ -234,7 +238,7 @@ LONGEST = 64 * 2**20
 
 
 def column_names(path: Path) -> list[str]:
-    """The header of a table; a repeated name is an error."""
+    """Return the header of a table. Raise `TaskError` if a name occurs twice."""
     if kind_of(path) == "parquet":
         with _parquet(path) as file:
             names = file.schema_arrow.names
@@ -250,10 +254,10 @@ def column_names(path: Path) -> list[str]:
 
 
 def read_columns(path: Path, names: Sequence[str], needed: Sequence[str]) -> dict[str, Coded]:
-    """The named columns, every distinct text of a column once.
+    """Return the needed columns in coded form.
 
-    `names` is the header. What pyarrow does not take is read again in pure Python, which takes
-    it or says in which line it is wrong.
+    `names` is the header. If pyarrow rejects a text table, it is read again in pure Python, which
+    accepts it or reports the wrong line.
     """
     if kind_of(path) == "parquet":
         return _collect(_parquet_batches(path, needed), needed)
@@ -268,7 +272,7 @@ def read_columns(path: Path, names: Sequence[str], needed: Sequence[str]) -> dic
 
 
 def parquet_rows(path: Path, fields: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file with these columns, or parts of columns, as `model.name`."""
+    """Yield the rows of a Parquet file with these columns or nested fields (`model.name`)."""
     import pyarrow as pa
 
     with _parquet(path) as file:
@@ -282,7 +286,7 @@ def parquet_rows(path: Path, fields: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 
 def line_of(path: Path, row: int) -> str:
-    """Return the place of a table's row, for messages: `results.csv, line 7`."""
+    """Return the place of a table's row for messages: `results.csv, line 7`."""
     if kind_of(path) == "parquet":
         return f"{path}, row {row + 1}"
     with closing(_rows(path)) as rows:
@@ -297,7 +301,7 @@ def _delimiter(path: Path) -> str:
 
 
 def _rows(path: Path) -> Generator[tuple[int, list[str]]]:
-    """Rows with the number of their last line; empty lines are none."""
+    """Yield the non-empty rows of a text table, each with the number of its last line."""
     with bounded(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
         reader = csv.reader(_short(text, path), delimiter=_delimiter(path))
         try:
@@ -313,6 +317,7 @@ def _rows(path: Path) -> Generator[tuple[int, list[str]]]:
 
 
 def _short(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
+    """Yield lines of text. Raise `TaskError` for a line of `LONGEST` characters or more."""
     while line := text.readline(LONGEST):
         if len(line) >= LONGEST:
             raise TaskError(f"{path} has a line of more than {LONGEST:,} characters")
@@ -320,7 +325,7 @@ def _short(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
 
 
 def _plain(path: Path, names: Sequence[str], needed: Sequence[str]) -> dict[str, Coded]:
-    """Row by row. A row with another number of cells than the header is an error."""
+    """Return columns read row by row. Raise if a row and the header differ in length."""
     places = [names.index(name) for name in needed]
     numberings = [Names() for _ in needed]
     codes = [array("i") for _ in needed]
@@ -391,13 +396,16 @@ def _parquet_batches(path: Path, needed: Sequence[str]) -> Iterator[Any]:
 
 
 def _indices(column: Any) -> Any:
-    """The numbers of an Arrow array as they lie; its own conversion would import pandas."""
+    """Return the codes of an Arrow dictionary array without a copy.
+
+    Arrow's own conversion would import pandas.
+    """
     data = np.frombuffer(column.buffers()[1], dtype=column.type.to_pandas_dtype())
     return data[column.offset : column.offset + len(column)]
 
 
 def _collect(batches: Iterator[Any], needed: Sequence[str]) -> dict[str, Coded]:
-    """Batches whose columns are dictionaries, as one column each."""
+    """Return batches with dictionary columns as one coded column for each name."""
     numberings = {name: Names() for name in needed}
     codes: dict[str, list[Any]] = {name: [] for name in needed}
     for batch in batches:

@@ -1,4 +1,4 @@
-"""Read an answer with several parts from the required form, with a parser of that form."""
+"""Parsers of responses with several named parts: JSON, YAML, XML, Markdown, HTML and plain text."""
 
 from __future__ import annotations
 
@@ -27,20 +27,22 @@ if TYPE_CHECKING:
 
 Parts = dict[str, str]
 FREE = "reply"
-"""The one part of a free text."""
+"""Key of the single part of a plain-text answer without `name: value` lines."""
 _SEPARATORS = late_regex(r"[\s_-]+")
-# A line of a key and a value, whatever marks it: "Name: Ada", "- **Due date**: Monday" or, of full
-# width, "姓名：Ada". A line without a colon is no part: "Ada, on Monday".
+# A line with a key and a value, with or without marks: "Name: Ada", "- **Due date**: Monday" or,
+# with a full-width colon, "姓名：Ada". A line without a colon is no part: "Ada, on Monday".
 _LINE = late_regex(r"^[ \t>*#-]*([^:：\n]{1,80}?)[ \t*`]*[:：][ \t*]*(.*)$", re.MULTILINE)
 
 
 def answer_parts(text: str, form: str, schema: AnswerSchema) -> Parts | None:
-    """The parts of a reply by key, as texts; None unless it is in the form and has all of them.
+    """Return the parts of a response as texts by key, or None if a required part is missing.
 
-    Plain text is free, and one part, unless the schema has lines. The form is the whole reply, or
-    its only fenced block. A list is its entries, one a line. A part without a value is left out;
-    that is a fault unless it is optional. Of all optional ones, one at least has to be named. What
-    the schema does not know is ignored.
+    None also if the response is not in `form` or is longer than `LONGEST` characters. The form is
+    the whole response or its only fenced block. Plain text is a single part unless the schema has
+    lines.
+
+    The entries of a list become lines. An empty part counts as missing, which only an optional part
+    may be. At least one key must be present. Keys unknown to the schema are ignored.
     """
     if len(text) > LONGEST:
         return None
@@ -59,16 +61,19 @@ def answer_parts(text: str, form: str, schema: AnswerSchema) -> Parts | None:
 
 
 def parts_as_json(parts: Mapping[str, str]) -> str:
-    """The parts as one JSON object of texts."""
+    """Return the parts as a JSON object of strings."""
     return json.dumps(dict(parts), ensure_ascii=False)
 
 
 def _mapping(value: Any, schema: AnswerSchema) -> Parts:
-    """A JSON or YAML mapping; under its one key where that wraps all the others."""
+    """Return the parts of a JSON or YAML mapping. Raise `Unreadable` for any other value.
+
+    A mapping nested under a single key that is not in the schema is unwrapped.
+    """
     if not isinstance(value, dict):
         raise Unreadable
     names = {_folded(key.name): key.name for key in schema.keys}
-    # {"answer": {"name": "Ada", "due": "Monday"}}: a wrapper of the model's own.
+    # {"answer": {"name": "Ada", "due": "Monday"}}: a wrapper that the model added.
     inner = next(iter(value.values()), None)
     if len(value) == 1 and isinstance(inner, dict) and _folded(next(iter(value))) not in names:
         value = inner
@@ -80,7 +85,7 @@ def _mapping(value: Any, schema: AnswerSchema) -> Parts:
 
 
 def _words(value: Any) -> str:
-    """A value as text: the entries of a list one a line, those of a mapping one after another."""
+    """Return a value as text: list entries as lines, a mapping as "key: value, key: value"."""
     if isinstance(value, list):
         return "\n".join(_words(entry) for entry in value if entry is not None)
     if isinstance(value, dict):
@@ -89,13 +94,14 @@ def _words(value: Any) -> str:
 
 
 def _xml(text: str, schema: AnswerSchema) -> Parts:
-    """Elements below the root, each named like a key; those inside a part are its entries."""
+    """Return the text of the root's child elements that are named like keys."""
     root = xml_root(text)
     names = {_folded(key.name): key.name for key in schema.keys}
     return _once((names[tag], _entries(e)) for e in root if (tag := _folded(str(e.tag))) in names)
 
 
 def _entries(element: Element) -> str:
+    """Return the text of an element; its child elements become lines."""
     if not len(element):
         return "".join(element.itertext()).strip()
     lines = [element.text or "", *("".join(child.itertext()) for child in element)]
@@ -103,7 +109,7 @@ def _entries(element: Element) -> str:
 
 
 def _html(text: str, schema: AnswerSchema) -> Parts:
-    """Elements whose ids are keys; the pieces of text inside are lines."""
+    """Return the text of the elements whose ids are keys; each piece of text becomes a line."""
     found = html_elements(text, [key.name for key in schema.keys])
     if not found:
         raise Unreadable
@@ -111,7 +117,7 @@ def _html(text: str, schema: AnswerSchema) -> Parts:
 
 
 def _markdown(text: str, schema: AnswerSchema) -> Parts:
-    """Headings named like keys, each with the text below it."""
+    """Return the text below each heading that is named like a key."""
     headings = list(HEADING.finditer(text))
     if not headings:
         raise Unreadable
@@ -122,7 +128,7 @@ def _markdown(text: str, schema: AnswerSchema) -> Parts:
 
 
 def _plain(text: str, schema: AnswerSchema) -> Parts:
-    """Lines `name: value`."""
+    """Return the parts of `name: value` lines."""
     names = {_folded(key.name): key.name for key in schema.keys}
     found = [(_folded(m[1]), m[2].strip()) for m in _LINE.finditer(text)]
     empty = {"", "null", schema.empty.casefold()}
@@ -134,6 +140,7 @@ def _plain(text: str, schema: AnswerSchema) -> Parts:
 
 
 def _sections(sections: Iterable[tuple[str, str]], schema: AnswerSchema) -> Parts:
+    """Return the parts of (title, body) pairs whose title is a key."""
     names = {_folded(key.name): key.name for key in schema.keys}
     parts = _once(
         (names[_folded(title)], _lines(body.splitlines()))
@@ -145,14 +152,14 @@ def _sections(sections: Iterable[tuple[str, str]], schema: AnswerSchema) -> Part
 
 
 def _lines(pieces: Iterable[str]) -> str:
-    """Pieces of text as lines without list marks."""
+    """Join pieces of text as lines, without list markers and blank lines."""
     # "- milk", "• milk", "2) milk" lose their mark; "1.5 litres" and "-3" keep all they have.
     lines = (re.sub(r"^[ \t]*(?:[-*+•・]|\d{1,2}[.)])[ \t]+", "", piece) for piece in pieces)
     return "\n".join(line.strip() for line in lines if line.strip())
 
 
 def _once(found: Iterable[tuple[str, str]]) -> Parts:
-    """Return the parts by name; raise for a part that is there twice, which is ambiguous."""
+    """Return the parts by name. Raise `Unreadable` if a part occurs twice, or if there is none."""
     parts: Parts = {}
     for name, text in found:
         if name in parts:
@@ -164,7 +171,7 @@ def _once(found: Iterable[tuple[str, str]]) -> Parts:
 
 
 def _folded(title: str) -> str:
-    """A name as a key or a heading may write it: case, marks and separators do not count."""
+    """Return a key or heading in a form for comparison: case, marks and separators are ignored."""
     return _SEPARATORS.sub("_", title.strip(" \t#*_:：`").casefold())
 
 

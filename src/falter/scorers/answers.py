@@ -1,4 +1,4 @@
-"""Free answers compared with an expected text or number."""
+"""Scorers that compare a free answer with an expected text, number, label or set of parts."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ from falter.scorers.replies import final_answer
 from falter.scorers.short_answers import accepted, named, same_answer
 from falter.scorers.structured import entity_match
 
-_LONGEST = 20_000
+_LONGEST = 20_000  # characters searched for names of options
+# "1,234.5", "-7", ".5"; of "1,23" the "1" and the "23".
 _NUMBER = re.compile(r"[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|[-−+]?\.\d+")
+# As a whole text: "6 kg", "6kg", "1,234"; not "6 kg of rice".
 _MEASURED = re.compile(rf"(?:{_NUMBER.pattern})(?:\s?([^\W\d_]{{1,20}}))?")
+# The unit after a number that ends a text: "km/h" of "It goes 6 km/h."
 _UNIT_BEHIND = re.compile(r"\d\s?([^\W\d_]{1,20}(?:/\w{1,9})?)\W*\Z")
 
 
@@ -97,9 +100,9 @@ class Answer(TextScorer):
 
 
 def _same_number(found: str, target: str, question: str) -> bool:
-    """Return True if the answer gives the number of a target, and no unit that differs.
+    """Return True if `found` has the target's number and no conflicting unit.
 
-    The target's unit, or the one that the question names, may be spelled out: 6 kg is 6 kilograms.
+    The unit of the target, or else of the question, may be spelled out: 6 kg is 6 kilograms.
     """
     measured = _MEASURED.fullmatch(target.strip())
     if measured is None or read_number(found).answer != last_number(target):
@@ -112,7 +115,10 @@ def _same_number(found: str, target: str, question: str) -> bool:
 
 
 def last_number(text: str) -> Decimal | None:
-    """The number after the last `####`, else the last number in the text."""
+    """Return the number after the last `####`; without `####` the last number in the text.
+
+    None if there is no number.
+    """
     _, mark, tail = text.rpartition("####")
     numbers = _NUMBER.findall(tail) if mark else _NUMBER.findall(text)
     if not numbers:
@@ -133,7 +139,7 @@ class Numeric(TextScorer):
     """
 
     def final(self, text: str, case: Case) -> str | None:
-        """The whole reply; one that was cut off before a marked answer has none."""
+        """Return the response, or None if it was cut at the token limit without a marked answer."""
         marked = "####" in text or "\\boxed" in text or final_answer(text) is not None
         return None if case.response.finish_reason == "length" and not marked else text
 
@@ -153,7 +159,10 @@ class Numeric(TextScorer):
 
 
 class _Labelled(TextScorer):
-    """A scorer that can be told the labels of each task."""
+    """Base of scorers that need the possible labels of a task.
+
+    `labels` maps each task's name to its labels.
+    """
 
     needs_prompt = False
 
@@ -161,7 +170,7 @@ class _Labelled(TextScorer):
         self.labels = {task: tuple(names) for task, names in (labels or {}).items()}
 
     def among(self, labels: Mapping[str, Sequence[str]]) -> Self:
-        """Return this scorer with the labels of each task."""
+        """Return a new scorer of this class with these labels, a mapping from task to labels."""
         return type(self)(labels)
 
 
@@ -186,7 +195,10 @@ class Label(_Labelled):
 
 
 def label_of(text: str, labels: Sequence[str], question: str, *, cut: bool) -> Reading[str]:
-    """Return the label that a reply settles on; yes and no are read as such."""
+    """Return the label that a response gives as its answer.
+
+    If the labels are yes and no, their words in other languages count too.
+    """
     if sorted(label.strip().casefold() for label in labels) == ["no", "yes"]:
         return read_yes_no(text, question, cut=cut)
     return read_label(text, labels, question, cut=cut)
@@ -198,9 +210,10 @@ def equals_label(label: str, case: Case) -> bool:
 
 
 def named_choices(text: str, choices: Sequence[str]) -> tuple[int, ...]:
-    """The options whose text stands in a reply as whole words, in any case, in their order.
+    """Return the indices of the options whose text occurs in a response as whole words.
 
-    One that only stands inside another's text there is not named: *billing* in *billing dispute*.
+    Case does not count. An option that only occurs inside a longer option's text is left out:
+    *billing* in *billing dispute*. Only the first 20,000 characters are searched.
 
     >>> named_choices("That is for Billing, I think.", ("billing", "technical support"))
     (0,)
@@ -219,6 +232,7 @@ def named_choices(text: str, choices: Sequence[str]) -> tuple[int, ...]:
 
 
 def _places(answer: str, body: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans at which `answer` occurs in `body` as whole words."""
     if answer:
         for match in re.finditer(rf"(?<!\w){re.escape(answer)}(?!\w)", body):
             yield match.span()
@@ -282,11 +296,11 @@ class LastNumber(Numeric):
         return self.scored(found in targets, format(found, "f"))
 
 
-# Answers with several parts: how many are there, which facts they hold, which slots are right.
+# Answers with several parts: completeness, stated facts, filled slots.
 
 
 def gold_slots(target: str) -> dict[str, str]:
-    """The slots of a target, one `name: value` a line."""
+    """Return the slots of a target, read from its `name: value` lines."""
     pairs = (line.split(":", 1) for line in target.splitlines() if ":" in line)
     return {name.strip(): value.strip() for name, value in pairs}
 
@@ -335,7 +349,7 @@ class Slots(TextScorer):
 
 
 def _values(text: str) -> str:
-    """The values of a JSON object one after another; any other text as it is."""
+    """Return the values of a JSON object as lines; any other text unchanged."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

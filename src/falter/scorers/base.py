@@ -1,4 +1,4 @@
-"""The registry of scorers, and what they all do before and after they read an answer."""
+"""The scorer registry, and the base classes that handle failures, refusals and required forms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from falter.scorers.replies import in_form, without_sequel
 
 
 class _Scorers(Registry[Scorer]):
-    """The scorers by name; one that has `with_argument` also as `NAME:ARGUMENT`."""
+    """Registry of scorers. `NAME:ARGUMENT` calls the scorer's `with_argument` method."""
 
     def get(self, name: str) -> Scorer:
         base, _, argument = name.partition(":")
@@ -41,7 +41,11 @@ S = TypeVar("S", bound=type[Any])
 
 
 def declared(name: str) -> Callable[[S], S]:
-    """Give a class what `data/scorers.toml` says of the scorer, and register an instance."""
+    """Return a class decorator that registers an instance of a scorer under `name`.
+
+    The decorator sets the class attributes listed in `data/scorers.toml`; an empty string means
+    None.
+    """
 
     def decorate(scorer: S) -> S:
         for setting, value in {"name": name, **_declarations()[name]}.items():
@@ -71,9 +75,9 @@ _LONGEST_EXTRACT = 1000  # characters
 
 
 def safe_score(scorer: Scorer, case: Case) -> Score:
-    """Return the scorer's score, or `failed` with what it raised: a reply never ends a run.
+    """Return the scorer's score, or a `failed` score if it raises, so that no response ends a run.
 
-    An error of falter's own, such as a missing sandbox, is raised.
+    A `FalterError`, such as a missing sandbox, is raised.
     """
     try:
         return scorer.score(case)
@@ -85,12 +89,12 @@ def safe_score(scorer: Scorer, case: Case) -> Score:
 
 
 declined = lru_cache(maxsize=1024)(declines)
-"""`declines`, remembered: two scorers read the same replies, a stretch of 256 cells at a time."""
+"""Cached `declines`: two scorers read the same responses, in chunks of 256 cells."""
 
 
 def second_reader(scorer: Scorer) -> Scorer | None:
-    """The scorer that reads the same replies more leniently, with the same labels; or None."""
-    name = getattr(scorer, "second_reader", None)  # a scorer of the user's own may not say
+    """Return the more lenient scorer for the same responses, with the same labels, or None."""
+    name = getattr(scorer, "second_reader", None)  # a user's scorer may lack it
     if name is None:
         return None
     second = scorers.get(name)
@@ -100,7 +104,10 @@ def second_reader(scorer: Scorer) -> Scorer | None:
 
 
 def after_reasoning(scorer: Scorer) -> Scorer:
-    """The scorer for replies that reason before they answer, whatever their recipe says."""
+    """Return a copy of the scorer that expects reasoning before every answer.
+
+    A scorer that is not a `TextScorer` is returned unchanged.
+    """
     if not isinstance(scorer, TextScorer):
         return scorer
     other = copy(scorer)
@@ -110,7 +117,7 @@ def after_reasoning(scorer: Scorer) -> Scorer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadElsewhere:
-    """An answer that a model or a person took out of a reply, and who; None for no answer."""
+    """An answer that a model or person (`by`) extracted from a response; None if there is none."""
 
     answer: str | None
     by: str
@@ -119,9 +126,10 @@ class ReadElsewhere:
 def with_readings(
     scorer: Scorer, readings: Mapping[str, ReadElsewhere], named: Sequence[str] = ()
 ) -> Scorer:
-    """The scorer with the readings of others, by the key of the reply, in the place of its own.
+    """Return a copy of the scorer that scores the given answers instead of extracting them.
 
-    `named` are added to its name.
+    `readings` maps response keys to answers; other responses are read as before. `named` is
+    appended to the scorer's name. A scorer that is not a `TextScorer` is returned unchanged.
     """
     if not isinstance(scorer, TextScorer):
         return scorer
@@ -132,7 +140,7 @@ def with_readings(
 
 
 class TextScorer(ABC):
-    """A scorer of generated text. A subclass has a name, a summary and `read`; the rest is here.
+    """Base of scorers of generated text. A subclass defines a name, a summary and `read`.
 
         class FirstWord(TextScorer):
             name = "first_word"
@@ -142,25 +150,26 @@ class TextScorer(ABC):
                 word = text.split()[0]
                 return self.scored(word == case.variant.prompt.target, word)
 
-    `read` only gets actual replies: failed requests, empty replies and those in the wrong form
-    are dealt with before. If the recipe asks for a form, `read` gets the answer inside it, and
-    where the answer has several parts, these as one JSON object of texts; if it asks for reasoning
-    first, what `final` extracts from the reply. It returns
-    `self.scored(value, extracted)` with a value from 0 to 1 (or True and False);
-    `self.unparsed(reason)` if the reply holds no answer; or `self.failed(reason)` if the item
-    itself cannot be scored. Replies without a score are counted and left out, never taken as zero.
-    An answer that came with a score of its own has that score.
-    A reply without an answer is `refused` if it declines to give one, and `truncated` if it ended
-    at the limit of tokens. Without an answer is what `read` calls unparsed; where the answer is the
-    `whole_reply`, also a reply that scores less than a half, or, if it was cut, nothing.
+    Failed requests and empty responses never reach `read`. If the recipe asks for a form, `read`
+    gets the answer inside the form; several parts arrive as one JSON object of strings. If the
+    recipe asks for reasoning first, `read` gets the result of `final`.
 
-    `case.variant.prompt` has the target and, for multiple choice, choices and labels, as the recipe
-    left them. With `needs_baseline` there is also `case.baseline`, the reply to the clean prompt;
-    if there is no such reply, the case is `failed` before `read`. `second_reader` names a scorer
-    that reads the same replies more leniently; a report then tells bad reading from wrong answers.
-    With `reads_calls`, `read` also gets replies that are calls and no text.
-    `reasoned` is set where a remedy asks every prompt for reasoning; `readings` where others, a
-    model or a person, have read some replies.
+    `read` returns `self.scored(value, extracted)` with a value from 0 to 1 (or True and False). It
+    returns `self.unparsed(reason)` if the response holds no answer. It returns
+    `self.failed(reason)` if the item itself cannot be scored. Responses without a score are counted
+    separately, not as zero. If the response carries a score (`Response.value`), `read` is not
+    called.
+
+    An unparsed response becomes `refused` if it declines to answer, or `truncated` if it ended at
+    the token limit. With `whole_reply` this also applies to scored responses: a score below 0.5 may
+    become `refused`, and a score of 0 may become `truncated`.
+
+    `case.variant.prompt` has the target and, for multiple choice, the choices and labels after the
+    recipe. With `needs_baseline`, `case.baseline` is the response to the clean prompt; if there is
+    none, the case is `failed`. `second_reader` names a more lenient scorer, with which a report
+    distinguishes extraction errors from wrong answers. With `reads_calls`, `read` also gets
+    responses without text, such as tool calls. `reasoned` is set if a remedy asks every prompt for
+    reasoning. `readings` holds answers that a model or a person extracted, by response key.
     """
 
     name: str
@@ -179,14 +188,14 @@ class TextScorer(ABC):
     readings: Mapping[str, ReadElsewhere] = MappingProxyType({})
 
     def check(self) -> None:  # noqa: B027  (a subclass may do without)
-        """Raise when something that it needs is missing. By default it needs nothing."""
+        """Raise if a requirement of the scorer is missing. The default requires nothing."""
 
     def fault(self, target: str) -> str | None:
-        """Return the reason that no reply can be compared with this target. By default one can."""
+        """Return the reason why no response can be compared with this target; by default None."""
         return None
 
     def score(self, case: Case) -> Score:
-        """The score of a reply; replies without a text never reach `read`."""
+        """Return the score of a response. Without text, `read` gets it only with `reads_calls`."""
         elsewhere = self.readings.get(case.response.key)
         if elsewhere is not None:
             return self._read_elsewhere(elsewhere, case)
@@ -214,7 +223,7 @@ class TextScorer(ABC):
         return score
 
     def _read_elsewhere(self, reading: ReadElsewhere, case: Case) -> Score:
-        """The score of an answer that somebody else read."""
+        """Return the score of an answer that a model or a person extracted."""
         if reading.answer is None:
             return self.unparsed(f"{reading.by} found no answer")
         score = self.read(reading.answer, case)
@@ -224,7 +233,7 @@ class TextScorer(ABC):
         return replace(score, reason=said, tier="inferred" if score.outcome == "scored" else None)
 
     def _answered(self, text: str, case: Case) -> Score:
-        """The score of the answer inside a reply, without its form and its reasoning."""
+        """Return the score of the answer in a response, without its form and its reasoning."""
         recipe = case.variant.recipe
         form, reasons = recipe.output_format, recipe.reasons or self.reasoned
         schema = case.variant.prompt.schema
@@ -245,19 +254,19 @@ class TextScorer(ABC):
         return self.unparsed("the reply does not end with one answer")
 
     def final(self, text: str, case: Case) -> str | None:
-        """The part of a reply with reasoning that holds the answer; None if there is none.
+        """Return the part of a response with reasoning that holds the answer, or None.
 
-        Only called if the recipe asks for reasoning: in other replies, "Answer:" further down is
-        more likely the start of something else. By default, the whole reply.
+        The default is the whole response. Only called if the recipe asks for reasoning and for no
+        form. In other responses, a later "Answer:" is more likely the start of something else.
         """
         return text
 
     @abstractmethod
     def read(self, text: str, case: Case) -> Score:
-        """The score of the text of a reply."""
+        """Return the score of a response's text, or of the answer that was taken from it."""
 
     def scored(self, value: float, extracted: str, tier: Tier | None = None) -> Score:
-        """A score with the answer read; replies with equal `extracted` count as the same answer."""
+        """Return a score with its extracted answer; equal `extracted` texts are the same answer."""
         return Score(
             scorer=self.name,
             outcome="scored",
@@ -267,11 +276,11 @@ class TextScorer(ABC):
         )
 
     def unparsed(self, reason: str) -> Score:
-        """No answer could be read out of the reply."""
+        """Return the score of a response from which no answer could be extracted."""
         return Score(scorer=self.name, outcome="unparsed", reason=reason)
 
     def failed(self, reason: str) -> Score:
-        """Nothing could be scored, whatever the reply says."""
+        """Return the score of a case that cannot be scored, whatever the response says."""
         return Score(scorer=self.name, outcome="failed", reason=reason)
 
 
@@ -289,14 +298,14 @@ def _fault(response: Response) -> tuple[Outcome, str] | None:
 
 
 def _no_baseline(response: Response | None) -> str | None:
-    """Return the reason if there is no baseline to compare a reply with, else None."""
+    """Return the reason if there is no usable response to the clean prompt, else None."""
     if response is None:
         return "the clean prompt has no reply to compare with"
     fault = _fault(response)
     return None if fault is None else f"the clean prompt has no reply to compare with: {fault[1]}"
 
 
-# The question of an item, as it was before any change: readers tell from it what is asked for.
+# The question of an item before any perturbation: answer extraction uses what it asks for.
 
 
 _NAMES = (
@@ -306,9 +315,10 @@ _NAMES = (
 
 
 def clean_question(item: Item) -> str:
-    """The field that is named like a question, else the only one if it ends by asking.
+    """Return the field that is named like a question, or the only field if it ends by asking.
 
-    Empty where neither is so: numbers of a text that is not the question may well be the answer.
+    Otherwise the result is empty. Numbers in the question count as given, not as answers, so a text
+    that may not be the question is not used.
     """
     for name in _NAMES:
         for field, text in item.fields.items():
@@ -320,7 +330,7 @@ def clean_question(item: Item) -> str:
 
 
 class LikelihoodScorer(ABC):
-    """A scorer of the log-likelihoods of the options; it reads no text."""
+    """Base of scorers that use the log-likelihoods of the options and read no text."""
 
     name: str
     summary: str
@@ -334,20 +344,20 @@ class LikelihoodScorer(ABC):
     second_reader: str | None = None
 
     def check(self) -> None:  # noqa: B027  (nothing is needed besides the log-likelihoods)
-        """Nothing is needed besides the log-likelihoods."""
+        """Do nothing: only log-likelihoods are required."""
 
     def fault(self, target: str) -> str | None:
-        """There is no text of a target to compare with."""
+        """Return None: options are not compared with the text of a target."""
         return None
 
     @abstractmethod
     def score(self, case: Case) -> Score:
-        """The score of a response with log-likelihoods."""
+        """Return the score of a response with log-likelihoods."""
 
     def failed(self, reason: str) -> Score:
-        """The score of a response that lacks what is needed."""
+        """Return the score of a response that lacks a requirement, such as log-likelihoods."""
         return Score(scorer=self.name, outcome="failed", reason=reason)
 
     def scored(self, value: float, extracted: str) -> Score:
-        """The score of a response with all log-likelihoods."""
+        """Return the score of a response with all log-likelihoods."""
         return Score(scorer=self.name, outcome="scored", value=value, extracted=extracted)

@@ -1,4 +1,4 @@
-"""Calls of tools compared with those expected, and answers with those to the clean prompt."""
+"""Scorers of tool calls, and scorers that compare an answer with the answer to the clean prompt."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ NOT_JSON = "arguments that are not a JSON object"
 NOT_OFFERED = "a call of an unknown tool"
 NATIVE, FROM_TEXT = "native", "from text"
 ARGUMENT = "the argument {}"
-"""Part of the reason of a score where one argument alone makes the difference."""
+"""Part of a score's reason if a single argument makes the difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class MadeCall:
-    """A call with its arguments under the names of the clean prompt; None where they are no JSON.
+    """A tool call under the clean prompt's names for the tool and its arguments.
 
-    `offered` says whether the prompt offers the tool that it names.
+    `arguments` is None if the call's arguments are not a JSON object. `offered` is True if the
+    prompt offers the tool.
     """
 
     name: str
@@ -42,7 +43,11 @@ class MadeCall:
 def made_calls(
     response: Response, prompt: Prompt, native_only: bool = False
 ) -> tuple[list[MadeCall], str]:
-    """The calls of a reply, and whether they are native or read from its text."""
+    """Return the calls of a response, and their origin: `NATIVE`, `FROM_TEXT`, or empty for none.
+
+    Tools and arguments that the prompt renamed get the clean prompt's names. With `native_only`,
+    calls written as text are ignored.
+    """
     offered = {tool_name(s.text) for s in prompt.sections if s.kind == "tool" and s.text}
     native, old = response.calls, dict(prompt.renames)
     calls = native or (() if native_only else read_calls(response.text or "", offered))
@@ -55,6 +60,7 @@ def made_calls(
         except ValueError:
             arguments = None
         if isinstance(arguments, dict):
+            # If the prompt renamed "city", an argument "city" is wrong: it becomes "old city".
             arguments = {
                 old.get(k, f"old {k}" if k in gone else k): v for k, v in arguments.items()
             }
@@ -66,7 +72,7 @@ def made_calls(
 
 @lru_cache(maxsize=4096)
 def _defaults(tools: str) -> Mapping[str, Mapping[str, Any]]:
-    """For each tool of an item, the values that its optional arguments have by default."""
+    """Return the default values of optional arguments by tool and argument; `tools` is JSON."""
     found = {}
     for tool in json.loads(tools):
         schema = tool.get("parameters")
@@ -79,14 +85,14 @@ def _defaults(tools: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def defaults_of(item: Item) -> Mapping[str, Mapping[str, Any]]:
-    """The default values of the arguments of an item's tools."""
+    """Return the default values of the arguments of an item's tools, by tool and argument."""
     return _defaults(item.fields.get("tools", "[]"))
 
 
 def normal(value: Any, exact: bool = False) -> Any:
-    """A value as it is compared: texts without case and outer white space, 4.0 as 4.
+    """Return a value in a form for comparison: texts without case and outer white space, 4.0 as 4.
 
-    With `exact`, texts are compared as they are.
+    With `exact`, texts are unchanged.
     """
     if isinstance(value, str):
         return value if exact else unicodedata.normalize("NFC", value).casefold().strip()
@@ -100,19 +106,22 @@ def normal(value: Any, exact: bool = False) -> Any:
 
 
 def _equal_values(one: Any, other: Any, exact: bool = False) -> bool:
-    """Return True if two values are equal; true is not 1, and "4" is not 4."""
+    """Return True if two values are equal. True does not equal 1, and "4" does not equal 4."""
     first, second = (json.dumps(normal(v, exact), sort_keys=True) for v in (one, other))
     return first == second
 
 
 def _kind(value: Any) -> str:
-    """The JSON type of a value."""
+    """Return the JSON type of a value; integers and floats are both `number`."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return "number" if number else type(value).__name__
 
 
 def canonical(calls: Sequence[MadeCall], item: Item, ignored: Container[str] = ()) -> str:
-    """The calls in one form, without some arguments: equal calls have equal texts, in any order."""
+    """Return all calls as one text, without `ignored` arguments and arguments at their defaults.
+
+    Equal calls give equal texts, in any order.
+    """
     known = defaults_of(item)
     texts = []
     for call in calls:
@@ -130,7 +139,11 @@ def canonical(calls: Sequence[MadeCall], item: Item, ignored: Container[str] = (
 def changed_argument(
     calls: Sequence[MadeCall], others: Sequence[MadeCall], item: Item, ignored: Container[str]
 ) -> str | None:
-    """The one argument in which calls of the same tools differ; None where there is no such one."""
+    """Return the name of the only argument in which two lists of calls differ, else None.
+
+    None if the called tools differ, or if no argument or several arguments differ. Arguments in
+    `ignored` do not count.
+    """
     known = defaults_of(item)
     differing: set[str] = set()
     first, second = (sorted(several, key=lambda call: call.name) for several in (calls, others))
@@ -187,7 +200,7 @@ class ToolCall(TextScorer):
         wanted: Sequence[Mapping[str, Any]],
         defaults: Mapping[str, Mapping[str, Any]],
     ) -> str:
-        """Return the reason why the calls are not those expected; empty if they are."""
+        """Return the reason why the calls are not the expected calls; empty if they are."""
         if not made:
             return NO_CALL if wanted else ""
         if not all(call.offered for call in made):
@@ -195,7 +208,7 @@ class ToolCall(TextScorer):
         if not wanted:
             return "a call that the target does not allow"
         left = list(made)
-        # What asks for most is matched first, so that a free argument takes no other's call.
+        # Strict calls are matched first: a call with free arguments could take another one's match.
         for call in sorted(wanted, key=lambda c: len(c.get("free", ())) + len(c.get("or", ()))):
             reasons = [self.differs(one, call, defaults.get(call["name"], {})) for one in left]
             if "" not in reasons:
@@ -214,7 +227,7 @@ class ToolCall(TextScorer):
     def differs(
         self, made: MadeCall, wanted: Mapping[str, Any], defaults: Mapping[str, Any]
     ) -> str:
-        """Return the reason why a call is not the one expected; empty if it is."""
+        """Return the reason why a call is not the expected call; empty if it is."""
         if made.name != wanted["name"]:
             return "a call of another tool"
         given, right = {**defaults, **(made.arguments or {})}, {**defaults, **wanted["arguments"]}
@@ -241,11 +254,14 @@ class ToolName(ToolCall):
         return "" if made.name == wanted["name"] else "a call of another tool"
 
 
-# The answer to the clean prompt in the place of a right one
+# Scorers for which the answer to the clean prompt takes the place of the correct answer
 
 
 def _same_as_clean(scorer: TextScorer, case: Case) -> Score:
-    """1 where the answer is that of the same model to the clean prompt, else 0."""
+    """Return a score of 1 if the answer equals the same model's answer to the clean prompt, else 0.
+
+    The score is unparsed if either response has no answer.
+    """
     before = case.baseline
     answer = _ANSWERS[scorer.name](scorer, case.response, case.variant.prompt, case.variant.item)
     if answer is None or before is None:
@@ -277,7 +293,7 @@ def _offered(tools: str) -> tuple[Section, ...]:
 
 
 def clean_prompt(item: Item) -> Prompt:
-    """The tools and the options that an item's clean prompt offers, and no other text."""
+    """Return a prompt with the tools and options of an item's clean prompt and no other text."""
     labels = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: len(item.choices)])
     offered = _offered(item.fields.get("tools", "[]"))
     return Prompt(sections=offered, choices=item.choices, labels=labels, target=item.target)
@@ -286,7 +302,7 @@ def clean_prompt(item: Item) -> Prompt:
 def _called(scorer: TextScorer, reply: Response, prompt: Prompt, item: Item) -> str | None:
     made, _ = made_calls(reply, prompt, getattr(scorer, "native_only", False))
     if not made and made_calls(reply, prompt)[0]:
-        return None  # a call in words, where native ones alone count, is not *no call*
+        return None  # if only native calls count, a call as text is not *no call*
     return canonical(made, item, _ignored(scorer)) if made or (reply.text or "").strip() else None
 
 
@@ -347,7 +363,10 @@ class SameLabel(Label):
 
 
 def ignoring(scorer: Scorer, names: Sequence[str], native_only: bool) -> Scorer:
-    """The scorer without some arguments or calls that are text, where it compares calls."""
+    """Return a copy of a scorer of tool calls that ignores the arguments `names`.
+
+    With `native_only` it also ignores calls written as text. Other scorers are returned unchanged.
+    """
     if not (names or native_only) or not isinstance(scorer, (ToolCall, Same)):
         return scorer
     other = copy(scorer)
@@ -356,7 +375,7 @@ def ignoring(scorer: Scorer, names: Sequence[str], native_only: bool) -> Scorer:
 
 
 def compares_with_clean(name: str) -> bool:
-    """Return True for a scorer that compares answers with those to the clean prompt."""
+    """Return True if the scorer `name` compares answers with the answers to the clean prompt."""
     return name in _ANSWERS
 
 

@@ -1,4 +1,4 @@
-"""Multiple choice: by the likelihood of each option, or by a generated letter."""
+"""Multiple-choice scorers: by the log-likelihood of each option, or by a generated answer."""
 
 from __future__ import annotations
 
@@ -47,19 +47,22 @@ class ChoiceLikelihood(LikelihoodScorer):
 
 
 FLOOR = -9999.0
-"""The value that servers send for a token that they have no number for."""
+"""Log-likelihood that servers send for a token whose value they do not know."""
 
 
 def _no_preference(values: Sequence[float]) -> bool:
-    """Return True if the log-likelihoods of two options or more tell none of them apart."""
+    """Return True if there are several options and their log-likelihoods prefer none."""
     return len(values) > 1 and (max(values) <= FLOOR or min(values) == max(values))
 
 
-_TELLING = 12  # characters of an option's text that a cut reply has to hold
+_TELLING = 12  # characters that a truncated response needs to identify an option
 
 
 def begun_text(reply: str, choices: Sequence[str]) -> int | None:
-    """The one option whose text begins as a reply that was cut off; None for none or several."""
+    """Return the index of the only option whose text starts with a truncated response, else None.
+
+    None also if the response has fewer than 12 characters.
+    """
     begun = _plain(reply)
     fitting = [i for i, choice in enumerate(choices) if _plain(choice).startswith(begun)]
     return fitting[0] if len(begun) >= _TELLING and len(fitting) == 1 else None
@@ -75,16 +78,16 @@ _read_letter = lru_cache(maxsize=1024)(read_letter)
 def letter_of(
     text: str, labels: Sequence[str], choices: Sequence[str], item: Item, finish_reason: str | None
 ) -> Reading[int]:
-    """Return the option that a reply settles on; remembered, since two scorers ask for it."""
+    """Return the option that a response gives as its answer; cached, since two scorers need it."""
     cut = finish_reason in CUT
     return _read_letter(text, tuple(labels), tuple(choices), clean_question(item), cut=cut)
 
 
 @declared("choice_letter")
 class ChoiceLetter(TextScorer):
-    """The option that a reply settles on, by letter, text or place.
+    """The option that a response gives as its answer, by letter or by text.
 
-    Where the prompt lists the options without labels, only their texts are read.
+    If the prompt lists the options without labels, only their texts are read.
     """
 
     def read(self, text: str, case: Case) -> Score:

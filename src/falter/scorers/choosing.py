@@ -1,4 +1,4 @@
-"""The scorers of a task: those that were named for it, else the one that fits."""
+"""Choice of a task's scorers: named in the settings, or else derived from its items."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from falter.records.lazy_regex import late_regex
 from falter.scorers.json_fields import json_object
 
 READERS = ("answer", "choice_letter", "fields", "label", "named_answer", "numeric")
-"""The scorers that read an answer out of a reply, whatever it is written in."""
+"""Scorers that extract an answer; `falter answers` tries them as alternatives."""
 MOST_LABELS = 20
 _LONGEST_LABEL = 60  # characters
+# As a whole text: "1.234,5", "-7"; not "...", "7 kg".
 _NUMBER = late_regex(r"[-−+]?(?=[\d.,]*\d)[\d.,]+")
 
 ScorerNames = str | tuple[str, ...] | Mapping[str, str | tuple[str, ...]]
-"""A scorer's name, several, or either for each task: what the setting `scorer` holds."""
+"""Value of the setting `scorer`: a name, several names, or either of these per task."""
 
 
 def named_scorers(
     setting: ScorerNames | None, task: Collection[str], tasks: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """The scorers that a setting names for one task; none where it names none.
+    """Return the scorers that a setting names for one task; empty if it names none.
 
-    `task` are the names that the task goes by, `tasks` those of all tasks: a mapping that names
-    another one is an error.
+    `task` are the names of this task, `tasks` the names of all tasks. Raise `UnknownName` if the
+    setting names another task, `DuplicateName` if it names a task or scorer twice, and
+    `InvalidValue` for an empty list.
     """
     if isinstance(setting, Mapping):
         all_names = [*task, *tasks]
@@ -51,11 +53,11 @@ def named_scorers(
 def usual_scorer(
     *, choices: bool, likelihoods: bool, targets: Sequence[str] = (), labels: bool = False
 ) -> str:
-    """Return the name of the scorer for a task where nobody names one.
+    """Return the name of the default scorer for a task.
 
-    `choices`: whether its items have options; `likelihoods`: whether those can be scored by their
-    likelihood, which the model gives and a template asks for; `targets`: the items' right answers;
-    `labels`: whether the user named the labels of a closed set.
+    `choices`: the items have options. `likelihoods`: the model returns the options'
+    log-likelihoods, and a template asks for them. `targets`: the items' correct answers. `labels`:
+    the user named the labels of a closed set.
     """
     if choices:
         return "choice_likelihood" if likelihoods else "choice_letter"
@@ -68,10 +70,10 @@ def usual_scorer(
 
 
 def are_labels(targets: Sequence[str]) -> bool:
-    """Return True if targets are few and repeat, as the labels of a closed set do.
+    """Return True if the targets are few and repeat, as the labels of a closed set do.
 
-    From 2 to 20 different ones (case apart), each there twice on average at least; each at most 60
-    characters in one line; and not all of them numbers.
+    There are 2 to 20 distinct targets, ignoring case, and each occurs at least twice on average.
+    Each is one line of at most 60 characters, and not all are numbers.
     """
     different = {target.strip().casefold() for target in targets}
     return (
@@ -83,7 +85,7 @@ def are_labels(targets: Sequence[str]) -> bool:
 
 
 def usual_reason(name: str, targets: Sequence[str]) -> str:
-    """Return the reason that a scorer is the usual one, in one line for a plan."""
+    """Return the reason, in one line for a plan, why a scorer is the default for these targets."""
     different = len(set(targets))
     return {
         "label": f"{different} different targets, which repeat: one label of a closed set",

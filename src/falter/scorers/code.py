@@ -1,4 +1,4 @@
-"""Generated code, judged by running its tests in a sandbox."""
+"""Scorer that runs the tests of generated code in a sandbox."""
 
 from __future__ import annotations
 
@@ -20,21 +20,24 @@ from falter.scorers.base import TextScorer, declared, safe_score
 from falter.text.code import fenced_blocks
 
 _STOPS = ("<|endoftext|>", "<|im_end|>", "<|eot_id|>", "</s>")
-MAX_REPLY = 60_000  # characters at the end of a reply that are looked at
-_MAX_PARSES = 8  # of a text in which code and prose alternate
+MAX_REPLY = 60_000  # characters read at the end of a response
+_MAX_PARSES = 8  # attempts to parse a text in which code and prose alternate
 _PYTHON = frozenset({"", "python", "python3", "py"})
+# A sign that text is code: "return x", "x = 1", "print(x)"; not "The sum of both numbers".
 _CODE = re.compile(r"\b(?:return|yield|raise|pass|while|for|if|try|with)\b|[=(]")
+# A line that begins a program: "def f(x):", "@cache", "from math import pi"; not "from here on".
 _STARTS = re.compile(
     r"^(?:@\w|(?:async[ ]+)?def[ ]|class[ ]|import[ ]|from[ ]\S+[ ]import\b)", re.M
 )
 
 
 def extract_code(reply: str, program: Program) -> str | None:
-    """The whole program that a reply makes of the prompt's, or None when it holds no code.
+    """Return the program that a response makes of the prompt's program; None if it holds no code.
 
-    Read are, in this order: a fenced block (the one that defines the function, else the first), a
-    whole function with what it needs, and the bare continuation of the prompt, which ends at the
-    first line that leaves the function. Broken Python is returned as it is: it fails by itself.
+    Tried first is a fenced block: the block that defines the function, else the first. Then comes a
+    complete function with the code it needs. Last comes the bare continuation of the prompt, up to
+    the first line outside the function. Invalid Python is returned unchanged, because it fails when
+    it is run.
     """
     text = _cut(reply)
     name = _asked(program)
@@ -54,7 +57,7 @@ def extract_code(reply: str, program: Program) -> str | None:
 
 
 def complete(code: str) -> str:
-    """The prompt's code as a program that runs by itself: an empty body is filled."""
+    """Return the prompt's code as a program that runs alone: an empty body gets `pass`."""
     if _parses(code):
         return code
     indent = _indent(code)
@@ -62,12 +65,13 @@ def complete(code: str) -> str:
 
 
 def _language(info: str) -> str:
-    """Return the name of the language behind a fence."""
+    """Return the language name in the info string of a fence."""
     found = re.match(r"[\w+.-]*", info)
     return found[0] if found else ""
 
 
 def _cut(reply: str) -> str:
+    """Return the end of a response before any stop token, with tabs expanded in indentation."""
     reply = reply[-MAX_REPLY:]
     for stop in _STOPS:
         reply = reply.partition(stop)[0]
@@ -76,7 +80,7 @@ def _cut(reply: str) -> str:
 
 
 def _asked(program: Program) -> str:
-    """The name of the function to write: `name`, or `name` of `Solution().name`."""
+    """Return the name of the requested function: `name` for `name` and for `Solution().name`."""
     return program.entry_point.rpartition(".")[2]
 
 
@@ -93,7 +97,7 @@ def _parses(code: str) -> bool:
 
 
 def _indent(code: str) -> str:
-    """The indentation of the body that the prompt leaves open, that of its last function."""
+    """Return the indentation of the body that the prompt leaves open: its last definition's."""
     try:
         node: ast.AST = ast.parse(code).body[-1]
     except (SyntaxError, ValueError, IndexError):
@@ -107,7 +111,7 @@ def _indent(code: str) -> str:
 
 
 def _whole_program(code: str, program: Program, name: str) -> str | None:
-    """The prompt's program, with a function that the reply writes out in full behind it."""
+    """Return the prompt's program plus the function in `code`; None if it is not there."""
     code = textwrap.dedent(code)
     if not _defines(code, name):
         return None
@@ -118,7 +122,7 @@ def _whole_program(code: str, program: Program, name: str) -> str | None:
 
 
 def _continued(text: str, program: Program) -> str | None:
-    """The prompt's program with the text as the body's continuation, if that is Python."""
+    """Return the prompt's program with `text` as the function's body; None if not Python."""
     for body in _bodies(text, _indent(program.prefix)):
         if _CODE.search(body):
             code = program.prefix.rstrip(" ") + body
@@ -129,7 +133,7 @@ def _continued(text: str, program: Program) -> str | None:
 
 
 def _bodies(text: str, indent: str) -> Iterator[str]:
-    """The text as a function's body: as it stands, or all of it or its first line moved in."""
+    """Yield `text` as a body in up to two ways: unchanged, or all or its first line indented."""
     lines = text.strip("\n").split("\n")
     first = lines[0] if lines else ""
     if first.startswith(indent):
@@ -140,7 +144,7 @@ def _bodies(text: str, indent: str) -> Iterator[str]:
 
 
 def _inside(lines: list[str]) -> str:
-    """The lines up to the first that leaves the function."""
+    """Return the lines before the first line that leaves the function."""
     kept: list[str] = []
     for line in lines:
         if line[:1] not in ("", " ", ")", "]", "}"):
@@ -150,7 +154,10 @@ def _inside(lines: list[str]) -> str:
 
 
 def _code_part(text: str) -> str:
-    """From the first line that begins a definition or import, for as long as it is Python."""
+    """Return the text from its first definition or import, as far as it is valid Python.
+
+    If no part is valid within `_MAX_PARSES` attempts, all of the text from there is returned.
+    """
     start = _STARTS.search(text)
     if start is None:
         return text
@@ -169,7 +176,7 @@ def _code_part(text: str) -> str:
 
 
 def _wrong_line(code: str) -> int | None:
-    """Return the line at which a text stops being Python; None if all of it is."""
+    """Return the number (from 1) of the line at which a text stops being Python, else None."""
     try:
         ast.parse(code)
     except SyntaxError as error:
@@ -196,7 +203,7 @@ class UnitTests(TextScorer):
         self._lock = threading.Lock()
 
     def check(self) -> None:
-        """Raise `SandboxUnavailable` where generated code cannot be run safely."""
+        """Raise `SandboxUnavailable` if generated code cannot be run safely."""
         self.sandbox.check()
 
     def read(self, text: str, case: Case) -> Score:
@@ -209,9 +216,9 @@ class UnitTests(TextScorer):
         return self._scored(code, self._verdict(_job(code, program)))
 
     def prepare(self, cases: Sequence[Case]) -> None:
-        """Run the programs of many cases side by side, as many at once as there are processors.
+        """Run the programs of many cases in parallel, one for each available processor.
 
-        What was not done in time before is run again.
+        Programs that timed out before are run again.
         """
         with self._lock:
             for key, known in list(self._known.items()):
@@ -223,13 +230,17 @@ class UnitTests(TextScorer):
                 pass
 
     def _verdict(self, job: Job) -> Verdict:
-        """The verdict, asked once; trouble is not remembered."""
+        """Return the verdict on a job. Threads that ask for the same job share one run.
+
+        Errors of the sandbox are not cached.
+        """
         key = verdict_key(job, self.sandbox.timeout, self.sandbox.megabytes)
         with self._lock:
             known = self._known.get(key)
             mine: Future[Verdict] = Future()
             if known is None:
                 self._known[key] = mine
+        # Outside the lock: another thread runs this job, and its Future delivers the verdict.
         if known is not None:
             return known.result()
         try:

@@ -1,4 +1,4 @@
-"""Replies compared with a target text: graded scores instead of right and wrong."""
+"""Scorers that grade a response against a target text, instead of calling it right or wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from falter.weights.embedding import minilm
 
 
 class Comparison(TextScorer):
-    """A grade of the reply against the target. A target that cannot be compared is `failed`."""
+    """Base of scorers that grade a response; a target that cannot be compared is `failed`."""
 
     max_tokens = 512
     needs_prompt = False
@@ -37,11 +37,11 @@ class Comparison(TextScorer):
 
     @abstractmethod
     def fault(self, target: str) -> str | None:
-        """Return the reason that nothing can be compared with this target."""
+        """Return the reason why no response can be compared with this target, or None."""
 
     @abstractmethod
     def compare(self, text: str, target: str) -> Score:
-        """The score of a reply that is not empty."""
+        """Return the score of a non-empty response against its target."""
 
 
 class Rouge(Comparison):
@@ -70,7 +70,7 @@ class Similarity(Comparison):
     """The cosine of reply and target, −1 to 1, with all-MiniLM-L6-v2."""
 
     def check(self) -> None:
-        """Raise unless the encoder is available."""
+        """Raise if the sentence encoder is not available."""
         minilm()
 
     def fault(self, target: str) -> str | None:
@@ -118,12 +118,15 @@ class Entities(Comparison):
 
 
 def _target(case: Case) -> str | None:
-    """The target's texts, a paragraph each; for an item with choices, the right option's text."""
+    """Return the target's texts as paragraphs, or the correct option's text, or None."""
     return None if case.variant.prompt.target is None else "\n\n".join(accepted(case))
 
 
 def _after_answer(text: str) -> str | None:
-    """Everything after the last "Answer:" that begins a line; an answer may have several lines."""
+    """Return everything after the last "Answer:" that begins a line; None if there is none.
+
+    Unlike `final_answer` it keeps all further lines, since a graded answer may have several.
+    """
     lines = text.split("\n")
     for n in reversed(range(len(lines))):
         if final_answer(f"{lines[n]}\n.") is not None:

@@ -1,7 +1,7 @@
-"""Answers that a server was asked to hold the model to: an option's letter, a label or a number.
+"""Scorers of answers under constrained decoding: an option's letter, a label or a number.
 
-Such a reply is JSON, `{"answer": "B"}`, so nothing is left to read. A server that did not hold the
-model to it gets no credit: any other reply is unparsed.
+The server was told to produce only JSON such as `{"answer": "B"}`, so no answer is extracted. Any
+other response is unparsed: a server that ignored the constraint gets no credit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NOT_HELD = "the reply does not follow the constraint that the server was given"
 
 
 def constrained_answer(text: str) -> Any:
-    """The answer in a reply of that form; None where it is any other text."""
+    """Return the `answer` of a JSON object that has no other key; None for any other text."""
     try:
         data = json_value(text.strip())
     except Unreadable:
@@ -32,7 +32,7 @@ class ChoiceConstrained(TextScorer):
     """The option whose letter stands in the JSON."""
 
     def allowed(self, task: str) -> tuple[str, ...] | None:
-        """The labels of each prompt's own options."""
+        """Return None, which stands for the labels of each prompt's options."""
         return None
 
     def read(self, text: str, case: Case) -> Score:
@@ -47,7 +47,7 @@ class LabelConstrained(Label):
     """The label that stands in the JSON; yes and no are labels, too."""
 
     def allowed(self, task: str) -> tuple[str, ...] | None:
-        """The labels of the task."""
+        """Return the labels of the task."""
         return self.labels.get(task, ())
 
     def read(self, text: str, case: Case) -> Score:
@@ -62,7 +62,7 @@ class NumericConstrained(Numeric):
     """The number that stands in the JSON."""
 
     def allowed(self, task: str) -> tuple[str, ...] | None:
-        """Any number."""
+        """Return an empty tuple, which stands for any number."""
         return ()
 
     def read(self, text: str, case: Case) -> Score:

@@ -1,4 +1,4 @@
-"""A JSON object in a reply, compared with the target's field by field."""
+"""Scorer that compares the JSON object in a response with the target's, field by field."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from falter.scorers.base import TextScorer, declared
 from falter.scorers.reading.fields import read_fields
 from falter.scorers.short_answers import same_answer
 
-_DEEPEST = 20  # objects inside objects; deeper ones are compared as a whole
+_DEEPEST = 20  # levels of nesting; deeper objects are compared as a whole
 _MAX_FIELDS = 1000
-"""Fields of an object that are compared; a reply may hold any number."""
-# Models write booleans as words; "on" and "1" stay out, which may be values of their own.
+"""Maximum number of fields or list entries compared; a response may have any number."""
+# Models write booleans as words. "on" and "1" are left out, because they may be other values.
 _TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 @lru_cache(maxsize=4096)
 def json_object(text: str) -> Mapping[str, Any] | None:
-    """Return the object of a text that is one JSON object and not empty, else None."""
+    """Return the object if a text is one JSON object that is not empty, else None."""
     if not text.lstrip().startswith("{"):
         return None
     try:
@@ -34,7 +34,7 @@ def json_object(text: str) -> Mapping[str, Any] | None:
 
 
 def object_values(text: str) -> tuple[str, ...]:
-    """Return the values of a JSON object as texts, without those that are true, false or null."""
+    """Return the values of a JSON object as texts, without booleans, null and blank texts."""
     found = _leaves(json_object(text) or {})
     values = [each for _, one in found for each in (one if isinstance(one, list) else [one])]
     return tuple(str(v) for v in values if isinstance(v, (str, int, float)) and str(v).strip()
@@ -79,7 +79,7 @@ class Fields(TextScorer):
 def _field_reasons(
     scores: Mapping[str, float], missing: Sequence[str], extra: Sequence[str]
 ) -> str:
-    """The score of each field, and what is missing or more."""
+    """Return the score of each field and the names of missing and extra fields, as one text."""
     parts = [f"{path} {value:.3g}" for path, value in scores.items()]
     parts += [f"missing: {', '.join(missing)}"] if missing else []
     parts += [f"extra: {', '.join(extra)}"] if extra else []
@@ -91,14 +91,14 @@ def _name(path: str) -> str:
 
 
 def _unwrapped(found: Mapping[str, Any], target: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The object under the one key of another, where the target has no such key."""
+    """Return the object under the only key of `found`, unless the target has that key."""
     inner = next(iter(found.values()), None)
     wraps = len(found) == 1 and isinstance(inner, dict) and not found.keys() & target.keys()
     return inner if wraps and isinstance(inner, dict) else found
 
 
 def _leaves(value: Mapping[str, Any], path: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """The fields of an object and of the objects in it, by their path."""
+    """Yield (path, value) for the fields of an object and of its nested objects."""
     for key, inner in list(value.items())[:_MAX_FIELDS]:
         if isinstance(inner, dict) and inner and depth < _DEEPEST:
             yield from _leaves(inner, f"{path}{key}.", depth + 1)
@@ -107,7 +107,7 @@ def _leaves(value: Mapping[str, Any], path: str = "", depth: int = 0) -> Iterato
 
 
 def _agreement(found: Any, expected: Any) -> float:
-    """The score of one field."""
+    """Return the score of one field, from 0 to 1; for a list the F1 of its entries."""
     if not isinstance(expected, list):
         return float(_equal_fields(found, expected))
     entries = (
@@ -124,7 +124,7 @@ def _agreement(found: Any, expected: Any) -> float:
 
 
 def _equal_fields(found: Any, expected: Any) -> bool:
-    """Return True if two values are the same for the type of the expected one."""
+    """Return True if two values are equal, compared by the type of the expected value."""
     if expected is None or isinstance(expected, (list, dict)) or found is None:
         empty: tuple[Any, ...] = (None, "", [], {})
         return bool(found == expected) or (found in empty and expected in empty)

@@ -1,4 +1,4 @@
-"""A judge's ratings, read from its reply, for items that ask how good some reasoning is."""
+"""Scorers of judged reasoning (ratings as JSON), and of summaries cut to a number of sentences."""
 
 from __future__ import annotations
 
@@ -25,30 +25,31 @@ DIMENSIONS = (
 )
 """The dimensions that reasoning is rated on, `overall` last; each from 0 to 100."""
 
-_LONGEST = 20_000
-_ATTEMPTS = 200
-_DEEPEST = 4
+_LONGEST = 20_000  # characters of a response
+_ATTEMPTS = 200  # opening braces at which an object is tried
+_DEEPEST = 4  # levels of nesting
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,3}")
 _THOUGHTS = ("think", "thinking", "reasoning")
 
 
 class _Unreadable(Exception):
-    """The reply does not hold one set of ratings; the text says why."""
+    """Error for a response without exactly one set of ratings; its text is the reason."""
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as it was written, with repeated keys."""
+    """A JSON object as a list of (key, value) pairs, which keeps repeated keys."""
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_Pairs)
 
 
 def read_ratings(text: str) -> Mapping[str, int] | None:
-    """The whole numbers 0 to 100 that a judge gives every dimension; None without one such set.
+    """Return the judge's rating of every dimension, integers from 0 to 100, or None.
 
-    They are the members of a JSON object anywhere in the reply: in a fence, between words, inside
-    another object, behind thoughts. Other members are ignored. There are no ratings if a dimension
-    is missing, a value is not such a number, a key has two values, or a second object differs.
+    The ratings are members of a JSON object anywhere in the response: in a fence, between words,
+    inside another object, after reasoning. Other members are ignored. The result is None if a
+    dimension is missing or a value is not an integer from 0 to 100. It is also None if a key has
+    two values, or if a second object differs.
 
     >>> read_ratings('{"understanding": 90}') is None
     True
@@ -83,7 +84,7 @@ def _ratings(text: str) -> dict[str, int]:
 
 
 def _without_thoughts(text: str) -> str:
-    """The reply without the thoughts that some models write first; empty if they never end."""
+    """Return the response without a leading block of reasoning; empty if that block never ends."""
     reply = text.strip()
     for name in _THOUGHTS:
         if reply.startswith(f"<{name}>"):
@@ -92,7 +93,7 @@ def _without_thoughts(text: str) -> str:
 
 
 def _objects(text: str) -> Iterator[_Pairs]:
-    """Every JSON object of the text that names a dimension."""
+    """Yield the JSON objects of the text that name a dimension."""
     at, attempts = text.find("{"), 0
     while at >= 0:
         attempts += 1
@@ -108,7 +109,7 @@ def _objects(text: str) -> Iterator[_Pairs]:
 
 
 def _rating(value: Any, depth: int) -> Iterator[_Pairs]:
-    """The object itself if it names a dimension, else those inside it."""
+    """Yield `value` if it is an object that names a dimension, else its nested objects that do."""
     if depth > _DEEPEST:
         return
     if isinstance(value, _Pairs):
@@ -148,18 +149,20 @@ def _number(name: str, value: Any) -> int:
     return int(value)
 
 
-# Summaries compared with the one that a person wrote, all cut to the same number of sentences.
+# Summaries compared with a summary by a person, all cut to the same number of sentences.
 
 
 FIELD = "sentences"
+# The mark of a list entry: "- ", "2) ", "(3) ", "• "; not the "2." of "2.5 million".
 _MARK = re.compile(r"^(?:[-*•–]|\(?\d{1,2}[.)])\s+")
 _MAX_CHARACTERS = 200
 
 
 def summary_sentences(text: str) -> list[str]:
-    """The sentences of a summary: every line ends one; list marks and an opening line are off.
+    """Return the first 200 sentences of a summary, without list marks and an introductory line.
 
-    An opening line is a first one that ends in a colon (*Here is a summary:*) with others below.
+    Every line break ends a sentence. An introductory line is a first line that ends in a colon
+    (*Here is a summary:*) and is followed by another line.
     """
     lines = [_MARK.sub("", line.strip()) for line in text.strip().split("\n")]
     lines = [line for line in lines if line]
@@ -170,15 +173,19 @@ def summary_sentences(text: str) -> list[str]:
 
 
 def cut_summary(text: str, most: int) -> str:
-    """The first `most` sentences of a summary.
+    """Return the first `most` sentences of a summary.
 
-    The first ones and not a random choice, as in Askari et al., so that cutting adds no noise.
+    Askari et al. choose sentences at random; the first ones are taken here, so that cutting adds no
+    noise.
     """
     return " ".join(summary_sentences(text)[:most])
 
 
 def allowed_sentences(case: Case) -> int:
-    """The number of sentences of the data set; where it has none, that of the item's target."""
+    """Return the number of sentences to which a summary is cut.
+
+    It is the item's field `sentences` or, without that, the number of sentences of the target.
+    """
     written = case.variant.item.fields.get(FIELD, "").strip()
     if written.isdecimal() and int(written) > 0:
         return int(written)
@@ -187,7 +194,7 @@ def allowed_sentences(case: Case) -> int:
 
 
 class _Cut(Comparison):
-    """A comparison of the first sentences of the reply."""
+    """Base of comparisons that use only the first sentences of a response."""
 
     def read(self, text: str, case: Case) -> Score:
         return super().read(cut_summary(text, allowed_sentences(case)), case)
@@ -215,11 +222,11 @@ class SummaryBertscore(_Cut):
         self.summary = f"BERTScore F1 ({called}), the reply cut to the data set's sentences"
 
     def with_argument(self, named: str) -> SummaryBertscore:
-        """The scorer with another encoder, by its name or folder."""
+        """Return this scorer with another encoder, given by its name or folder."""
         return SummaryBertscore(encoder_named(named), name=f"{self.name}:{named}")
 
     def check(self) -> None:
-        """Raise unless the encoder is available."""
+        """Raise if the default encoder is needed and not available."""
         if self.encoder is None:
             minilm()
 

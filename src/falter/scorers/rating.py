@@ -1,4 +1,4 @@
-"""A judge's rating from 1 to 3: read from its reply, or from the likelihood of the three digits."""
+"""Scorers of a judge's rating from 1 to 3, written in its response or chosen by likelihood."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from falter.scorers.base import LikelihoodScorer, TextScorer, declared
 
 RATINGS = ("1", "2", "3")
 _KEY = "rating"
-_LONGEST = 20_000
-_ATTEMPTS = 200
+_LONGEST = 20_000  # characters of a response
+_ATTEMPTS = 200  # opening braces at which an object is tried
 _DECODER = json.JSONDecoder()
+# "<think>…</think>", or "<think>…" that never ends.
 _THOUGHTS = re.compile(r"\s*<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL)
 
 
 def read_rating(text: str) -> int | None:
-    """The rating in a judge's reply: `rating` of a JSON object, or a reply that is the digit alone.
+    """Return the rating in a judge's response: the digit alone, or `rating` in a JSON object.
 
-    None where there is none, where it is not 1, 2 or 3, or where two objects differ.
+    None if there is no rating, if it is not 1, 2 or 3, or if two objects differ.
 
     >>> read_rating('{"explanation": "the same", "rating": "3"}'), read_rating("4")
     (3, None)
@@ -36,7 +37,7 @@ def read_rating(text: str) -> int | None:
 
 
 def _ratings(reply: str) -> list[Any]:
-    """Every `rating` of the JSON objects of a reply, in a fence or between words."""
+    """Return every `rating` in the JSON objects of a response, in a fence or between words."""
     values: list[Any] = []
     at, attempts = reply.find("{"), 0
     while at >= 0 and attempts < _ATTEMPTS:

@@ -1,7 +1,7 @@
-"""The answer in a reply: read from the required form, or from the end of its reasoning.
+"""Extraction of an answer from a required form (JSON, XML, …) or from the end of reasoning.
 
-Replies are untrusted. Long ones are refused before they are parsed, XML and YAML that could
-expand are refused, and any error of a parser means that the reply is unreadable.
+Responses are untrusted. Long responses, and XML and YAML that could expand, are refused before they
+are parsed. Any error of a parser means that the response is unreadable.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 KEY = "answer"
 LONGEST = 20_000  # characters
-_DEEPEST = 50  # brackets of YAML
+_DEEPEST = 50  # nested brackets of YAML
 _NOTHING = frozenset({"", "~", "null", "Null", "NULL"})  # what YAML 1.1 reads as null
 
 
 class Unreadable(Exception):
-    """The text does not hold one answer in the form it should have."""
+    """Error for a text that does not hold exactly one answer in the required form."""
 
 
 def in_form(text: str, form: str, *, reasoned: bool = False) -> str | None:
-    """The answer inside a reply in the given form; None unless there is exactly one.
+    """Return the answer inside a response in the given form, or None unless there is exactly one.
 
-    The form is the whole reply, or its only fenced block; after reasoning also the text behind
-    the last "Answer:".
+    The form is the whole response or its only fenced block. If `reasoned`, it may also be the text
+    after the last "Answer:".
     """
     if len(text) > LONGEST:
         return None
@@ -50,7 +50,8 @@ def in_form(text: str, form: str, *, reasoned: bool = False) -> str | None:
 
 
 def candidates(text: str, reasoned: bool) -> Iterator[str]:
-    # Of several blocks nobody can tell which is the answer; then only the whole reply may be one.
+    """Yield the parts of a response that may be in the required form, in the order to try."""
+    # With several blocks it is not clear which is the answer, so only the whole response is tried.
     fenced = [block for block in fenced_blocks(text) if block.closed]
     if len(fenced) == 1:
         yield text[slice(*fenced[0].inside)].removesuffix("\n")
@@ -60,6 +61,7 @@ def candidates(text: str, reasoned: bool) -> Iterator[str]:
 
 
 def json_value(text: str) -> Any:
+    """Return the parsed JSON value. Raise `Unreadable` if the text is not JSON."""
     try:
         return orjson.loads(text)
     except ValueError:
@@ -67,7 +69,10 @@ def json_value(text: str) -> Any:
 
 
 def yaml_value(text: str) -> Any:
-    """YAML with every scalar as it is written: `No` is a word here, and `1_0` is no number."""
+    """Return the parsed YAML with scalars as written: `No` stays a word, and `1_0` is no number.
+
+    Raise `Unreadable` for invalid YAML, for aliases and for brackets nested more than 50 deep.
+    """
     import yaml
 
     depths = accumulate((c in "[{") - (c in "]}") for c in text)
@@ -75,7 +80,7 @@ def yaml_value(text: str) -> Any:
         raise Unreadable
 
     class Plain(yaml.BaseLoader):
-        """Refuses aliases, a few of which can expand to a text of any length."""
+        """A YAML loader that refuses aliases, since a few can expand to text of any length."""
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
@@ -93,14 +98,14 @@ def yaml_value(text: str) -> Any:
 
 
 def _valued(value: Any) -> str:
-    """The text under the required key."""
+    """Return the text under the key `answer`. Raise `Unreadable` if there is none."""
     if not isinstance(value, dict) or value.get(KEY) is None:
         raise Unreadable
     return flat_value(value[KEY])
 
 
 def flat_value(value: Any) -> str:
-    """A value in words: scalars as they are, lists line by line, anything else as JSON."""
+    """Return a value as text: scalars as written, list entries as lines, anything else as JSON."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -117,7 +122,7 @@ def flat_value(value: Any) -> str:
 
 
 def xml_root(text: str) -> Element:
-    """The one element of a text. A declaration that could define entities is refused unread."""
+    """Return the root element of a text. A text with a declaration (`<!`) is refused unparsed."""
     from xml.etree import ElementTree
 
     # "<!DOCTYPE … <!ENTITY …": nine nested entities can expand to a billion ("billion laughs").
@@ -130,7 +135,7 @@ def xml_root(text: str) -> Element:
 
 
 def _xml(text: str) -> str:
-    """One element `answer`."""
+    """Return the text of the only element `answer`."""
     elements = list(xml_root(text).iter(KEY))
     if len(elements) != 1:
         raise Unreadable
@@ -141,7 +146,7 @@ HEADING = late_regex(r"^#{1,6}[ \t]([^\n]*)$", re.MULTILINE)
 
 
 def _markdown(text: str) -> str:
-    """The text below the one heading `Answer`, up to the next heading."""
+    """Return the text below the only heading `Answer`, up to the next heading."""
     headings = list(HEADING.finditer(text))
     named = [i for i, m in enumerate(headings) if m[1].strip(" \t#*_:").casefold() == KEY]
     if len(named) != 1:
@@ -152,7 +157,7 @@ def _markdown(text: str) -> str:
 
 
 class _Page(HTMLParser):
-    """Collects the texts of the elements with certain ids, each with its id."""
+    """An HTML parser that collects the texts inside the elements with certain ids."""
 
     def __init__(self, ids: Collection[str]) -> None:
         super().__init__(convert_charrefs=True)
@@ -186,9 +191,10 @@ _TAG = late_regex(r"</?[A-Za-z][A-Za-z0-9-]{0,30}(?:\s[^<>]{0,200})?>")
 
 
 def html_elements(text: str, ids: Collection[str]) -> list[tuple[str, list[str]]]:
-    """The elements with certain ids, in order: the id, and the texts inside.
+    """Return the elements with certain ids, in order, as pairs of id and texts inside.
 
-    Every `<` has to begin a short, closed tag: others can keep Python's parser busy for minutes.
+    Raise `Unreadable` unless every `<` begins a short, closed tag: other text can keep Python's
+    parser busy for minutes.
     """
     text = _DOCTYPE.sub("", text, count=1)
     if text.count("<") != len(_TAG.findall(text)):
@@ -203,7 +209,7 @@ def html_elements(text: str, ids: Collection[str]) -> list[tuple[str, list[str]]
 
 
 def _html(text: str) -> str:
-    """The text of the one element with the id `answer`."""
+    """Return the text of the only element with the id `answer`."""
     answers = html_elements(text, (KEY,))
     if len(answers) != 1:
         raise Unreadable
@@ -211,7 +217,7 @@ def _html(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Plain text, which is any that is not empty."""
+    """Return plain text, stripped. Raise `Unreadable` if it is empty."""
     if not text.strip():
         raise Unreadable
     return text.strip()
@@ -230,7 +236,7 @@ _READERS: dict[str, Callable[[str], str]] = {
 # After reasoning
 
 # "Answer: B", "**So the final answer is:** B", "> The answer is B"; not "My answers: B", nor "…, so
-# the answer is B" in the middle of a line, which reasoning says of steps on its way.
+# the answer is B" within a line, which reasoning also says of intermediate steps.
 _MARKER = late_regex(
     r"^[ \t>*_#`-]*(?:(?:so|thus|therefore|hence)\b,?[ \t]*)?(?:(?:the|my)[ \t]+)?"
     r"(?:(?:final|correct|right|best)[ \t]+)?answer[ \t*_]*(?:is\b[ \t]*:?|:)[ \t*_]*",
@@ -239,7 +245,10 @@ _MARKER = late_regex(
 
 
 def final_answer(text: str) -> str | None:
-    """The line of the last "Answer: …" that begins a line, or the line below a bare one."""
+    """Return the rest of the line after the last "Answer:" that begins a line, or None.
+
+    If nothing follows on that line, the next line with text is returned.
+    """
     markers = list(_MARKER.finditer(text))
     if not markers:
         return None
@@ -248,10 +257,10 @@ def final_answer(text: str) -> str | None:
 
 
 def without_sequel(text: str, prompt: Prompt, *, reasoned: bool) -> str:
-    """The reply without further items, which a model that only continues texts may add.
+    """Return the response without the further items that a base model may append.
 
-    Such an item begins with the first words of the template, at the start of a line; after
-    reasoning, only behind an answer, since the reasoning may well repeat the question.
+    An appended item begins with the first line of the template, at the start of a line. After
+    reasoning, only text after an "Answer:" is removed, since the reasoning may repeat the question.
     """
     body = [s for s in prompt.sections if s.kind not in ("system", "added")]
     opening = body[0].text.strip().partition("\n")[0] if body else ""

@@ -15,12 +15,13 @@ from falter.records.lazy_regex import late_regex
 Tokens = Literal["rouge_score", "unicode"]
 KINDS = (*(f"rouge{n}" for n in range(1, 10)), "rougeL", "rougeLsum")
 _LATIN = late_regex(r"[a-z0-9]+")
+# Chinese characters and Japanese kana, which have no spaces between words.
 _IDEOGRAPH = late_regex(r"[々-〇぀-ヿ㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlap:
-    """The share of the candidate that is in the reference, the reverse, their harmonic mean."""
+    """ROUGE precision (share of the candidate in the reference), recall (the reverse) and F1."""
 
     precision: float
     recall: float
@@ -34,14 +35,15 @@ def rouge(
     *,
     tokens: Tokens = "rouge_score",
 ) -> dict[str, Overlap]:
-    """Precision, recall and F1 = 2·hits/(n + m) of each kind, without stemming.
+    """Return precision, recall and F1 = 2·hits/(n + m) of each kind, without stemming.
 
-    *rouge1* to *rouge9*: n-grams in common; a repeated one counts as often as both texts have it.
-    *rougeL*: longest common subsequence. *rougeLsum*: for each line of the reference the union of
+    *rouge1* to *rouge9*: common n-grams; a repeated n-gram counts as often as both texts have it.
+    *rougeL*: longest common subsequence. *rougeLsum*: for each line of the reference, the union of
     its common subsequences with the candidate's lines; no word counts twice.
 
-    0 if a side has no tokens, or fewer than an n-gram, even if both are empty. `tokens` as in
-    `rouge_tokens`. The numbers equal those of Google's rouge-score. Lin 2004.
+    All three numbers are 0 if either text has no n-gram, even if both texts are empty. `tokens` is
+    as in `rouge_tokens`. With its default the numbers equal those of Google's rouge-score. Lin
+    2004.
     """
     _check(kinds)
     words = rouge_tokens(candidate, tokens), rouge_tokens(reference, tokens)
@@ -57,11 +59,11 @@ def rouge(
 
 
 def rouge_tokens(text: str, tokens: Tokens = "rouge_score") -> list[str]:
-    """The words that ROUGE counts.
+    """Return the words of a text that ROUGE counts.
 
-    *rouge_score*: runs of a to z and 0 to 9 in lower case, as in Google's rouge-score; *naïve* is
-    *na* and *ve*, and texts in most other scripts have no words at all. *unicode*: runs of letters,
-    digits and marks of any script, case and width folded; each Chinese or Japanese character is a
+    *rouge_score*: runs of a to z and 0 to 9 in lower case, as in Google's rouge-score. *naïve* is
+    *na* and *ve*, and texts in most other scripts have no words. *unicode*: runs of letters, digits
+    and marks of any script, with case and width folded. Each Chinese or Japanese character is a
     word.
     """
     if tokens == "rouge_score":
@@ -89,7 +91,11 @@ def _check(kinds: Sequence[str]) -> None:
 
 
 def _overlap(hits: int, candidate: int, reference: int) -> Overlap:
-    """F1 from the counts, not from the two shares: 14/20 is 0.7, so a threshold at 0.7 holds."""
+    """Return the overlap for counts of hits and of n-grams in each text.
+
+    F1 is computed from the counts, not from the two shares: 14/20 is then 0.7, and meets a
+    threshold of 0.7.
+    """
     return Overlap(
         precision=hits / max(1, candidate),
         recall=hits / max(1, reference),
@@ -106,10 +112,10 @@ def _ngrams(candidate: list[str], reference: list[str], n: int) -> Overlap:
 
 
 def _columns(candidate: Sequence[str], reference: Sequence[str]) -> Iterator[int]:
-    """The table of longest common subsequences, a column a word of the candidate.
+    """Yield the table of longest common subsequences, one column for each word of the candidate.
 
-    Bit i is 0 where the i-th word of the reference makes the subsequence longer by one. A column
-    takes four operations on whole numbers as long as the reference (Hyyrö 2004).
+    Bit i is 0 if the i-th word of the reference makes the subsequence longer by one. A column takes
+    four operations on integers with as many bits as the reference has words (Hyyrö 2004).
     """
     places: dict[str, int] = {}
     for n, word in enumerate(reference):
@@ -123,6 +129,7 @@ def _columns(candidate: Sequence[str], reference: Sequence[str]) -> Iterator[int
 
 
 def _lcs(candidate: Sequence[str], reference: Sequence[str]) -> int:
+    """Return the length of the longest common subsequence of two lists of words."""
     column = (1 << len(reference)) - 1
     for column in _columns(candidate, reference):  # noqa: B007
         pass
@@ -134,7 +141,7 @@ def _lines(text: str, tokens: Tokens) -> list[list[str]]:
 
 
 def _by_line(candidate: list[list[str]], reference: list[list[str]]) -> Overlap:
-    """ROUGE-Lsum. A word is a hit as often as both texts have it."""
+    """Return ROUGE-Lsum. A word is a hit at most as often as both texts have it."""
     unused = Counter(word for line in candidate for word in line)
     hits = 0
     for line in reference:
@@ -148,10 +155,11 @@ def _by_line(candidate: list[list[str]], reference: list[list[str]]) -> Overlap:
 
 
 def _common(candidate: Sequence[str], reference: Sequence[str]) -> set[int]:
-    """The places in the reference of one longest common subsequence.
+    """Return the indices in the reference of one longest common subsequence.
 
-    Of several, this is the one of rouge-score: from the end, a match first, then a step back in the
-    candidate if the reference's word was needed, else in the reference.
+    If there are several, it is the same as in rouge-score. From the end, a match is taken first.
+    Then the search steps back in the candidate if the reference's word was needed, else in the
+    reference.
     """
     columns = list(_columns(candidate, reference))
     at, word = len(reference) - 1, len(candidate) - 1

@@ -1,4 +1,4 @@
-"""Short answers compared as question answering compares them, and targets with aliases."""
+"""Comparison of short answers, normalised as in question-answering benchmarks; target aliases."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from functools import lru_cache
 from falter.records.interfaces import Case
 
 _SHORT = 200
-"""Characters; a longer text is no short answer, and is compared without being looked into."""
-_SEARCHED = 10_000  # characters at each end
-# Those of MLQA's evaluation script in English, German and Spanish, and of French and Dutch.
+"""Maximum characters of a cached text; `same_answer` adds twice the target's length."""
+_SEARCHED = 10_000  # characters searched at each end of a long text
+# Articles: English, German and Spanish as in MLQA's evaluation script; also French and Dutch.
 _ARTICLE = re.compile(r"\A(?:an?|the|der|die|das|le|la|les|el|los|las|de|het)\s+(?=\S)")
+# "1,500.0", "-3", ".5"; not the 2 of "v2".
 _NUMBER = re.compile(r"(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|(?<![\w.])[-−+]?\.\d+")
 _UNIT_BEHIND = re.compile(r"(?<=\d)(?=[^\W\d_])")  # "6kg" is "6 kg"
 _SIGNS = "%$€£¥°"
 _SIGN = re.compile(f"[{_SIGNS}]")
 _SEPARATORS = re.compile(r"[\s,;:!?()\[\]{}/_\"“”„‟«»‹›「」『』、。，：；！？（）*`‐‑–—-]+")
+# Points and apostrophes that are removed: "U.S." is "US", "it's" is "its"; "3.5" stays.
 _DROPPED = re.compile(r"(?<!\d)\.|\.(?!\d)|['‘’´‛]")
 _ACCENTS = re.compile("[\u0300-\u036f]")
 
 
 def accepted(case: Case) -> tuple[str, ...]:
-    """The texts that count as the target: those of a JSON list, else the target itself.
+    """Return the texts that count as correct: the entries of a JSON list, or else the target.
 
-    For an item with choices it is the text of the right option.
+    For an item with choices, return the correct option's text.
     """
     prompt = case.variant.prompt
     if isinstance(prompt.target, int) and prompt.choices:
@@ -37,9 +39,9 @@ def accepted(case: Case) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def aliases(target: str) -> tuple[str, ...]:
-    """The texts and numbers of a target that is a JSON list of them, or of lists of them.
+    """Return the texts and numbers of a target that is a JSON list, with lists inside it flattened.
 
-    Any other target is returned as it is.
+    Any other target is returned unchanged, as the only entry.
 
     >>> aliases('["Holland", "the Netherlands"]')
     ('Holland', 'the Netherlands')
@@ -56,10 +58,10 @@ def aliases(target: str) -> tuple[str, ...]:
 
 
 def same_answer(found: str, expected: str) -> bool:
-    """Return True if two short answers are the same, as question answering compares them.
+    """Return True if two short answers are equal after normalisation, as in question answering.
 
-    Case, accents, punctuation, markdown and a leading article do not count. Numbers are compared
-    as numbers; a sign such as % or $ that only one of the two has does not count.
+    Case, accents, punctuation, markdown and a leading article do not count. Numbers are compared as
+    numbers. A sign such as % or $ that only one of the answers has does not count.
 
     >>> same_answer("The  Café!", "cafe"), same_answer("1,500.0", "1500"), same_answer("C", "C++")
     (True, True, False)
@@ -76,9 +78,9 @@ def same_answer(found: str, expected: str) -> bool:
 
 
 def named(text: str, answers: Sequence[str]) -> list[bool]:
-    """Say of each answer if it stands in a text as whole words, compared like short answers.
+    """Return for each answer True if it occurs in a text as whole words, after normalisation.
 
-    Of a long text the two ends are searched.
+    In a long text, only the first and last 10,000 characters are searched.
     """
     if len(text) > 2 * _SEARCHED:
         text = f"{text[:_SEARCHED]}\n{text[-_SEARCHED:]}"
@@ -87,7 +89,7 @@ def named(text: str, answers: Sequence[str]) -> list[bool]:
 
 
 def folded(text: str) -> str:
-    """Return the words of a text as they are compared, numbers in one spelling."""
+    """Return the normalised words of a text, with numbers in one spelling."""
     return _folded(text) if len(text) <= _SHORT else _folded.__wrapped__(text)
 
 
@@ -102,7 +104,7 @@ def _folded(text: str) -> str:
 
 
 def _canonical(number: re.Match[str]) -> str:
-    """A number without separators and idle zeros; its minus is none of the hyphens."""
+    """Return a number without separators and idle zeros, with U+2212 as its minus sign."""
     whole, _, part = number[0].lstrip("-−+").replace(",", "").partition(".")
     digits = f"{whole.lstrip('0') or '0'}.{part.rstrip('0')}".rstrip(".")
     return f"−{digits}" if number[0][0] in "-−" and digits != "0" else digits

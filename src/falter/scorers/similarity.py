@@ -1,4 +1,4 @@
-"""Similarity of meaning: cosines of sentence vectors, and a matching of token vectors."""
+"""Semantic similarity: cosines of sentence vectors, and a matching of token vectors."""
 
 from __future__ import annotations
 
@@ -18,13 +18,19 @@ _LONE_SURROGATE = late_regex("[\ud800-\udfff]")
 
 
 class SentenceEncoder(Protocol):
-    """The encoder that `semantic_similarity` needs."""
+    """Encoder that `semantic_similarity` needs.
+
+    `cosine` returns one value for each pair of texts, None if a text is empty.
+    """
 
     def cosine(self, first: Sequence[str], second: Sequence[str]) -> list[float | None]: ...
 
 
 class TokenEncoder(Protocol):
-    """The encoder that `bertscore` needs: a name, and tokens with vectors of length 1."""
+    """Encoder that `bertscore` needs: a name, and tokens with vectors of length 1.
+
+    `tokens` returns for each text its tokens and an array of shape (tokens, dimensions).
+    """
 
     @property
     def name(self) -> str: ...
@@ -34,7 +40,7 @@ class TokenEncoder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenMatch:
-    """A BERTScore-style matching, with the name of the encoder, on which the numbers depend."""
+    """A BERTScore-style result with the name of the encoder, on which the numbers depend."""
 
     precision: float
     recall: float
@@ -47,9 +53,10 @@ class TokenMatch:
 def semantic_similarity(
     first: str, second: str, *, encoder: SentenceEncoder | None = None
 ) -> float | None:
-    """The cosine of the two texts' vectors, −1 to 1; None if either text is empty.
+    """Return the cosine of two texts' vectors, from −1 to 1; None if either text is empty.
 
-    By default all-MiniLM-L6-v2 (int8), which reads English and the first 254 word pieces.
+    The default encoder is all-MiniLM-L6-v2 (int8), which reads English and the first 254 word
+    pieces.
     """
     return semantic_similarities([first], [second], encoder=encoder)[0]
 
@@ -57,7 +64,10 @@ def semantic_similarity(
 def semantic_similarities(
     first: Sequence[str], second: Sequence[str], *, encoder: SentenceEncoder | None = None
 ) -> list[float | None]:
-    """`semantic_similarity` of each pair. Repeated texts are encoded once."""
+    """Return `semantic_similarity` of each pair. The default encoder encodes repeated texts once.
+
+    Raise `InvalidValue` if the lists differ in length.
+    """
     if isinstance(first, str) or isinstance(second, str):
         wrong = ("first", first) if isinstance(first, str) else ("second", second)
         raise InvalidValue(*wrong, "a list of texts", hint="for one pair: semantic_similarity")
@@ -68,12 +78,13 @@ def semantic_similarities(
 
 
 def bertscore(candidate: str, reference: str, *, encoder: TokenEncoder | None = None) -> TokenMatch:
-    """Match the tokens of two texts, each token with its nearest by cosine.
+    """Match each token of two texts with its nearest token in the other text, by cosine.
 
-    precision = the mean over the candidate's tokens of the highest cosine with one of the
-    reference's, recall the reverse, F1 = 2PR/(P + R). No idf, no rescaling, no special tokens.
-    0 where a text is empty. F1 is 0 unless both are above 0: below, a harmonic mean means nothing.
-    Zhang et al. 2020, with another encoder than theirs.
+    Precision is the mean over the candidate's tokens of the highest cosine with a token of the
+    reference. Recall is the reverse. F1 = 2PR/(P + R). There is no idf weighting or rescaling. The
+    default encoder leaves out special tokens. All three are 0 if a text is empty. F1 is 0 unless
+    both are above 0, because a harmonic mean of negative values means nothing. Zhang et al. 2020,
+    with another encoder than theirs.
     """
     encoder = encoder or minilm()
     (_, left), (_, right) = encoder.tokens(_readable([candidate, reference]))
@@ -89,6 +100,7 @@ def bertscore(candidate: str, reference: str, *, encoder: TokenEncoder | None = 
 
 
 def _greedy(left: Floats, right: Floats) -> tuple[float, float]:
+    """Return precision and recall of arrays of shape (tokens, dimensions); 0 if one is empty."""
     if not len(left) or not len(right):
         return 0.0, 0.0
     cosines = left @ right.T
@@ -96,10 +108,10 @@ def _greedy(left: Floats, right: Floats) -> tuple[float, float]:
 
 
 def _cut(value: float) -> float:
-    """The value within ±1, which rounding may exceed."""
+    """Return the value clipped to ±1, which rounding may exceed."""
     return min(1.0, max(-1.0, float(value)))
 
 
 def _readable(texts: Sequence[str]) -> list[str]:
-    """The texts without lone surrogates, which JSON may contain and UTF-8 cannot hold."""
+    """Return the texts without lone surrogates, which JSON may contain and UTF-8 cannot encode."""
     return [_LONE_SURROGATE.sub("\ufffd", text) for text in texts]

@@ -1,4 +1,4 @@
-"""JSON objects in replies, flattened to paths and texts. Replies are untrusted."""
+"""Comparison of JSON objects in untrusted responses, flattened to paths and texts."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _WRAPPER = "entities"
 
 
 def flat_object(value: Object) -> dict[str, str] | None:
-    """A JSON object as path → text; None for anything else.
+    """Return a JSON object as a dictionary from path to text; None for anything else.
 
-    A text is the object, or has it as its only fenced block. Paths are keys joined by dots; of
-    equal ones the last wins. Numbers stay as they are written, and lists are joined line by line.
-    Null, blank texts and empty lists are no values, so their keys are left out.
+    A text must be the object, or contain it as its only fenced block. Paths are keys joined by
+    dots. Of equal paths the last wins. Numbers stay as written, and list entries become lines. Keys
+    with null, blank texts or empty lists are left out.
     """
     return _flat(value, entities=False)
 
 
 def flat_entities(value: Object) -> dict[str, str] | None:
-    """`flat_object`, also for an object under a single key `entities`, and for lists of entities.
+    """Return `flat_object` of entities: an object, its single key `entities`, or a list.
 
-    A list of entities holds objects with a name and a value.
+    A list of entities holds objects with the keys `name` and `value`.
     """
     return _flat(value, entities=True)
 
@@ -60,7 +60,7 @@ def _refuse(constant: str) -> None:
 
 
 def _fenced(text: str) -> str:
-    """The content of the only fenced block, else an empty text."""
+    """Return the content of the only fenced block, else an empty text."""
     blocks = list(fenced_blocks(text))
     return text[slice(*blocks[0].inside)] if len(blocks) == 1 and blocks[0].closed else ""
 
@@ -85,6 +85,7 @@ def _leaves(value: Mapping[str, object], path: str) -> Iterator[tuple[str, str]]
 
 
 def _text(value: object) -> str:
+    """Return a JSON value as text: empty for null, list entries as lines."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -96,12 +97,12 @@ def _text(value: object) -> str:
     return str(value)
 
 
-# Extracted entities against the expected ones.
+# Extracted entities compared with the expected entities.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityMatch:
-    """The F1, or None with the reason; every key is matched, wrong, missing or extra."""
+    """F1 of extracted entities, or None with a reason; lists of matched and other keys."""
 
     value: float | None
     reason: str | None = None
@@ -119,12 +120,14 @@ def entity_match(
     threshold: float = 0.7,
     tokens: Tokens = "rouge_score",
 ) -> EntityMatch:
-    """F1 = 2·matched/(entities of the candidate + entities of the reference).
+    """Return F1 = 2·matched/(entities of the candidate + entities of the reference).
 
-    An entity matches if its key and its value do. Values of `choice_keys` match if they are the
-    same text; others also if ROUGE-L's F1 is at least `threshold`. Values are texts, numbers as
-    they are written; of equal keys the last wins; null and blank values do not count. 1 if both
-    sides are empty, 0 if one is. None if a side cannot be read.
+    An entity matches if its key and its value match. Values of `choice_keys` must be equal texts.
+    Other values also match if the F1 of ROUGE-L is at least `threshold`. Values are texts, with
+    numbers as written. Of equal keys the last wins. Null and blank values do not count.
+
+    The value is 1 if both sides are empty, 0 if one side is, and None if a side is no object of
+    entities. Raise `InvalidValue` for a `threshold` outside (0, 1] or a text as `choice_keys`.
     """
     _check(choice_keys, threshold)
     extracted, expected = flat_entities(candidate), flat_entities(reference)
@@ -149,6 +152,7 @@ def entity_match(
 
 
 def _similar_texts(text: str, expected: str, threshold: float | None, tokens: Tokens) -> bool:
+    """Return True if texts are equal or, unless `threshold` is None, similar by ROUGE-L."""
     if text == expected or threshold is None:
         return text == expected
     return rouge(text, expected, ("rougeL",), tokens=tokens)["rougeL"].f1 >= threshold
@@ -171,7 +175,7 @@ Compare = Callable[[Sequence[str], Sequence[str]], Sequence[float | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlignedScore:
-    """The mean over keys, or None with the reason. `by_key` holds the keys of both sides."""
+    """Mean score over keys, or None with a reason. `by_key` has the keys that both objects have."""
 
     value: float | None
     reason: str | None = None
@@ -187,10 +191,11 @@ def json_rouge(
     keys: Keys = "union",
     tokens: Tokens = "rouge_score",
 ) -> AlignedScore:
-    """The mean over keys of ROUGE-L's F1 of their values; equal values are 1 in any script.
+    """Return the mean over keys of the F1 of ROUGE-L of their values; equal values score 1.
 
-    A key on one side only is 0 (*union*) or left out (*intersection*). None if a
-    side is no JSON object, or if there is nothing to compare. The scorers' page defines values.
+    A key in only one object scores 0 (*union*) or is left out (*intersection*). The value is None
+    if a side is no JSON object, or if there is nothing to compare. `flat_object` defines keys and
+    values.
     """
 
     def compare(first: Sequence[str], second: Sequence[str]) -> list[float]:
@@ -209,7 +214,7 @@ def json_similarity(
     keys: Keys = "union",
     encoder: SentenceEncoder | None = None,
 ) -> AlignedScore:
-    """The mean over keys of the cosine of their values; the rest as in `json_rouge`."""
+    """Return the mean over keys of the cosine of their values, with `keys` as in `json_rouge`."""
 
     def compare(first: Sequence[str], second: Sequence[str]) -> list[float | None]:
         return semantic_similarities(first, second, encoder=encoder) if first else []
@@ -218,6 +223,7 @@ def json_similarity(
 
 
 def _aligned(candidate: Object, reference: Object, keys: Keys, compare: Compare) -> AlignedScore:
+    """Return the mean of `compare` over the aligned keys; a key with the value None is left out."""
     if keys not in ("union", "intersection"):
         raise UnknownName("way to align keys", keys, ("union", "intersection"))
     left, right = flat_object(candidate), flat_object(reference)

@@ -1,4 +1,4 @@
-"""A judge's view of a summary: a rating from 1 to 5, and whether it follows from another."""
+"""Scorers of a judge's rating of a summary (1 to 5), and of its verdict on entailment."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ FLOOR = -9999.0
 
 
 def option_chances(logprobs: Sequence[float]) -> tuple[float, ...] | None:
-    """The chance of each option among them all: exp(l)/Σ exp(l).
+    """Return the probability of each option relative to all options: exp(l)/Σ exp(l).
 
-    None where a number is missing, or none is above what servers send in place of one.
+    None if a log-likelihood is missing or not finite, or if none is above the number that servers
+    send for an unknown value.
     """
     if not logprobs or not all(map(math.isfinite, logprobs)) or max(logprobs) <= FLOOR:
         return None
@@ -32,7 +33,7 @@ def option_chances(logprobs: Sequence[float]) -> tuple[float, ...] | None:
 
 
 class _OptionChances(LikelihoodScorer):
-    """A number made of the chances that a judge gives the options; nothing is right or wrong."""
+    """Base of scorers that reduce the probabilities of a judge's options to one number."""
 
     options: tuple[str, ...]
 
@@ -50,7 +51,7 @@ class _OptionChances(LikelihoodScorer):
 
     @abstractmethod
     def value(self, chances: tuple[float, ...]) -> float:
-        """The number, from 0 to 1."""
+        """Return the score, from 0 to 1, for the probabilities of the options in order."""
 
 
 @declared("summary_rating_likelihood")
@@ -105,4 +106,5 @@ class Entailment(TextScorer):
 
 # The word alone: in *there is no contradiction* it is no verdict.
 _VERDICT = re.compile(r"\W*(?:answer\W+)?(yes|no|maybe)\W*")
+# Whole numbers and decimals: "4.5" is one number, and so is no rating.
 _NUMBER = re.compile(r"(?<![\d.,])\d+(?:[.,]\d+)?")

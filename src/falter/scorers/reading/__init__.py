@@ -1,1 +1,1 @@
-"""Readers of replies: each returns an answer with the way it was found."""
+"""Answer extraction: each function returns an answer and its tier, or the reason for none."""

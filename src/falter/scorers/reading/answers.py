@@ -16,10 +16,10 @@ from falter.scorers.reading.reading import Reading
 from falter.text.words import sentences
 
 MAX_WORDS = 8  # of an answer
-MAX_SPAN = 400  # characters behind a mark, and of a sentence, that are looked at
+MAX_SPAN = 400  # characters read after a mark, in the same sentence
 _COUNTS = named_regex("scorers/reading", "asks_for_number")
-_ALONE = 6  # words of a reply that is its own answer, without a verb of its own
-_QUESTION_END = 1_000  # characters: a question stands behind its passage
+_ALONE = 6  # maximum words of a response that is only an answer, without a verb
+_QUESTION_END = 1_000  # characters read at the end of a question, which follows its passage
 _EDGES = " \t\r\n\"'“”‘’«»„`*_.,;:!。、()[]"
 # "The answer to the question is", "Answer:": an answer noun, a few words, then a copula or a colon.
 _MARK = re.compile(r"a(?:[ (][wdvae]){0,6}?(?:[ ,][ij](?:[ ][sd](?=[ ,:]))?|[:>-])")
@@ -46,7 +46,10 @@ _VALUE_KEYS = r"answer|result|response|antwort|réponse|respuesta|risposta|antwo
 
 
 def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading[str]:
-    """Return the short answer that a reply states, or that its sentence gives to the question."""
+    """Return the short answer that a response marks, or that a sentence gives to the question.
+
+    With `cut` (a truncated response), only a marked answer, a short line or a guess counts.
+    """
     cleaned = clean(reply)
     if cleaned.reason:
         return Reading(reason=cleaned.reason)
@@ -88,7 +91,7 @@ def read_answer(reply: str, question: str = "", *, cut: bool = False) -> Reading
 
 
 def _without_preposition(answer: str, question: str) -> str:
-    """Return an answer without the preposition that the question begins with: "In which …?"."""
+    """Return an answer without the preposition that also begins the question: "In which …?"."""
     first, _, rest = answer.partition(" ")
     return rest if rest and _words(question)[:1] == [folded(first)] else answer
 
@@ -106,7 +109,10 @@ def _guessed(row: Row, at: int) -> str | None:
 
 
 def _asking(question: str) -> str:
-    """Return what asks in a question: no quotation or passage, whose words may answer it."""
+    """Return the last sentence of a question that ends in "?"; without one, the end of the text.
+
+    Quotations are removed, because their words may be the answer.
+    """
     text = _QUOTED.sub(" ", question[-_QUESTION_END:])
     asking = [text[s:e] for s, e in sentences(text) if text[s:e].rstrip().endswith(("?", "？"))]
     return asking[-1] if asking else text
@@ -119,17 +125,18 @@ def _trimmed(text: str) -> str:
 
 
 def _value_text(value: object) -> str | None:
+    """Return a JSON value as a short answer, or None."""
     return _short(str(value)) if isinstance(value, (str, int, float)) else None
 
 
 def _short(text: str) -> str | None:
-    """Return a trimmed answer; None for one that is empty or too long."""
+    """Return a trimmed answer; None if it is empty, longer than 8 words or 200 characters."""
     text = _trimmed(text)
     return text if text and len(text.split()) <= MAX_WORDS and len(text) <= 200 else None
 
 
 def _marked(row: Row) -> Iterator[tuple[int, str]]:
-    """Yield the answers behind marks, each with its place: "The answer is Paris."."""
+    """Yield (offset, answer) for each mark such as "The answer is Paris."."""
     bounds = list(sentences(row.text))
     for first, last in row.sentences():
         part = row.part(first, last)
@@ -170,7 +177,7 @@ def _marked(row: Row) -> Iterator[tuple[int, str]]:
 
 
 def _agreed(row: Row, marked: list[tuple[int, str]]) -> Reading[str]:
-    """Return the one answer of all marks, or the last where it replaces the others."""
+    """Return the answer that all marks give, or the last answer if it is a correction."""
     at, last = marked[-1]
     behind = tag_text(row.text[at:]).tags
     if CORRECTED.search(behind):
@@ -186,7 +193,8 @@ def _agreed(row: Row, marked: list[tuple[int, str]]) -> Reading[str]:
 
 
 def _stems(text: str) -> frozenset[str]:
-    # Five letters stand for a word in all its forms, in eight languages and without dictionaries.
+    """Return the first five letters of each word that is not a stop word."""
+    # Five letters identify a word in all its forms, in eight languages and without dictionaries.
     known = all_stop_words()
     return frozenset(w[:5] for w in _words(text) if w not in known)
 
@@ -196,7 +204,7 @@ def _words(text: str) -> list[str]:
 
 
 def _alone(row: Row, cleaned: Cleaned, asked: frozenset[str]) -> str | None:
-    """Return a reply of one short line, or its first line, that is an answer and no sentence."""
+    """Return the only or first line of a response if it is a short answer and no sentence."""
     line, _, rest = cleaned.text.partition("\n")
     line = _AFTERTHOUGHT.sub("", line.strip())
     pieces = [line[s:e] for s, e in sentences(line)]
@@ -234,7 +242,7 @@ def _set_apart(marked: Sequence[str], asked: frozenset[str]) -> str | None:
 
 
 def _added_words(text: str, asked: frozenset[str]) -> str | None:
-    """Return what the sentence that repeats most of the question adds to it."""
+    """Return the answer in the sentence that repeats the most words of the question."""
     if not asked:
         return None
     best, share = "", 0.0
@@ -254,7 +262,7 @@ _DOUBTED = late_regex(r"\b(?:might|could|maybe|perhaps|possibly|may|thought|seem
 
 
 def _added(sentence: str, asked: frozenset[str]) -> str | None:
-    """Return the words of a sentence beside its copula that are not those of the question."""
+    """Return the part of a sentence before or after its copula that the question lacks."""
     row = tag_text(sentence)
     copulas = [n for n, tag in enumerate(row.tags[1::2]) if tag in "i"]
     by = next((m for m in _BY.finditer(sentence) if _PASSIVE.search(sentence, 0, m.start())), None)
@@ -280,7 +288,7 @@ def _added(sentence: str, asked: frozenset[str]) -> str | None:
 
 
 def _only_run(sentence: str, asked: frozenset[str]) -> str | None:
-    """Return the only words in a row that are not the question's: "Tokyo hosted the Games"."""
+    """Return the only run of words that the question does not have: "Tokyo hosted the Games"."""
     known, runs, last = all_stop_words(), list[tuple[int, int]](), False
     for match in _WORD.finditer(sentence):
         word = folded(match[0])

@@ -1,8 +1,8 @@
-"""Calls of tools that a reply writes as text: tagged, fenced or bare JSON, or like Python.
+"""Extraction of tool calls from text: tagged, fenced or bare JSON, or Python syntax.
 
-A text counts as a call only if it names a tool that is offered, and not where the words before it
-say that it is not made. Replies are untrusted: the text, the places that are tried and the calls
-that are kept are bounded, and nothing is executed.
+A text counts as a call only if it names an offered tool. It does not count if the words before it
+say that the call is not made. Responses are untrusted: the text, the number of attempts and the
+number of calls are bounded, and nothing is executed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from falter.records.types import Call
 # A reply of nothing but brackets would otherwise be parsed once from each of them.
 MAX_CHARACTERS = 100_000
 MAX_STARTS = 300
-"""Brackets of a reply at which a call is looked for."""
+"""Maximum number of brackets in a response at which a call may begin."""
 MAX_CALLS = 64
 MAX_PYTHON = 2_000
-"""Characters of a list of calls that is written like Python."""
+"""Maximum number of characters in a list of calls in Python syntax."""
 _ARGUMENTS = ("arguments", "parameters", "input")
 _START = re.compile(r"[\[{]")
 # '[get_invoice(number="7")]', as Llama 3.2 writes a call; not "[see get_invoice(7)]".
@@ -36,7 +36,7 @@ _UNSAID = named_regex("scorers/reading", "unsaid")
 
 
 def read_calls(text: str, offered: Collection[str]) -> tuple[Call, ...]:
-    """Return the calls of offered tools that a text makes, in their order.
+    """Return the calls of offered tools in a text, in order.
 
     >>> read_calls('{"name": "get_invoice", "arguments": {"number": "7"}}', ["get_invoice"])
     (Call(name='get_invoice', arguments='{"number": "7"}'),)
@@ -74,7 +74,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
 def _json_at(text: str, start: int) -> tuple[Any, int] | None:
-    """The JSON value that begins at a place, and its end."""
+    """Return the JSON value that begins at `start` and its end offset, or None."""
     try:
         value, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
@@ -83,7 +83,7 @@ def _json_at(text: str, start: int) -> tuple[Any, int] | None:
 
 
 def _calls_in(value: Any, offered: frozenset[str]) -> Iterator[Call]:
-    """The calls of a JSON value: itself, those of a list, or those under `tool_calls`."""
+    """Yield the calls in a JSON value: the value itself, list entries, or `tool_calls`."""
     if isinstance(value, list):
         for inner in value:
             yield from _calls_in(inner, offered)
@@ -97,6 +97,7 @@ def _calls_in(value: Any, offered: frozenset[str]) -> Iterator[Call]:
 
 
 def _call(value: dict[str, Any], offered: frozenset[str]) -> Call | None:
+    """Return an object as a call, or None if it does not call an offered tool."""
     name = value.get("name")
     key = next((key for key in _ARGUMENTS if key in value), None)
     # With a description the tool is listed, as the prompt does it, and not called.
@@ -118,7 +119,7 @@ def _is_schema(arguments: dict[str, Any]) -> bool:
 
 
 def _python_at(text: str, start: int) -> tuple[Any, int] | None:
-    """The calls of `[name(key="value")]` as JSON values, and the end of the list."""
+    """Return the calls in `[name(key="value")]` as JSON values and the end offset, or None."""
     if _PYTHON.match(text, start) is None:
         return None
     window = text[start : start + MAX_PYTHON]
@@ -136,7 +137,7 @@ def _python_at(text: str, start: int) -> tuple[Any, int] | None:
 
 
 def _as_json(node: ast.expr) -> dict[str, Any]:
-    """A call with literal arguments, all by name; `ValueError` for any other expression."""
+    """Return a call with literal keyword arguments. Raise `ValueError` for any other expression."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
         raise ValueError("no call with named arguments")
     arguments = {str(k.arg): ast.literal_eval(k.value) for k in node.keywords if k.arg}

@@ -1,7 +1,7 @@
-"""The one candidate of a closed set that a reply settles on.
+"""Choice of the candidate (an option, a label, yes or no) that a response gives as its answer.
 
-An answer is looked for where the reply marks it (`stated`); else among all candidates that the
-reply names without denying, doubting or excluding them (`inferred`).
+A marked answer comes first (`stated`). Otherwise the answer is chosen among the candidates that the
+response names without denying, doubting or excluding them (`inferred`).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from falter.scorers.reading.reading import Reading
 
 Span = tuple[int, int, int]
 Finder = Callable[[str], list[Span]]
-"""Finds the candidates in a plain text: where each begins and ends, and its number."""
+"""Function that returns the candidates in a plain text as (start, end, candidate index)."""
 
-MAX_MENTIONS = 200  # the last ones of a reply; of more, only a mark is read
+MAX_MENTIONS = 200  # last mentions in a response; with more, only a marked answer counts
 NO_CANDIDATE = "the reply names no candidate"
 TAKEN_BACK = "the reply takes its answer back"
 
 # Tags: see `phrases.TAGS`. A mark is an answer noun, then a copula or a colon, then the candidate:
 # "The correct answer to this question is therefore option (B)".
 _MARK = named_regex("scorers/reading", "candidate_mark")
-# "Answer", then a line of its own with the candidate.
+# "Answer", then a separate line with the candidate.
 _HEADED = re.compile(r"[\n.](?:v )?a\nc[\n.]")
 _NAMED_RIGHT = named_regex("scorers/reading", "named_right")
 # A line of a key and a value: "Team: billing".
@@ -48,20 +48,24 @@ _CHOICE = re.compile(r"c(?:[, (]c)*[ ,][oe][ (](?:[dwa][ (])?c")
 _WEAKENED = re.compile(r"(?:[ (]c)?(?:[ ,]o|[ ,](?:d[ ])?[hj]|[ ,]f)")
 _NO_DENIAL = str.maketrans("nrk", "www")
 _JOINED = re.compile(r"(?:[ (,:]|[ (,][oe][ (](?:[dwa][ (])?)c|\.c(?=[.\n])")
-# A sentence of its own that begins with "but" and refuses: "However, I cannot answer."
+# A separate sentence that begins with "but" and refuses: "However, I cannot answer."
 WITHDRAWN = re.compile(r"[.\n]b[^.\n]*[zp]")
 # A long reply weighs several candidates: the first one that it affirms is often not its answer.
-_LONG, _END = 400, 3  # characters of a reply that has to draw a conclusion, in its last sentences
-CLAUSE_TAGS = 120  # before a candidate that are looked at: 60 words
+_LONG, _END = 400, 3  # characters; a longer response must conclude in its last 3 sentences
+CLAUSE_TAGS = 120  # tags read before a candidate: 60 words
 CLAUSE = re.compile(r"[,(](?=[^con])|[:>-]|b")
 
 
-CLASH = -1  # of a mark with two candidates: a letter with another option's text, a list
+CLASH = -1  # for a mark with two candidates: a list, or a letter with another option's text
 
 
 @dataclass(slots=True)
 class Claim:
-    """A candidate that a reply marks as its answer: where in the row, and how firmly."""
+    """A candidate that a response marks as its answer.
+
+    `at` is an item of the row, `who` the candidate's index or `CLASH`. A soft mark is "would be"; a
+    line claim is a line or sentence that consists of the candidate.
+    """
 
     at: int
     who: int
@@ -73,10 +77,10 @@ class Claim:
 def settle(
     reply: Cleaned, find: Finder, count: int, question: str = "", *, opens: bool = False
 ) -> Reading[int]:
-    """Return the number of the candidate that a reply settles on.
+    """Return the index of the candidate that a response gives as its answer.
 
-    `count`: how many there are, of which all but one may be excluded. `opens`: a reply that begins
-    with a candidate states it, as one does that begins with "Yes".
+    `count` is the number of candidates: the last one that is not excluded may be the answer. With
+    `opens`, a response that begins with a candidate states it, as "Yes, …" does.
     """
     spans = find(reply.text)[-MAX_MENTIONS:]
     reply.is_whole &= len(spans) < MAX_MENTIONS
@@ -94,7 +98,7 @@ def settle(
 
 
 def _alone(row: Row) -> int | None:
-    """Return the candidate that is the whole text but for a few words that only introduce it."""
+    """Return the candidate if a text is only that and up to three introductory words, else None."""
     rest = row.tags[1::2].replace("c", "")
     who = {v for v in row.values if v >= 0}
     if len(who) == 1 and len(rest) <= 3 and not rest.strip("dav") and "?" not in row.tags:
@@ -103,7 +107,7 @@ def _alone(row: Row) -> int | None:
 
 
 def only(text: str, find: Finder) -> int | None:
-    """Return the candidate that a short text is, and nothing else."""
+    """Return the candidate if a short text consists of it, else None."""
     return _alone(tag_text(text, find(text))) if len(text) < 200 else None
 
 
@@ -112,7 +116,7 @@ _VALUE_KEYS = named_patterns("scorers/reading")["value_keys"]
 
 
 def _set_off(reply: Cleaned, find: Finder) -> Reading[int] | None:
-    """Return the candidate in a box, an answer tag, an object or a ticked line, if there is one."""
+    """Return the candidate in a box, answer tag, object or ticked line; None if there is none."""
     found = set_off(reply, lambda value: only(str(value), find), _VALUE_KEYS, None)
     if found is not None and found.answer is None and found.reason != SEVERAL:
         found = found if len(reply.raw) < 300 else None
@@ -127,6 +131,7 @@ def _set_off(reply: Cleaned, find: Finder) -> Reading[int] | None:
 def _in_prose(
     row: Row, reply: Cleaned, find: Finder, question: str, count: int, opens: bool
 ) -> Reading[int]:
+    """Return the candidate that prose marks or affirms."""
     # Marks come first: they count in a reply too long to be read as a whole, and before a refusal.
     claims = _claims(row, question)
     if opens and row.values[0] >= 0:
@@ -156,7 +161,7 @@ def _in_prose(
 
 
 def _claims(row: Row, question: str) -> list[Claim]:
-    """Return the marked answers of a row in order."""
+    """Return the candidates that a row marks as its answer, in order."""
     tags, claims, lines = row.tags, list[Claim](), list[Claim]()
     for first, last in row.sentences():
         start, end = 2 * first, 2 * last + 1
@@ -189,7 +194,7 @@ def _claims(row: Row, question: str) -> list[Claim]:
 
 
 def _clashes(row: Row, n: int) -> bool:
-    """Return True if another candidate follows at once: a list, or a letter with another's text."""
+    """Return True if another candidate follows directly: a list, or a letter with other text."""
     behind = row.tags[2 * n + 2 : 2 * n + 12]
     if (
         behind[:1] == ":"
@@ -205,7 +210,7 @@ def _clashes(row: Row, n: int) -> bool:
 
 
 def _of_lines(row: Row, lines: list[Claim]) -> Iterator[Claim]:
-    """Yield the lines or sentences that are one candidate: the first of a reply, and its last."""
+    """Yield the claims of the first and the last line, if all line claims name one candidate."""
     if len({claim.who for claim in lines}) != 1:
         return
     for claim in lines:
@@ -229,7 +234,7 @@ def _keyed(row: Row, question: str) -> list[Claim]:
 
 
 def _agreed(row: Row, claims: list[Claim], count: int) -> Reading[int]:
-    """Return the one answer of all marks, or that of the last where it replaces the others."""
+    """Return the candidate that all marks give, or the last one if it is a correction."""
     last = claims[-1]
     behind = row.tags[2 * last.at + 2 :]
     taken_back = CORRECTED.search(behind)
@@ -239,7 +244,7 @@ def _agreed(row: Row, claims: list[Claim], count: int) -> Reading[int]:
     if (last.is_line and "p" in behind[1::2]) or WITHDRAWN.search(behind):
         return Reading(reason=TAKEN_BACK)
     who = {claim.who for claim in claims}
-    # What is concluded behind a mark may contradict it: then nobody knows which one holds.
+    # A conclusion after a mark may contradict it; then it is unclear which of them counts.
     later = _concluded(rest)
     if later is not None and later not in who:
         return Reading(reason=SEVERAL)
@@ -257,11 +262,12 @@ def _agreed(row: Row, claims: list[Claim], count: int) -> Reading[int]:
 
 
 def _tail(row: Row, start: int) -> Row:
+    """Return the row from the item `start` on."""
     return Row(row.text, row.tags[2 * start :], row.spans[start:], row.values[start:])
 
 
 def _concluded(row: Row) -> int | None:
-    """Return the candidate of the last sentence that draws a conclusion."""
+    """Return the candidate of the last sentence that draws a conclusion, or None."""
     found = None
     for start, end in row.sentences():
         part = row.part(start, end)
@@ -272,7 +278,7 @@ def _concluded(row: Row) -> int | None:
 
 
 def _inferred(row: Row, count: int) -> Reading[int]:
-    """Return the one candidate that is affirmed, or that all others being excluded leaves."""
+    """Return the only affirmed candidate, or the only candidate that is not excluded."""
     corrected = list(CORRECTED.finditer(row.tags))
     if corrected:
         row = _tail(row, corrected[-1].end() // 2)
@@ -318,7 +324,7 @@ def _inferred(row: Row, count: int) -> Reading[int]:
 
 
 def _affirmed(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[int]]:
-    """Return the candidates of a sentence that are affirmed, doubted, and excluded."""
+    """Return three sets of candidates in a sentence: affirmed, doubted and excluded."""
     firm, soft, out = set[int](), set[int](), set[int]()
     part = row.part(start, end)
     is_japanese = HAS_CJK.search(row.text) is not None
@@ -334,7 +340,7 @@ def _affirmed(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[i
         # A "not" denies all that its own clause names, which a comma before a candidate does not
         # end: "not A, B" affirms neither.
         clause = set(CLAUSE.split(led)[-1])
-        if is_japanese:  # what denies stands behind
+        if is_japanese:  # a negation follows its word
             denied = after[1:2] in ("n", "r")
         else:
             denied = bool(clause & {"n", "r"} or _BEHIND.match(after))
@@ -354,7 +360,7 @@ def _affirmed(row: Row, start: int, end: int) -> tuple[set[int], set[int], set[i
 
 
 def in_brackets(row: Row, n: int) -> bool:
-    """Return True if an item stands in brackets with other words."""
+    """Return True if an item is in brackets together with other words."""
     start, end = row.spans[n]
     opened = row.text.rfind("(", max(0, start - 150), start)
     if opened < 0 or row.text.rfind(")", opened, start) >= 0:

@@ -1,6 +1,6 @@
-"""A reply as plain text: without thoughts, chat tokens, markdown, LaTeX, HTML and further items.
+"""Conversion of a response to plain text, without reasoning, markup and appended items.
 
-A reply may be hostile or endless. Of one beyond `LONGEST` characters only the end is looked at.
+A response may be hostile or endless. If it exceeds `LONGEST` characters, only its end is read.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from falter.records.lazy_regex import late_regex, named_regex
 from falter.text.code import fenced_blocks
 
-# Dozens of expressions go over a reply. One of 20,000 characters is longer than any answer; what is
-# longer loops, or holds thoughts without tags, and its answer is at the end.
-LONGEST = 20_000  # characters behind the thoughts that are looked at whole
+# Dozens of expressions search a response. No answer takes 20,000 characters: a longer response
+# loops or has reasoning without tags, and its answer is at the end.
+LONGEST = 20_000  # characters after the reasoning; a longer text is not read whole
 TAIL = 6_000  # characters at the end of a longer reply
-MAX_BOXES = 20  # the last ones of a reply
+MAX_BOXES = 20  # last boxes read in a response
 THOUGHTS_ONLY = "the reply ends inside its thoughts"
 
 _THOUGHT = r"(?:think|thinking|thoughts?|reasoning|scratchpad|analysis|reflection|rationale)"
@@ -30,7 +30,7 @@ _TOKEN = named_regex("scorers/reading", "chat_token")
 _TURN = named_regex("scorers/reading", "turn")
 _TURN_END = named_regex("scorers/reading", "turn_end")
 _SEQUEL = named_regex("scorers/reading", "sequel")
-"""A further question that a model asks itself."""
+"""Start of a further question that the model appended."""
 _INPUT = named_regex("scorers/reading", "input")
 # Digits, letters and signs of full width, and hyphens of other code points, as plain ones.
 _WIDE = {
@@ -48,9 +48,9 @@ _REPEATED_MARK = late_regex(r"([^\w\s])\1{12,}")
 
 @dataclass(slots=True)
 class Cleaned:
-    """A reply's answering part: as written (`raw`), and as plain `text` with its marked spans.
+    """The answering part of a response: as written (`raw`), as plain `text`, and its marked spans.
 
-    `is_whole` is False where only the end of a long reply was kept. `reason` says why there is no
+    `is_whole` is False if only the end of a long response was kept. `reason` is set if there is no
     text.
     """
 
@@ -64,7 +64,7 @@ class Cleaned:
 
 
 def clean(reply: str, *, keeps_tags: bool = False) -> Cleaned:
-    """Return the plain text of a reply after its thoughts, with its marked spans."""
+    """Return the plain text of a response after its reasoning, with its marked spans."""
     raw, is_whole, reason = answer_part(reply)
     if reason:
         return Cleaned(reason=reason)
@@ -79,12 +79,12 @@ def clean(reply: str, *, keeps_tags: bool = False) -> Cleaned:
 
 
 def answer_part(reply: str) -> tuple[str, bool, str]:
-    """Return the text after the thoughts, True if it is whole, and the reason if it is empty."""
+    """Return the text after the reasoning, True if it is whole, and the reason if it is empty."""
     text, is_whole = reply, True
     behind = _behind_thoughts(text[-LONGEST:])
     if behind is not None:
         text = behind
-    # Begun and never ended: the limit of tokens was reached inside the thoughts.
+    # Opened and never closed: the token limit was reached inside the reasoning.
     elif _OPENED.search(text[:LONGEST]):
         return "", True, THOUGHTS_ONLY
     if not text.strip():
@@ -102,7 +102,10 @@ def answer_part(reply: str) -> tuple[str, bool, str]:
 
 
 def _behind_thoughts(text: str) -> str | None:
-    """Return what follows the last thought or channel; None where there is none."""
+    """Return the text after the last reasoning block or channel mark; None if there is none.
+
+    The text is empty if the last channel is not `final`.
+    """
     if "<|channel|>" in text and (channels := list(_CHANNEL.finditer(text))):
         return text[channels[-1].end() :] if channels[-1][1].casefold() == "final" else ""
     if not any(sign in text for sign in "<[◁"):
@@ -114,7 +117,7 @@ def _behind_thoughts(text: str) -> str | None:
 
 
 def _without_sequel(text: str) -> str:
-    """Return the text without further turns, questions and items that a model writes on."""
+    """Return the text without further turns, questions and items that the model appended."""
     text = text.strip()
     if "<" in text or "[" in text:
         text = _TURN.sub("", text)
@@ -133,15 +136,19 @@ def _without_sequel(text: str) -> str:
 
 
 _ANSWER_TAG = named_regex("scorers/reading", "answer_tag")
+# "**Paris**", "__Paris__"; not "x ** 2 ** 3" or "snake__case__name".
 _BOLD = late_regex(r"\*{2,3}(?=[^\s*])([^*\n]{1,300})\*{2,3}|(?<!\w)__(?=[^\s_])([^_\n]{1,300})__")
+# "*Paris*"; not "2 * 3 * 4" or "a*b*c".
 _ITALIC = late_regex(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,200})(?<=[^\s*])\*(?![\w*])")
 _STRUCK = late_regex(r"~~([^~\n]{1,200})~~")
 # "<b>", "</li>", '<a href="x">', "<br/>"; not "x < 5", "<3>" or "a <- b".
 _TAG = late_regex(r"</?[a-zA-Z][\w-]{0,30}(?:\s[^<>]{0,200})?/?>")
+# "## Answer", "> Paris"; not ">= 5" or "#1".
 _HEADING = late_regex(r"^[ \t]{0,9}(?:#{1,6}|>{1,6}(?![\d=]))[ \t]+", re.MULTILINE)
 _HASHES = late_regex(r"^[ \t]{0,9}####[ \t]*(?=\S)", re.MULTILINE)
 _LATEX_WRAP = named_regex("scorers/reading", "latex_wrap")
 _LATEX_ARROW = late_regex(r"\\(?:Rightarrow|rightarrow|implies|to|therefore|Longrightarrow)\b")
+# "\begin{array}{cc}", "\end{align*}".
 _ENVIRONMENT = late_regex(r"\\(?:begin|end)\{[\w*]{1,20}\}(?:\{[^{}]{0,20}\})?")
 _LATEX_SPACE = late_regex(r"\\[,;:! ]|\\q?quad\b|\\left|\\right|\\[()\[\]]|\\\\")
 _DISPLAYED = late_regex(r"\$\$([^$]{1,400})\$\$")
@@ -155,7 +162,7 @@ def plain(text: str, *, keeps_tags: bool = False) -> str:
     if "```" in text or "~~~" in text:
         text = _unfenced(text)
     if "\\" in text or "$" in text:
-        # Wraps stand inside wraps, as in \text{\mathbf{B}}, but hardly deeper than this.
+        # Commands may be nested, as in \text{\mathbf{B}}, but hardly deeper than this.
         for _ in range(3):
             text, count = _LATEX_WRAP.subn(r" \1 ", text)
             if not count:

@@ -1,4 +1,4 @@
-"""The JSON object in a reply, repaired where that is unambiguous."""
+"""Extraction of the JSON object in a response, repaired if that is unambiguous."""
 
 from __future__ import annotations
 
@@ -15,37 +15,39 @@ from falter.text.code import fenced_blocks
 
 T = TypeVar("T")
 MAX_DEPTH = 50
-MAX_ATTEMPTS = 20  # objects of a text that are begun
-MAX_QUOTES = 100  # inside one text of an object
+MAX_ATTEMPTS = 20  # opening brackets at which an object is tried
+MAX_QUOTES = 100  # quotation marks examined for the end of one string
 _NAMES: dict[str, Any] = {
     "true": True, "True": True, "false": False, "False": False,
     "null": None, "None": None, "undefined": None, "NaN": None,
 }  # fmt: skip
-# What lenient JSON may hold between two values: blanks and comments. " // a note⏎",
+# Lenient JSON between two values: blanks and comments. " // a note⏎",
 # "/* a note */", "# a note⏎"; not "a".
 _SPACE = late_regex(r"(?:\s|//[^\n]*|/\*[^*]*\*/|#[^\n]*)*")
 # A value or key without quotation marks. "high priority", "True"; not '"x"', ": x".
 _BARE = late_regex(r"(?:(?!//)[^\s,:{}\[\]\"'])+(?:[ \t]+(?:(?!//)[^\s,:{}\[\]\"'])+)*")
+# After the quotation mark that ends a string: ",", ": 1", "}", " // x"; not " said he".
 _CLOSES = late_regex(r"\s*(?:[,:}\]=]|//|/\*|#|\Z)")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "”": "”", "„": "“", "「": "」"}
 _MAX_DIGITS = 400  # of a number
 
 
 class _Broken(Exception):
-    """The text is no object, however leniently it is read."""
+    """Error for a text that is no object even to the lenient parser."""
 
 
 class _Lenient:
-    """A reader of one object that forgives quotes, commas, comments and names of other languages.
+    """A parser of one object that accepts other quotes, extra commas, comments and "True".
 
-    `at` is behind what was read. An object that ends with the text behind a whole value is closed,
-    and `whole` is False then; one that ends inside a value, or behind a number, is broken.
+    `at` is the offset after the parsed text. If the text ends after a complete value, the object is
+    closed and `whole` becomes False. If it ends inside a value or after a number, parsing fails.
     """
 
     def __init__(self, text: str, at: int) -> None:
         self.text, self.at, self.whole = text, at, True
 
     def space(self) -> str:
+        """Skip blanks and comments. Return the next character, empty at the end of the text."""
         match = _SPACE.match(self.text, self.at)
         self.at = match.end() if match else self.at
         return self.text[self.at : self.at + 1]
@@ -72,7 +74,7 @@ class _Lenient:
                 raise _Broken
             self.at += 1
             value = self.value(depth + 1)
-            # Two values under one key: which of them counts is not known.
+            # With two values under one key it is unclear which counts.
             if key in found and found[key] != value:
                 raise _Broken
             found[key] = value
@@ -98,7 +100,11 @@ class _Lenient:
         return found
 
     def string(self) -> str:
-        """Read a text in quotes; a quote inside it that closes nothing belongs to it."""
+        """Parse a quoted string.
+
+        A quotation mark ends it only before a separator, bracket or comment, or at the end of the
+        text.
+        """
         closing, start = _QUOTES[self.text[self.at]], self.at + 1
         at = start
         for _ in range(MAX_QUOTES):
@@ -144,7 +150,7 @@ def _unescaped(text: str) -> str:
 
 
 class FoundObject(NamedTuple):
-    """An object of a text, where it begins and ends, and whether it was closed."""
+    """A JSON object in a text, its start and end offsets; `whole` is False if it was not closed."""
 
     value: dict[str, Any]
     start: int
@@ -153,7 +159,7 @@ class FoundObject(NamedTuple):
 
 
 def objects(text: str) -> list[dict[str, Any]]:
-    """Return the JSON objects of a text in order, those inside others left out."""
+    """Return the outermost JSON objects of a text in order."""
     return [found.value for found in _located(text)]
 
 
@@ -180,9 +186,9 @@ _PLACEHOLDER = named_regex("scorers/reading", "placeholder")
 
 
 def read_fields(reply: str) -> Reading[dict[str, Any]]:
-    """Return the JSON object of a reply, repaired where that is unambiguous.
+    """Return the JSON object of a response, repaired if that is unambiguous.
 
-    Of several objects that differ the last counts if words between them replace the others.
+    If several objects differ, the last counts only if the words before it announce a correction.
     """
     text, is_whole, reason = answer_part(reply)
     if reason:
@@ -194,7 +200,7 @@ def read_fields(reply: str) -> Reading[dict[str, Any]]:
     found = [one for one in _located(text) if one.value and not _is_template(one.value)]
     blocks = [block.inside for block in fenced_blocks(text)] if "```" in text else []
     fenced = [one for one in found if any(a <= one.start < b for a, b in blocks)]
-    if fenced and fenced[-1] is found[-1]:  # what stands before a fence is an example of the form
+    if fenced and fenced[-1] is found[-1]:  # an object before a fence is an example of the form
         found = fenced
     if not found:
         return Reading(reason="the reply holds no JSON object with values")
@@ -207,12 +213,12 @@ def read_fields(reply: str) -> Reading[dict[str, Any]]:
 
 
 def _is_template(value: dict[str, Any]) -> bool:
-    """Return True if an object describes a form, and fills nothing in."""
+    """Return True if an object is a schema or has only placeholders as values."""
     empty = all(isinstance(v, str) and _PLACEHOLDER.fullmatch(v) for v in value.values())
     return empty or "properties" in value or "$schema" in value
 
 
-# The answer that a box, a tag or an object sets off from the prose
+# Answers set off from the prose by a box, a tag or an object
 
 
 # Keys whose value is no answer. "second_choice", "rejected", "reason"; not "answer".
@@ -223,11 +229,12 @@ SEVERAL = "two different answers are marked"
 def set_off(
     reply: Cleaned, take: Callable[[Any], T | None], keys: str, asked: Collection[str] | None = ()
 ) -> Reading[T] | None:
-    """Return the answer in an answer tag, a box or the last object; None where nothing is set off.
+    """Return the answer in an answer tag, a box or the last object; None if there is none of these.
 
-    `take` returns the answer that a value is, or None. Of an object's values counts the one under
-    a key like `keys`; else under a key whose words (their first five letters) are all in `asked`;
-    else the only one, among values of other kinds too if `asked` is None.
+    `take` returns the answer in a value, or None. Three places of an object are tried in order:
+    values under keys that match `keys`; values under keys made of words in `asked`; an only value.
+    The words of a key are compared by their first five letters. If `asked` is None, the third place
+    is the only value that is an answer.
     """
     for parts in (reply.tagged, reply.boxed):
         known = {found for part in parts if (found := take(part)) is not None}
@@ -248,7 +255,7 @@ def answer_of_object(
     keys: str,
     asked: Collection[str] | None = (),
 ) -> Reading[T]:
-    """Return the answer of an object: see `set_off`."""
+    """Return the answer in an object, chosen as `set_off` describes."""
     leaves = [(path, leaf, take(leaf)) for path, leaf in _leaves(value)]
     if any(path[-1].lower() == "error" and isinstance(leaf, str) for path, leaf, _ in leaves):
         return Reading(reason="the object reports an error")
@@ -269,6 +276,10 @@ def answer_of_object(
 def _leaves(
     value: dict[str, Any], path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield (path, value) for the values of an object and of its nested objects.
+
+    Keys such as "reason" are left out, and a list of one entry gives that entry.
+    """
     for key, inner in value.items():
         if isinstance(inner, dict) and len(path) < MAX_DEPTH:
             yield from _leaves(inner, (*path, str(key)))
@@ -278,6 +289,6 @@ def _leaves(
 
 
 def _key_words(path: tuple[str, ...]) -> list[str]:
-    """Return the words of an object's keys, but for those that only say "value"."""
+    """Return the words of an object's keys, without generic words such as "value"."""
     text = re.sub(r"([A-Z])", r" \1", " ".join(path)).lower()
     return [w for w in re.findall(r"[^\W\d_]{3,}", text) if w not in ("value", "amount", "answer")]

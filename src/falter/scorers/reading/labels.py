@@ -1,4 +1,4 @@
-"""The label of a closed set, and the yes or no, that a reply settles on."""
+"""Extraction of the label of a closed set, or of yes or no, from a response."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from falter.scorers.reading.reading import Reading
 
 MAX_LABELS = 200  # labels of one set
 _WORD = named_regex("scorers/reading", "word")
-# What may stand between two words of a label: "follow-up", "follow up", "Follow_Up".
+# Characters between two words of a label: "follow-up", "follow up", "Follow_Up".
 _INSIDE = frozenset(" \t\n_/-'\"’,;.()&:*")
 _MAX_GAP = 5  # characters between two words of a label
 _AND = frozenset(["and", "und", "et", "y", "e", "en"])
 _ENDINGS = ("ment", "ness", "tion", "ion", "ing", "ly", "ed", "os", "as", "o", "a", "e", "d", "s")
 _FORMS_WORDS = " s es d ed ly al ally ing er e n en r o a os as ness tion ion ment able ive"
 _FORMS = frozenset(_FORMS_WORDS.split(" "))
-_SHORT = 3  # letters of a label that counts only in its own case
+_SHORT = 3  # letters; a label up to this length that has capitals must match in case
 _STEM = 4  # first letters by which inflected labels are looked up
 _NEGATED = ("in", "un", "im", "ir", "dis", "non")
 
@@ -57,7 +57,7 @@ def _label_words(label: str) -> tuple[str, ...]:
 
 
 class _Index:
-    """Labels by their first words, and single words by their first letters."""
+    """A search index of labels by first word, and of one-word labels by first letters."""
 
     def __init__(self, labels: tuple[str, ...]) -> None:
         self.labels = labels
@@ -77,12 +77,12 @@ class _Index:
                 self._add(("".join(words),), n)
             if len(words) == 1 and words[0].isalpha() and len(words[0]) > _SHORT:
                 stem = _stem(words[0])
-                # A stem that begins two labels tells neither.
+                # A stem that begins two labels identifies neither.
                 if not any(other != words[0] and other.startswith(stem) for other in names):
                     self.by_stem.setdefault(stem[:_STEM], []).append((stem, words[0], n))
                 if len(labels) == 2:
                     for prefix in _NEGATED:
-                        # Of two labels, "unhelpful" denies the one and so means the other.
+                        # With two labels, "unhelpful" denies "helpful" and so means the other.
                         if prefix + words[0] not in names:
                             self._add((prefix + words[0],), 1 - n)
         for found in self.by_word.values():
@@ -93,12 +93,12 @@ class _Index:
 
     @cached_property
     def longest(self) -> int:
-        """The words that a label may have, an "and" before each of them."""
+        """Maximum number of words of a label in a text, with an "and" before each further word."""
         rests = (rest for known in self.by_word.values() for rest, _ in known)
         return 1 + 2 * max(map(len, rests), default=0)
 
     def find(self, text: str) -> list[Span]:
-        """Return the labels of a text: where each begins and ends, and its number."""
+        """Return the labels in a text as (start, end, label index)."""
         low = folded(text)
         if len(text) < 200:
             name = low.strip(" .\"'`*")
@@ -119,7 +119,7 @@ class _Index:
         return self._with_symbols(text, found) if self.symbols else found
 
     def _with_symbols(self, text: str, found: list[Span]) -> list[Span]:
-        """Return the labels that are formulas or signs too, the longest first."""
+        """Return the found labels plus labels that are formulas or signs, longest first."""
         taken = list[Span]()
         for label, n in sorted(self.symbols, key=lambda entry: -len(entry[0])):
             start = text.find(label)
@@ -137,7 +137,7 @@ class _Index:
         return sorted([*taken, *free])
 
     def _match(self, low: str, words: list[tuple[int, int, str]], at: int) -> tuple[int, int]:
-        """Return how many words the longest label that begins at a word has, and its number."""
+        """Return the word count and index of the longest label at a word, or (0, -1)."""
         word = words[at][2]
         for rest, n in self.by_word.get(word, ()):
             end = at
@@ -159,7 +159,7 @@ class _Index:
         return 0, -1
 
     def _is_cased(self, text: str, start: int, end: int, who: int) -> bool:
-        """Return False for a short name in another case inside a text: "go" is not Go."""
+        """Return False if a short label occurs in another case inside a text: "go" is not Go."""
         label = self.labels[who]
         if len(label) > _SHORT or label == label.lower() or len(text) <= 20:
             return True
@@ -179,14 +179,17 @@ def _index(labels: tuple[str, ...]) -> _Index:
 
 
 def label_finder(labels: Sequence[str]) -> Finder:
-    """Return a finder of labels in any case, with other separators, accents and endings."""
+    """Return a finder that ignores case, accents, separators and endings of labels."""
     return _index(tuple(labels)).find
 
 
 def read_label(
     reply: str, labels: Sequence[str], question: str = "", *, cut: bool = False
 ) -> Reading[str]:
-    """Return the label that a reply settles on, as it is written in `labels`."""
+    """Return the label that a response gives as its answer, as written in `labels`.
+
+    With `cut` (a truncated response), only a `stated` answer counts.
+    """
     if not labels or len(labels) > MAX_LABELS:
         return Reading(reason=f"a label cannot be read among {len(labels)}")
     cleaned = clean(reply, keeps_tags=any("<" in label for label in labels))
@@ -207,9 +210,9 @@ _STRONG_WORDS = (
     "yes no ja nein oui non sí sì sim não nee nope yep yeah はい いいえ si nao incorrect"
 )
 _STRONG = frozenset(_STRONG_WORDS.split())
-"""Words that answer even where the sentence goes on: "No it is not"."""
+"""Words that are an answer even if the sentence continues: "No it is not"."""
 _OPENS = named_regex("scorers/reading", "opens")
-# What ends an answer of one word. ".", ", because", "⏎", " — so", '"'; not " it", "-one".
+# The end of a one-word answer. ".", ", because", "⏎", " — so", '"'; not " it", "-one".
 _STOPS = late_regex(r"[\s\"'*_”»)\]]*(?:\Z|[.,!;:\n—–|。、」}…=]|-\W)", re.IGNORECASE)
 _GOES_ON = named_regex("scorers/reading", "goes_on")
 _IDLE = named_regex("scorers/reading", "idle")
@@ -218,7 +221,7 @@ _BOTH = named_regex("scorers/reading", "both")
 
 @cache
 def _spoken() -> _Index:
-    """Return the words that say yes or no by themselves, in all languages."""
+    """Return an index of the phrases that mean yes or no, in all languages."""
     index = _Index(())
     for language in LANGUAGES:
         for n, name in enumerate(("yes", "no")):
@@ -233,7 +236,7 @@ def _spoken() -> _Index:
 
 
 def _find_yes_no(text: str) -> list[Span]:
-    """Return the words that say yes or no where they stand as an answer does."""
+    """Return the words for yes and no in the positions of an answer, as spans."""
     found, asides = list[Span](), list[Span]()
     for start, end, who in _spoken().find(text)[-2 * MAX_MENTIONS :]:
         before, word = text[max(0, start - 80) : start], text[start:end].lower()
@@ -252,11 +255,14 @@ def _find_yes_no(text: str) -> list[Span]:
 # "Sure, yes, but …" grants a point and goes on. ", but", " aber"; not ", and".
 _GRANTS = late_regex(r",? (?:but|aber|mais|pero|ma|maar|mas)\b", re.IGNORECASE)
 _OWN_ANSWER = named_regex("scorers/reading", "own_answer")
-"""Words before a yes or no that answers a question, or a row, of the reply's own."""
+"""A question or heading in the response itself, to which a yes or no belongs."""
 
 
 def read_yes_no(reply: str, question: str = "", *, cut: bool = False) -> Reading[str]:
-    """Return "yes" or "no" as a reply says it, also by stating what the question asks."""
+    """Return "yes" or "no" as a response says it, in phrases such as "it does" or "that's right".
+
+    With `cut` (a truncated response), only a `stated` answer counts.
+    """
     cleaned = clean(reply)
     if cleaned.reason:
         return Reading(reason=cleaned.reason)

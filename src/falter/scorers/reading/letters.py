@@ -1,4 +1,4 @@
-"""The option of a multiple-choice question that a reply settles on: by letter, text or place."""
+"""Extraction of the option of a multiple-choice question from a response, by letter or text."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from falter.scorers.reading.labels import MAX_LABELS, folded, label_finder
 from falter.scorers.reading.reading import Reading
 
 _COUNTED = named_regex("scorers/reading", "lettered_nouns")
-"""Things that count or compute with letters of their own: plan B, x = B."""
+"""Nouns and formulas that take letters: plan B, x = B."""
 _COMPUTES = named_regex("scorers/reading", "computes")
 _NAMES_LETTER = named_regex("scorers/reading", "names_letter")
-# What may stand behind a letter that is an option. ".", ")", " "; not " is", "x".
+# Text after a letter that names an option. ".", ")", " "; not " is", "x".
 _ENDS = late_regex(r"[\"'*”»]?(?:[.,;:!)\]\n。]|\s*\Z)")
-# Behind an article or an initial: "A dog", "A B. Smith". " dog", "'s", " B. Smith"; not ".",
+# Text after an article or an initial: "A dog", "A B. Smith". " dog", "'s", " B. Smith"; not ".",
 # " Dog".
 _SMALL_FOLLOWS = late_regex(r"['’]?\s?[a-zà-ÿ]|\s[A-Z]\.")
 
@@ -32,13 +32,13 @@ def _letter_pattern(letters: tuple[str, ...]) -> tuple[re.Pattern[str], dict[str
             numbers.setdefault(form.strip(" ()[].:"), n)
     inner = "|".join(sorted(map(re.escape, numbers), key=len, reverse=True))
     return re.compile(
-        # Not inside a word, but beside Japanese, which has no spaces: 答えはB。Nor in R&A, I/A, 'A.
+        # Not inside a word, but next to Japanese (no spaces): 答えはB。Nor in R&A, I/A, 'A.
         rf"(?<![^\W\u3040-\u9fff])(?<![&/'’-])({inner})(?![^\W\u3040-\u9fff])"
     ), numbers
 
 
 def _letters(text: str, letters: tuple[str, ...]) -> list[Span]:
-    """Return the letters of a text that name an option."""
+    """Return the letters in a text that name an option, as spans."""
     pattern, numbers = _letter_pattern(letters)
     # A reply that is one letter, however it is dressed: "(b)."
     if sum(map(str.isalnum, text[:20])) == 1 and len(text) < 20:
@@ -51,7 +51,7 @@ def _letters(text: str, letters: tuple[str, ...]) -> list[Span]:
 
 
 def _names_option(text: str, match: re.Match[str], as_written: bool) -> bool:
-    """Return True if a letter stands as one names an option, and is no word and no variable."""
+    """Return True if a letter names an option, and is no word and no variable."""
     start, end = match.span()
     before, after = text[max(0, start - 24) : start], text[end : end + 10]
     if not as_written and not _ENDS.match(after):
@@ -79,7 +79,7 @@ def _names_option(text: str, match: re.Match[str], as_written: bool) -> bool:
 
 
 def _is_term(text: str, start: int, end: int, who: int) -> bool:
-    """Return True for an option's text that is part of a longer formula."""
+    """Return True if an option's text is part of a longer formula."""
     if re.search(r"[^\W\d_]{3}", text[start:end]):
         return False
     before = text[max(0, start - 2) : start].rstrip()[-1:]
@@ -87,10 +87,13 @@ def _is_term(text: str, start: int, end: int, who: int) -> bool:
 
 
 def option_finder(letters: Sequence[str], texts: Sequence[str]) -> Finder:
-    """Return a finder of options by letter, text and place; texts come before letters in them."""
+    """Return a finder of options by letter and text; without `letters`, by text only.
+
+    A letter inside an option's text does not count as a letter.
+    """
     named = tuple(letters)
     twice = {one for one, count in Counter(map(folded, texts)).items() if count > 1}
-    # Options with equal texts cannot be named by them: a private character takes their place.
+    # Options with equal texts cannot be named by text: a private character replaces the text.
     by_text = label_finder([f"\ue000{n}" if folded(t) in twice else t for n, t in enumerate(texts)])
 
     def find(text: str) -> list[Span]:
@@ -114,7 +117,10 @@ def read_letter(
     *,
     cut: bool = False,
 ) -> Reading[int]:
-    """Return the index of the option that a reply names by letter, text or place."""
+    """Return the index of the option that a response gives as its answer, by letter or text.
+
+    With `cut` (a truncated response), only a `stated` answer counts.
+    """
     if not texts or (letters and len(letters) != len(texts)) or len(texts) > MAX_LABELS:
         return Reading(reason="the options cannot be told apart")
     cleaned = clean(reply, keeps_tags=any("<" in text for text in texts))

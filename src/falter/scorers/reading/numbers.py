@@ -1,4 +1,4 @@
-"""Extract the number that a reply gives as its answer, among those of its calculation."""
+"""Extraction of the number that a response gives as its answer, among all its numbers."""
 
 from __future__ import annotations
 
@@ -32,16 +32,20 @@ from falter.scorers.reading.places import (
 )
 from falter.scorers.reading.reading import Reading
 
-_SHORT = 8  # words of a reply that is its number
-MAX_TEXT = 200  # characters of a box or a value that is a number
-# A rating: "7/10", "4.5 / 5". The scale goes, so that it is no second number. Neither "1/2", a
-# fraction, nor "3/10/2024", a date.
+_SHORT = 8  # words; in a response up to this length any only number counts
+MAX_TEXT = 200  # maximum characters of a box or value that holds a number
+# A rating: "7/10", "4.5 / 5"; the scale is removed, so that it does not count as a number. Not
+# "1/2", a fraction, and not "3/10/2024", a date.
 _OUT_OF = late_regex(r"(?<![\d/.,])(\d{1,3}(?:[.,]\d)?)\s?/\s?(?:4|5|6|10|20|100)(?![\d/.,]\d|\d)")
 _MARK = named_regex("scorers/reading", "number_mark")
 
 
 def read_number(reply: str, question: str = "", *, cut: bool = False) -> Reading[Decimal]:
-    """Return the number that a reply gives as its answer, without its unit."""
+    """Return the number that a response gives as its answer, without its unit.
+
+    If the question asks for thousands or millions, a number at least that large is divided by the
+    scale. With `cut` (a truncated response), only a marked or short answer counts.
+    """
     cleaned = clean(reply)
     if cleaned.reason:
         return Reading(reason=cleaned.reason)
@@ -67,7 +71,7 @@ _VALUE_KEYS = r"answer|result|total|number|final|antwort|réponse|respuesta"
 
 
 def _set_off(cleaned: Cleaned, asked: Question) -> Reading[Decimal] | None:
-    """Return the number in an answer tag, a box or an object; None where there is none."""
+    """Return the number in an answer tag, a box or an object; None if there is none of these."""
 
     def take(value: Any) -> Decimal | None:
         return _result(value, asked)
@@ -81,9 +85,9 @@ def _set_off(cleaned: Cleaned, asked: Question) -> Reading[Decimal] | None:
 
 
 def _result(value: Any, asked: Question) -> Decimal | None:
-    """Return the number that a value is, or the one of a short text, behind its equals sign."""
+    """Return the number of a JSON value: a number, or the only number of a text, after any `=`."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        # Beyond 60 digits nobody means a number; JSON may hold one of millions.
+        # No answer has more than 60 digits, but JSON may hold a number with millions.
         return Decimal(str(value)) if abs(value) < 10**60 else None
     if not isinstance(value, str) or len(value) > MAX_TEXT:
         return None
@@ -91,7 +95,7 @@ def _result(value: Any, asked: Question) -> Decimal | None:
     # A box with "5 ± 1" or "2x + 3" holds no single number.
     if "±" in text or re.search(r"\d\s?[a-z]\s?[+-]", text):
         return None
-    # "3 + 4 = 7" states what is behind its last sign.
+    # The result of "3 + 4 = 7" follows the last equals sign.
     numbers = numbers_in(re.split(r"=|≈|\\approx", text)[-1], commas=asked.commas)
     return numbers[0].value if len(numbers) == 1 else None
 
@@ -100,13 +104,14 @@ def _result(value: Any, asked: Question) -> Decimal | None:
 
 
 def _in_prose(cleaned: Cleaned, asked: Question, question: str, cut: bool) -> Reading[Decimal]:
+    """Return the number that prose marks or concludes with."""
     text = without_latex(cleaned.text)
     if asked.rated:
         text = _OUT_OF.sub(r"\1", text)
     numbers = numbers_in(text, commas=asked.commas)
     if not numbers:
         return Reading(reason="the reply holds no number")
-    # The last ones, where answers stand. If some are left out, only marked ones are trusted.
+    # The last numbers, since answers come last. If some are left out, only a mark is trusted.
     numbers = numbers[-MAX_MENTIONS:]
     cleaned.is_whole &= len(numbers) < MAX_MENTIONS
     row = tag_text(text, [(n.start, n.end, i) for i, n in enumerate(numbers)], question)
@@ -139,7 +144,7 @@ def _in_prose(cleaned: Cleaned, asked: Question, question: str, cut: bool) -> Re
 
 
 def _short(row: Row, numbers: Sequence[Number], places: list[Place]) -> Decimal | None:
-    """Return the number of a reply that is, begins or ends with a line of a number and its unit."""
+    """Return the number if a response is, begins or ends with a line of a number and its unit."""
     sentences = row.sentences()
     whole = len(sentences) == 1
     alone = [s for s in sentences if _is_alone(row, s, places, whole=whole)]
@@ -156,7 +161,7 @@ def _short(row: Row, numbers: Sequence[Number], places: list[Place]) -> Decimal 
 
 
 def _is_alone(row: Row, sentence: tuple[int, int], places: list[Place], *, whole: bool) -> bool:
-    """Return True if a sentence is a number with its unit; in a `whole` reply, among few words."""
+    """Return True if a sentence is a number with its unit; if `whole`, with a few words."""
     part = row.part(*sentence)
     rest = part[1::2].replace("c", "")
     known = [p for p in places if sentence[0] <= p.at < sentence[1]]
@@ -173,7 +178,7 @@ def _is_alone(row: Row, sentence: tuple[int, int], places: list[Place], *, whole
 
 
 def _marked(row: Row, numbers: Sequence[Number], asked: Question) -> Reading[Decimal] | None:
-    """Return the number that a mark gives: "the answer is", "Answer:"."""
+    """Return the number after a mark: "the answer is", "Answer:"."""
     values, ends = list[Decimal](), list[int]()
     for first, end in row.sentences():
         part = row.part(first, end)
@@ -212,7 +217,7 @@ def _marked(row: Row, numbers: Sequence[Number], asked: Question) -> Reading[Dec
 
 
 def _chain_end(row: Row, at: int) -> int:
-    """Return the last number of a calculation that begins at an item: 3 + 4 = 7."""
+    """Return the item of the last number in a calculation that begins at `at`: 3 + 4 = 7."""
     text = row.text
     while at + 1 < len(row.values):
         n = at + 1
@@ -229,7 +234,7 @@ def _chain_end(row: Row, at: int) -> int:
 
 
 def _bold(cleaned: Cleaned, asked: Question, places: list[Place]) -> Decimal | None:
-    """Return the only number that stands in bold type with nothing but its unit."""
+    """Return the only number in bold type with nothing but its unit."""
     known = {place.value for place in places}
     values = set()
     for span in cleaned.bold:
@@ -248,7 +253,7 @@ _LED = re.compile(r"[\n.>:,]s")
 
 
 def _concluded(row: Row, places: list[Place], asked: Question) -> Reading[Decimal]:
-    """Return the number that a careful reader takes: the only one, or the last conclusion's."""
+    """Return the number of a final calculation or conclusion, or else the only number."""
     firm = [place for place in places if not place.weak]
     if not firm:
         return Reading(reason="the reply affirms no number")
@@ -268,7 +273,7 @@ def _concluded(row: Row, places: list[Place], asked: Question) -> Reading[Decima
 
 
 def _last_led(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
-    """Return the number of the last sentence that draws a conclusion."""
+    """Return the number of the last sentence that draws a conclusion, or None."""
     start, end = row.sentence_at(fresh[-1].at)
     led = list(_LED.finditer("\n" + row.part(start, end)[1:]))
     if not led or "k" in row.part(start, end):
@@ -282,17 +287,19 @@ def _last_led(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
 
 
 def _single_value(places: Sequence[Place]) -> Decimal | None:
+    """Return the value that all places share, or None."""
     values = {place.value for place in places}
     return values.pop() if len(values) == 1 else None
 
 
 def _equation(row: Row, place: Place) -> bool:
+    """Return True if an equals sign precedes a number."""
     start = row.spans[place.at][0]
     return EQUALS.search(row.text[max(0, start - 5) : start]) is not None
 
 
 def _calculated(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
-    """Return the result of a calculation that ends the reply."""
+    """Return the result of a calculation that ends the response, or None."""
     start, end = row.sentence_at(fresh[-1].at)
     here = [p for p in fresh if start <= p.at < end]
     results = [p for p in here if _equation(row, p)]
@@ -304,7 +311,7 @@ def _calculated(row: Row, fresh: list[Place], asked: Question) -> Decimal | None
 
 
 def _only_fitting(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
-    """Return the only number with what was asked for behind it, if no "but" gives another."""
+    """Return the only number with the requested unit or noun, unless "but" gives another."""
     fitting = [p for p in fresh if p.fits]
     value = _single_value(fitting)
     others = [p.at for p in fresh if p.value != value]
@@ -314,7 +321,7 @@ def _only_fitting(row: Row, fresh: list[Place], asked: Question) -> Decimal | No
 
 
 def _only(row: Row, fresh: list[Place], asked: Question) -> Decimal | None:
-    """Return the only number of a reply, if its sentence says something that was asked."""
+    """Return the only number of a response, if its sentence relates to the question."""
     value = _single_value(fresh)
     if value is None or not asked.words:
         return value

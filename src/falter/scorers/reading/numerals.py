@@ -1,4 +1,4 @@
-"""Numbers as they are written: separators, scales, fractions, powers of ten, and number words."""
+"""Parsing of numbers: separators, scales, fractions, powers of ten, and number words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST = 60  # characters of one number
 
 
 class Number(NamedTuple):
-    """A number in a text: its value and its place."""
+    """A number in a text: its value, and its start and end offsets."""
 
     value: Decimal
     start: int
@@ -23,7 +23,11 @@ class Number(NamedTuple):
 
 
 class Vocabulary(NamedTuple):
-    """The number words of all languages."""
+    """The number words of all languages, with their values.
+
+    `parts` are denominators such as "quarter", and `joints` are words such as "and". `words` has
+    all words that may begin or continue a number.
+    """
 
     small: dict[str, int]
     hundreds: dict[str, int]
@@ -39,7 +43,7 @@ _ALONE_NO_NUMBER_WORDS = (
     "sei mil mila cent cents cem once sept dix second million millions dos tre nove on"
 )
 _ALONE_NO_NUMBER = frozenset(_ALONE_NO_NUMBER_WORDS.split())
-"""Words that are also verbs, months or units: they are numbers only beside another number."""
+"""Words that are also verbs, months or units; they are numbers only next to another number."""
 _EXTRA = {
     "vingts": 20, "dreissig": 30, "catorze": 14, "dezasseis": 16, "veintidós": 22, "veintiún": 21,
     "veintiuna": 21, "ventun": 21, "veintitrés": 23, "veintiséis": 26, "ventitré": 23, "duas": 2,
@@ -49,7 +53,7 @@ _EXTRA = {
 
 @cache
 def vocabulary() -> Vocabulary:
-    """Return the number words of all languages, compounds below a hundred too."""
+    """Return the number words of all languages, including compounds below a hundred."""
     small: dict[str, int] = {}
     hundreds, scales, parts = dict[str, int](), dict[str, int](), dict[str, int]()
     joints: set[str] = set()
@@ -74,7 +78,7 @@ def vocabulary() -> Vocabulary:
 
 
 def _joined(language: str, ten: str, n: int, unit: int, name: str) -> dict[str, int]:
-    """Return the one-word numbers of a ten and a unit: einundzwanzig, ventuno, veintidós."""
+    """Return the one-word number for a ten and a unit: einundzwanzig, ventuno, veintidós."""
     value = 10 * n + unit
     if language == "de":
         return {("ein" if unit == 1 else name) + "und" + ten: value}
@@ -86,7 +90,7 @@ def _joined(language: str, ten: str, n: int, unit: int, name: str) -> dict[str, 
 
 
 class _Sum:
-    """A number that is read word by word."""
+    """A number under construction, extended word by word."""
 
     def __init__(self) -> None:
         self.total = self.current = 0
@@ -94,7 +98,7 @@ class _Sum:
         self.words: list[str] = []
 
     def take(self, word: str, value: int, joint: str) -> bool:
-        """Return True if a word goes on with the number, which it is then a part of."""
+        """Add a word to the number. Return False, without a change, if it does not continue it."""
         first = not self.words
         if self._fits(word, value, joint, first):
             self.words.append(word)
@@ -147,7 +151,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def _spelled(low: str) -> Iterator[Number]:
-    """Yield the numbers in words of a text in lower case."""
+    """Yield the numbers written as words in a lower-case text."""
     known = vocabulary()
     number, start, end = _Sum(), 0, 0
     for match in [m for m in _WORD.finditer(low) if m[0] in known.words]:
@@ -194,7 +198,7 @@ def _written_pattern() -> re.Pattern[str]:
     names = sorted((w for w in vocabulary().scales if w != "dutzend"), key=len, reverse=True)
     scale = "|".join(map(re.escape, names))
     return re.compile(
-        # A minus between numbers is no sign, as in 5-3. Behind the digits stands one of: 3 × 10^5
+        # A minus between numbers is no sign, as in 5-3. After the digits comes one of: 3 × 10^5
         # (power, stars, high), 2^5 and 2² (raised, super), 1e5 (e), 3/4 (below), 1 3/4 (part,
         # whole), 1½ (mark), 2 million (scale), 5k (letter), 3万5千 (kanji).
         r"(?P<sign>(?<![\w\d)])[-−–+](?=[$€£₹¥]?[\d.]))?(?:[$€£₹¥]\s?)?"
@@ -211,7 +215,10 @@ def _written_pattern() -> re.Pattern[str]:
 
 
 def decimal(digits: str, *, commas: bool) -> Decimal | None:
-    """Return the value of digits with separators of either kind; `commas`: 1,5 is 1.5."""
+    """Return the value of digits with separators of either kind, or None.
+
+    `commas`: the comma is the decimal mark, so that 1,234 is 1.234 and 1.234 is 1234.
+    """
     if digits.isdecimal():
         return Decimal(digits)
     digits = re.sub(r"['\u2009 ]", "", digits)
@@ -221,7 +228,7 @@ def decimal(digits: str, *, commas: bool) -> Decimal | None:
         mark = max(digits.rfind("."), digits.rfind(","))
         digits = re.sub(r"[.,]", "", digits[:mark]) + "." + digits[mark + 1 :]
     elif points > 1 or marks > 1:
-        # A sign that stands twice groups: 1.234.567.
+        # A sign that occurs twice groups the digits: 1.234.567.
         digits = re.sub(r"[.,]", "", digits)
     elif marks:
         # 1,234 may be either: the language of the text decides. 12,34 and 0,234 are decimals
@@ -237,7 +244,7 @@ def decimal(digits: str, *, commas: bool) -> Decimal | None:
 
 
 def _scaled(match: re.Match[str], value: Decimal) -> Decimal | None:
-    """Return the value with the power, fraction or scale behind its digits."""
+    """Return the value with the power, fraction or scale after its digits; None if too large."""
     power = (
         match["power"] or match["stars"] or match["e"] or (match["high"] or "").translate(_RAISED)
     )
@@ -267,7 +274,7 @@ def _scaled(match: re.Match[str], value: Decimal) -> Decimal | None:
 
 
 def _written(text: str, low: str, *, commas: bool) -> Iterator[Number]:
-    """Yield the numbers in digits."""
+    """Yield the numbers written in digits."""
     for match in _written_pattern().finditer(low):
         if match.end() - match.start() > LONGEST:
             continue
@@ -289,7 +296,7 @@ def _written(text: str, low: str, *, commas: bool) -> Iterator[Number]:
 
 
 def _is_division(match: re.Match[str], value: Decimal) -> bool:
-    """Return True if two numbers around a slash are still to be divided: 150 / 2, and no 3/4."""
+    """Return True if a slash is a division still to be done (150 / 2) and no fraction (3/4)."""
     below = Decimal(match["below"])
     spaced = match.string[match.end("digits")].isspace()
     return spaced and below > 1 and value % below == 0
@@ -302,7 +309,7 @@ _AND_HALF = named_regex("scorers/reading", "and_half")
 
 
 def without_latex(text: str) -> str:
-    """Return a text with LaTeX's fractions, products and group signs as plain ones."""
+    """Return a text with LaTeX fractions, products and digit groups in plain notation."""
     if "\\" not in text and "{" not in text:
         return text
     text = (
@@ -312,7 +319,7 @@ def without_latex(text: str) -> str:
 
 
 def writes_commas(text: str, least: int = 1) -> bool:
-    """Return True if a text is in a language that writes 1.234,56, by `least` words of it."""
+    """Return True if at least `least` words show a language that writes 1.234,56."""
     words = _WORD.findall(text[:600].lower())
     found = language_of(words)
     if found not in _COMMA_LANGUAGES:
@@ -324,7 +331,7 @@ def writes_commas(text: str, least: int = 1) -> bool:
 def numbers_in(text: str, *, commas: bool | None = None) -> list[Number]:
     """Return the numbers of a text in order, none inside another.
 
-    `commas`: the text writes 1.234,56; None: its own words tell.
+    `commas`: the text writes 1.234,56. If None, the language of the text decides.
     """
     low = text.lower()
     if len(low) != len(text):
@@ -348,7 +355,7 @@ def numbers_in(text: str, *, commas: bool | None = None) -> list[Number]:
 
 
 def _with_parts(low: str, words: list[Number]) -> Iterator[Number]:
-    """Yield numbers in words, fractions among them: three quarters, two and a half."""
+    """Yield numbers in words, with fractions: three quarters."""
     parts = vocabulary().parts
     for number in words:
         behind = _WORD.match(low, number.end + 1)
@@ -360,7 +367,7 @@ def _with_parts(low: str, words: list[Number]) -> Iterator[Number]:
 
 
 _SCALE_BEHIND = late_regex(r"\s([^\W\d_]{4,})")
-# The sign of the number behind it, unless a number stands before it. "is minus ", ": negative ";
+# The sign of the number after it, unless a number precedes it. "is minus ", ": negative ";
 # not "minute ".
 _MINUS = late_regex(r"(?:\A|[\s:=(*>])((?:minus|negative|meno|menos|moins|min)\s)\Z")
 # "3 minus "; not "is minus ".
@@ -368,7 +375,7 @@ _TAKES_AWAY = late_regex(r"[\d)²³%$€]\s*(?:minus|negative|meno|menos|moins|m
 
 
 def _grown(low: str, number: Number) -> Number:
-    """Return a number with a half, a scale or a dozen behind it, and with minus before it."""
+    """Return a number extended by a half, a scale or a dozen after it and by a minus before it."""
     value, start, end = number
     if low[end : end + 1] == " ":
         if half := _AND_HALF.match(low, end):

@@ -1,8 +1,8 @@
-"""Words and phrases that say how an answer is meant, found in one pass over a text.
+"""Tagging of words and phrases that show the role of an answer: "the answer is", "not", "maybe".
 
-The phrases stand in `data/`, one YAML file a language. A text becomes a row of items: candidates,
-phrases and other words. Each has a one-letter tag, and so has the gap before it, so that readers
-look for an answer with short expressions over tags instead of long ones over words.
+The phrases are in `data/`, one YAML file for each language. One pass turns a text into a row of
+items: candidates, phrases and other words. Each item and the gap before it have a one-letter tag.
+Answers are then found by short expressions over tags instead of long expressions over words.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ TAGS = {
     "or": "o", "if": "f", "but": "b", "correction": "x", "soft": "h", "open": "p", "choose": "m",
     "check": "k", "would": "j", "and": "e", "refuse": "z", "sure": "u",
 }  # fmt: skip
-"""The tag of each kind of phrase; a candidate is `c`, any other word `w`."""
+"""Tag of each kind of phrase. A candidate has the tag `c`, any other word `w`."""
 WILD = "..."
 _REACH = 8  # words that "..." may stand for
 
 Phrase = tuple[tuple[str, ...], str]
 Trie = Mapping[str, str | tuple[Phrase, ...]]
-"""The phrases by first word: the tag where the word alone is one and begins no other."""
+"""Phrases by first word. The value is a tag if the word alone is the only phrase."""
 
 _CJK = "\u3040-\u30ff\u3400-\u9fff"
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 HAS_CJK = re.compile(f"[{_CJK}]")
-_HEAD_WORDS = 100  # words that tell a language
+_HEAD_WORDS = 100  # words from which the language is detected
 
 
 @cache
 def words_of(language: str) -> dict[str, str]:
-    """Return the bundled lists of a language by name, each as it is written."""
+    """Return the bundled word lists of a language by name, each as written in its file."""
     import yaml
 
     file = files("falter.scorers.reading").joinpath("data", f"{language}.yaml")
@@ -49,19 +49,19 @@ def words_of(language: str) -> dict[str, str]:
 
 
 def phrases(language: str, name: str) -> list[str]:
-    """Return the phrases of one list of a language."""
+    """Return the phrases of one word list of a language."""
     return [part.strip() for part in words_of(language).get(name, "").split(",") if part.strip()]
 
 
 @cache
 def stop_words(language: str) -> frozenset[str]:
-    """Return the commonest words of a language."""
+    """Return the most frequent words of a language."""
     return frozenset(words_of(language).get("stop", "").split())
 
 
 @cache
 def all_stop_words() -> Mapping[str, tuple[str, ...]]:
-    """Return the commonest words of all languages, each with the languages that have it."""
+    """Return the most frequent words of all languages, each with its languages."""
     found: dict[str, tuple[str, ...]] = {}
     for language in LANGUAGES:
         for word in stop_words(language):
@@ -70,7 +70,7 @@ def all_stop_words() -> Mapping[str, tuple[str, ...]]:
 
 
 def language_of(words: Iterable[str]) -> str:
-    """Return the language with most of its commonest words among `words`; English if none has."""
+    """Return the language with the most stop words among `words`; English if there are none."""
     counts = dict.fromkeys(LANGUAGES, 0)
     known = all_stop_words()
     for word in words:
@@ -81,9 +81,9 @@ def language_of(words: Iterable[str]) -> str:
 
 @cache
 def _trie(main: str) -> Trie:
-    """Return the phrases by first word, longest first: those of `main`, then all other languages'.
+    """Return the phrases by first word, longest first: phrases of `main`, then of other languages.
 
-    A word that `main` uses otherwise keeps its meaning there: "also" in English, "no" in Italian.
+    A word that `main` uses otherwise keeps that meaning: "also" in English, "no" in Italian.
     """
     found: dict[str, dict[tuple[str, ...], str]] = {}
     known = stop_words(main)
@@ -105,7 +105,7 @@ def _longest_first(phrase: Phrase) -> int:
 
 @cache
 def _japanese() -> re.Pattern[str]:
-    """Return the expression for words of a text with Japanese: phrases, else single characters."""
+    """Return the pattern for a text with Japanese: phrases, Latin words, else single characters."""
     known = {p for name in TAGS for p in phrases("ja", name)}
     longest = sorted(known, key=len, reverse=True)
     latin = rf"[^\W_{_CJK}]+(?:'[^\W_{_CJK}]+)*"
@@ -114,9 +114,10 @@ def _japanese() -> re.Pattern[str]:
 
 @dataclass(slots=True)
 class Row:
-    """A text as items. `tags` alternates gap and item, and ends with the gap behind the last.
+    """A text as items. `tags` alternates gaps and items, and ends with the gap after the last item.
 
-    Gaps: a line break, ".", "?", ":", ">" (an arrow), ",", "(", "-", or a space.
+    A gap is a line break, ".", "?", ":", ">" (an arrow), ",", "(", "-", or a space. `spans` has the
+    offsets of each item; `values` has a candidate's number, or −1 for other items.
     """
 
     text: str
@@ -126,13 +127,13 @@ class Row:
     bounds: list[tuple[int, int]] | None = None
 
     def sentences(self) -> list[tuple[int, int]]:
-        """Return the first and last-plus-one item of each sentence or line."""
+        """Return the items of each sentence or line as (first, last + 1)."""
         if self.bounds is None:
             self.bounds = self._sentences()
         return self.bounds
 
     def sentence_at(self, item: int) -> tuple[int, int]:
-        """Return the sentence that an item stands in."""
+        """Return the sentence that contains an item, as (first, last + 1)."""
         bounds = self.sentences()
         n = bisect_right(bounds, item, key=itemgetter(0)) - 1
         return bounds[n] if n >= 0 else (0, len(self.values))
@@ -149,11 +150,11 @@ class Row:
         return found
 
     def part(self, start: int, end: int) -> str:
-        """Return the tags of some items with the gaps around them."""
+        """Return the tags of the items from `start` to before `end`, with the gaps around them."""
         return self.tags[2 * start : 2 * end + 1]
 
 
-# One character for one, so that places stay: "İ" in small letters would be two.
+# One character for one, so that offsets stay valid: "İ" in small letters would be two.
 _QUOTES = str.maketrans("’‘ʼİ", "'''I")
 # Most gaps are ", " or " ": a look-up is cheaper than the search for signs. Replies are untrusted,
 # so the number of gaps is bounded.
@@ -189,9 +190,9 @@ _INSIDE = frozenset(" \t-_'\"*/,.")
 
 
 def tag_text(text: str, candidates: Sequence[tuple[int, int, int]] = (), hint: str = "") -> Row:
-    """Return a text as a row of items; `candidates` are spans, each with its number, in order.
+    """Return a text as a row of items. `candidates` are (start, end, number), in order.
 
-    `hint` is further text in the same language, such as the question.
+    `hint` is more text in the same language, such as the question, for short texts.
     """
     low = text.lower().translate(_QUOTES)
     if len(low) != len(text):  # a letter that is two in lower case
@@ -207,12 +208,13 @@ def tag_text(text: str, candidates: Sequence[tuple[int, int, int]] = (), hint: s
 
 
 class _Tagger:
-    """The words of a text, joined to phrases."""
+    """A tagger that joins the words of a text to phrases."""
 
     def __init__(self, low: str, words: list[tuple[int, int, str]], trie: Trie) -> None:
         self.low, self.words, self.trie = low, words, trie
 
     def row(self, text: str, candidates: Sequence[tuple[int, int, int]]) -> Row:
+        """Return the row of items, with the candidates in place of the words that they cover."""
         row, tags, low, trie = Row(text), list[str](), self.low, self.trie
         words, at, last = self.words, 0, 0
         tag_gap, add_span, add_tag = _gaps.get, row.spans.append, tags.append
@@ -246,7 +248,7 @@ class _Tagger:
         return row
 
     def _phrase(self, at: int, limit: int, known: Sequence[Phrase]) -> tuple[int, str]:
-        """Return how many words the longest phrase that begins at a word has, and its tag."""
+        """Return the word count and tag of the longest phrase at a word."""
         words = self.words
         for rest, tag in known:
             if not rest:
@@ -273,7 +275,7 @@ class _Tagger:
         return 1, "w"
 
     def _is_wild(self, at: int, rest: tuple[str, ...]) -> bool:
-        """Return True if a phrase with "..." stands here, all of it in one sentence."""
+        """Return True if a phrase with "..." matches here, within one sentence."""
         first, last = rest[: rest.index(WILD)], rest[rest.index(WILD) + 1 :]
         words = self.words
         if tuple(w for _, _, w in words[at + 1 : at + 1 + len(first)]) != first:
@@ -288,11 +290,14 @@ class _Tagger:
 
 
 _DECLINE_BUT = late_regex(r"(?:but|however|aber|mais|pero|ma|maar|mas),? (?:i can\b(?!'t| ?not| only)|here|ich kann|je peux|puedo|posso|ik kan)")  # fmt: skip  # noqa: E501
-MAX_LENGTH = 20_000  # characters that are looked at for a refusal
+MAX_LENGTH = 20_000  # characters searched for a refusal
 
 
 def refusal_at(row: Row) -> int | None:
-    """Return the item at which the last refusal of a row begins; None if it refuses nothing."""
+    """Return the item at which the last refusal of a row begins; None if there is no refusal.
+
+    A refusal followed by "but I can …" does not count.
+    """
     at = row.tags.rfind("z")
     while at >= 0:
         end = row.spans[at // 2][1]
@@ -303,5 +308,5 @@ def refusal_at(row: Row) -> int | None:
 
 
 def declines(text: str) -> bool:
-    """Return True if a text refuses, asks back, or says that the answer is not known."""
+    """Return True if a text refuses, asks back, or says that the answer is unknown."""
     return refusal_at(tag_text(text[:MAX_LENGTH])) is not None

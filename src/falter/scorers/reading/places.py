@@ -1,4 +1,4 @@
-"""The numbers of a reply where they stand, and what the question asks of them."""
+"""Numbers of a response with their context, and the units and nouns that the question asks for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from falter.scorers.reading.numerals import (
 )
 from falter.scorers.reading.phrases import Row, all_stop_words
 
-_QUESTION_END = 1_500  # characters of a question that are looked at
+_QUESTION_END = 1_500  # characters read at the end of a question
 
 _SIGNS = {"€": "euro", "$": "dolla", "£": "pound", "¥": "yen", "%": "perce", "°": "degre"}
 _UNITS = {
@@ -31,17 +31,22 @@ _UNITS = {
     "meter": "metre", "meters": "metre", "liter": "litre", "liters": "litre", "kilometer": "kilom",
     "d": "day",
 }  # fmt: skip
-"""Units and signs by the stem of what a question calls them."""
+"""Abbreviations and variants of units, with the stem of the unit's name in a question."""
 
 
 def stem(word: str) -> str:
+    """Return the first five letters of a word, or the stem for a unit's sign or abbreviation."""
     word = word.lower()
     return _SIGNS.get(word) or _UNITS.get(word) or word[:5].rstrip("s") or word
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question's numbers, the stems of its words, and the units or nouns that it asks for."""
+    """The requirements of a question: its numbers (`given`), word stems, and units or nouns.
+
+    `scale` is 1000 if it asks for thousands. `commas` is True if its language writes 1.234,56, else
+    None. `dated`: the answer may be a year. `rated`: the answer is a rating such as 4/5.
+    """
 
     given: frozenset[Decimal] = frozenset()
     words: frozenset[str] = frozenset()
@@ -62,6 +67,7 @@ _RATED = named_regex("scorers/reading", "rated")
 
 @lru_cache(maxsize=512)
 def asked_of(question: str) -> Question:
+    """Return the numbers of a question and its requirements of the answer."""
     text = question[-_QUESTION_END:]
     if not text.strip():
         return Question()
@@ -97,14 +103,14 @@ KNOWN_UNITS = frozenset(
 
 @dataclass(slots=True)
 class Place:
-    """A number of a reply: its place in the row, and what the words around it make of it."""
+    """A number of a response: its item in the row, and properties taken from its context."""
 
     value: Decimal
     at: int
-    fits: bool  # has the unit or the noun that was asked for behind it
-    given: bool  # the question gave it
-    result: bool  # stands behind an equals sign or a word for one
-    weak: bool  # denied, doubted, a limit, an ordinal or beside the point
+    fits: bool  # followed by the requested unit or noun
+    given: bool  # occurs in the question
+    result: bool  # follows an equals sign or a word such as "makes"
+    weak: bool  # denied, doubted, a limit, or of another unit
 
 
 LABEL_WORD = named_regex("scorers/reading", "beside")
@@ -120,7 +126,7 @@ EQUALS = late_regex(r"[=≈→⇒]\s*[$€£(]*\Z")
 _OPERATOR = named_regex("scorers/reading", "operator")
 _AFTER_OPERATOR = named_regex("scorers/reading", "after_operator")
 _RANGE = named_regex("scorers/reading", "range")
-# The unit and two words behind it: "km per hour", "% of those".
+# The unit and up to two words after it: "km per hour", "% of those".
 _FIRST = late_regex(r"\s?([%€$£¥°]|[^\W\d_]+(?:/[^\W\d_]+)?)(?:\s([^\W\d_]+))?(?:\s([^\W\d_]+))?")
 
 
@@ -131,7 +137,7 @@ def places_in(row: Row, numbers: Sequence[Number], asked: Question) -> list[Plac
 
 
 def place_at(row: Row, n: int, numbers: Sequence[Number], asked: Question) -> Place | None:
-    """Return a number with what its surroundings say about it; None if it cannot be an answer."""
+    """Return a number with its properties in context; None if it cannot be an answer."""
     number = numbers[row.values[n]]
     before, after = (
         row.text[max(0, number.start - 32) : number.start],
@@ -150,7 +156,7 @@ _TERM_OF = late_regex(r"\s?[%€$)]*\s?[^\n=.]{0,12}=")
 
 
 def _is_term(before: str, after: str) -> bool:
-    """Return True for a number that is computed with, an index, or part of a formula."""
+    """Return True for an operand, an index, or a part of a formula."""
     if before[-1:] in ("{", "_", "^") or after[:1] in ("}", "_"):
         return True
     operand = _OPERATOR.match(after) or (
@@ -162,7 +168,7 @@ def _is_term(before: str, after: str) -> bool:
 
 
 def _is_label(before: str, after: str, number: Number, asked: Question) -> bool:
-    """Return True for the number of a list's entry, of a step or page, and of a date or an hour."""
+    """Return True for the number of a list entry, step or page, and for a date or a time of day."""
     if (
         number.end - number.start <= 2
         and after[:1] in (".", ")")
@@ -183,7 +189,7 @@ def _is_label(before: str, after: str, number: Number, asked: Question) -> bool:
 
 
 def _place(row: Row, n: int, number: Number, before: str, after: str, asked: Question) -> Place:
-    """Return a number with what its surroundings say about it."""
+    """Return a number with the properties that its context gives."""
     value, start, end = number
     behind = _FIRST.match(row.text, end, end + 60)
     stems = {stem(w) for w in behind.groups() if w} if behind else set()
@@ -204,7 +210,7 @@ def _place(row: Row, n: int, number: Number, before: str, after: str, asked: Que
 
 
 def _is_weak(row: Row, n: int, before: str, after: str) -> bool:
-    """Return True for a number that is denied, doubted, a limit, or one of two."""
+    """Return True for a number that is denied, doubted, a limit, or part of a pair or range."""
     return bool(
         _is_doubted(row, n)
         or _RANGE.match(after)
@@ -237,7 +243,11 @@ _JOINED = re.compile(r"(?:[ (][wd]){0,2}[ ,]([oe])[ (](?:[dwh][ (])?c")
 
 
 def joined(row: Row, at: int, by: str = "oe") -> bool:
-    """Return True if a second number stands beside one: 3 or 4; 5 minutes and 10 seconds."""
+    """Return True if a second number is joined to the number at `at`.
+
+    Examples are "3 or 4" and "5 minutes and 10 seconds". `by` has the tags of the conjunctions: `o`
+    for "or", `e` for "and".
+    """
     behind = row.tags[2 * at + 2 : 2 * at + 12]
     match = _JOINED.match(behind)
     return match is not None and match[1] in by

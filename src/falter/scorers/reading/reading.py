@@ -1,4 +1,4 @@
-"""The result of reading a reply: an answer with the way it was found, or the reason for none."""
+"""Result of answer extraction: an answer with its tier, or the reason that there is none."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from falter.records.types import Tier
 T = TypeVar("T")
 
 READER_VERSION = 3
-"""Raised with every change that can read a reply differently; stored with each run."""
+"""Increased with every change that may extract a different answer; stored with each run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading(Generic[T]):
-    """An answer taken from a reply, with its tier; or no answer, and the reason.
+    """An extracted answer with its tier, or None with a reason.
 
-    `stated`: the reply is the answer, or marks it. `inferred`: prose from which a careful reader
-    takes one answer. Without an answer, `tier` is None and `reason` says why in a few words.
+    `stated`: the response consists of the answer or marks it. `inferred`: a careful reader takes
+    one answer from the prose. Without an answer, `tier` is None and `reason` is a short text.
     """
 
     answer: T | None = None
