@@ -22,7 +22,7 @@ Clusters = Sequence[Hashable] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """The common parts of the estimates of one result: what they are about, and the counts."""
+    """The common fields of the estimates of one result: estimand, counts, level and seed."""
 
     estimand: str
     items: int
@@ -78,7 +78,10 @@ class Basis:
         p_value: float | None = None,
         why: str = "fewer than two items",
     ) -> Estimate:
-        """A mean over items with its clusters; `interval` stands in for the mean's own."""
+        """Return the estimate of a mean over items; `interval` replaces the mean's own interval.
+
+        Without a value the estimate is undefined, with `why` as the reason.
+        """
         if mean.value is None:
             return self.undefined(measure, mean.status, why)
         basis = replace(self, clusters=mean.clusters, design_effect=mean.design_effect)
@@ -148,7 +151,7 @@ def with_clusters(estimate: Estimate, clusters: int, *, fewest: int | None = Non
 
 
 def vectors(names: str, *values: ArrayLike) -> list[Floats]:
-    """Vectors of the same items."""
+    """Return float vectors; raise InvalidValue unless all are one-dimensional with one length."""
     arrays = [np.asarray(vector, dtype=np.float64) for vector in values]
     shapes = [array.shape for array in arrays]
     if len(set(shapes)) > 1 or arrays[0].ndim != 1:
@@ -165,7 +168,7 @@ def matrix(name: str, values: ArrayLike, expected: str, *, columns: int = 1) -> 
 
 
 def items_by_times(name: str, scores: ArrayLike) -> Floats:
-    """Items x times asked, also from one score for each item."""
+    """Return items x repeats, also from one score for each item."""
     table = np.asarray(scores, dtype=np.float64)
     if table.ndim == 1:
         table = table[:, None]
