@@ -69,7 +69,7 @@ def macro_average(
     """The mean over groups of their average drops, each group counting the same.
 
     `groups` names the group of each column of `drops`. Groups without any pair do not count. All
-    other arguments are those of `group_average`.
+    other arguments are as in `group_average`.
     """
     table = _drops(drops)
     if len(groups) != table.shape[1]:
@@ -91,7 +91,7 @@ def mean_score(
 ) -> Estimate:
     """Return the mean of scores, or shares, over all conditions, each counting the same.
 
-    `scores` is items x conditions, NaN where missing. The two-sided interval is that of `rate`, and
+    `scores` is items x conditions, NaN where missing. The two-sided interval is `rate`'s, and
     `scale` has the lowest and the highest possible score.
     """
     mean = rate(_drops(scores), clusters=clusters, level=level, scale=scale)
@@ -149,8 +149,8 @@ def family_mean(
     Returns
     -------
     Estimate
-        The two-sided interval is that of `_of_families`, or that of `rate` for a single family. No
-        score: insufficient_data. Fewer than 6 clusters: too_few_clusters.
+        The two-sided interval is `_of_families`'s, or that of `rate` for a single family. No score:
+        insufficient_data. Fewer than 6 clusters: too_few_clusters.
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or len(families) != len(values):
@@ -247,8 +247,8 @@ def drop_quantile(
     """Return the drop that the `share` of similar prompts does not exceed: nine of ten at 0.9.
 
     `drops` has one number per prompt, None for a prompt without a drop. The value is the smallest
-    drop that at least this share of the prompts does not exceed. The two-sided interval is that of
-    `quantile_interval`. It is about other prompts, of which these are a sample, with these items.
+    drop that at least this share of the prompts does not exceed. The two-sided interval is
+    `quantile_interval`'s. It is about other prompts, of which these are a sample, with these items.
     `conditions` counts the prompts. No drop: insufficient_data.
     """
     known = sorted(drop for drop in drops if drop is not None)

@@ -319,7 +319,7 @@ def brittleness_by_task(
 def _stratum(table: Table, codes: NDArray[np.intp] | None) -> _Stratum:
     """Return the sums of every unit of a table; an item without any cell is a row of zeros."""
     columns = np.zeros((len(table.rows), WIDTH))
-    # Without gaps the sums of pairs come to the plain variances, which cost no products.
+    # Without gaps the sums of pairs equal the plain variances, which need no products.
     columns[table.rows] = (_item_sums if table.is_complete else gapped_item_sums)(table.cells)
     return _Stratum(
         units=unit_sums(columns, codes),

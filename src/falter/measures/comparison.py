@@ -170,8 +170,8 @@ def compare_family(
 ) -> tuple[PairComparison, ...]:
     """Every pair of several models, or prompts; `adjusted` are Holm's p-values over the pairs.
 
-    Each of the four numbers is a separate family. The arguments are those of `compare_pair`;
-    `answers` maps names to two or more systems.
+    Each of the four numbers is a separate family. The arguments are as in `compare_pair`; `answers`
+    maps names to two or more systems.
     """
     if len(answers) < 2:
         raise InvalidValue("answers", list(answers), "two or more to compare")
@@ -272,7 +272,7 @@ class _ItemSums:
         if items:  # of single outcomes, ddof 1
             within = gapped_item_sums(table[:, :, None])[:, 1] * width / max(1, width - 1)
         counts = np.maximum(seen.sum(axis=0), 1)
-        # A sum, since without an item that both sides have there is no condition to average.
+        # A sum and not a mean, because without a common item there is no condition.
         square = items * (y**2 / counts).sum(axis=1) / max(1, width)
         values = [np.ones(items), side.baseline, drops, there, flips, known, y, seen]
         return cls(
@@ -368,7 +368,7 @@ def _widened(estimate: Estimate, between: Between | None, level: float) -> Estim
         return estimate
     p_value = estimate.p_value
     if p_value is not None:
-        # A wider interval excludes 0 later: the two must not contradict each other.
+        # A wider interval excludes 0 at a larger error rate; p-value and interval must agree.
         p_value = max(p_value, least_error(between.excludes_zero))
     return replace(
         estimate,

@@ -31,7 +31,7 @@ from falter.stats.resampling import jackknife_error
 
 Codes = NDArray[np.int32]
 Outputs = Sequence[Sequence[str | None]] | ArrayLike
-BLOCK = 100_000  # items that are counted at a time
+BLOCK = 100_000  # number of items that are counted at a time
 MEASURE = "consistency_curve"
 
 
@@ -100,8 +100,7 @@ class ConsistencyCurve:
 def capability(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.95) -> Estimate:
     """Return the mean score over all configurations, each of which counts equally.
 
-    `scores` is items x configurations, NaN where missing. The two-sided interval is that of
-    `mean_score`.
+    `scores` is items x configurations, NaN where missing. The two-sided interval is `mean_score`'s.
     """
     return replace(
         mean_score(scores, clusters=clusters, level=level),
@@ -378,8 +377,7 @@ def random_baseline(
     """Return p^V, the paper's chance that V independent configurations are all right.
 
     `scores` are 0/1, items x V configurations, NaN where missing. p is their mean over the items
-    without a gap. The interval is that of `capability` to the power of V, so it stays between 0 and
-    1.
+    without a gap. The interval is `capability`'s to the power of V, so it stays between 0 and 1.
     """
     table = Table.from_outcomes(scores, level)
     width = table.cells.shape[1]

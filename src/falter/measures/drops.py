@@ -38,10 +38,10 @@ def accuracy(
     Returns
     -------
     Estimate
-        The two-sided interval is that of `rate`. 0/1 scores have Agresti and Coull's. Scores in
-        between, such as means of several runs, have it for the number of independent answers that
-        they are worth. A single 0/1 item has an interval; a single other item is insufficient_data.
-        Fewer than 6 clusters: too_few_clusters.
+        The two-sided interval is `rate`'s. 0/1 scores have Agresti and Coull's. Scores in between,
+        such as means of several runs, have it for the number of independent answers that they are
+        worth. A single 0/1 item has an interval; a single other item is insufficient_data. Fewer
+        than 6 clusters: too_few_clusters.
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1:
@@ -55,8 +55,8 @@ def accuracy_drop(
 ) -> Estimate:
     """Mean of baseline - perturbed over the items that have both: positive when something is lost.
 
-    `baseline` and `perturbed` are (items,), NaN where missing. Interval and p-value are those of
-    `paired_difference`, both two-sided. The interval is t over items or clusters for scores on a
+    `baseline` and `perturbed` are (items,), NaN where missing. Interval and p-value are
+    `paired_difference`'s, both two-sided. The interval is t over items or clusters for scores on a
     scale. For 0/1 scores it is Tango's with Bonett and Price's, with clusters for the effective
     number of pairs. 0/1 scores without clusters have McNemar's mid-p. Fewer than two common items:
     insufficient_data. Fewer than 6 clusters: too_few_clusters.
@@ -81,8 +81,8 @@ def differential_failure(
 
     `baseline` and `perturbed` are (items,): 1 where the output was unparsed, truncated or refused,
     0 where it was parsed, NaN where the request was never answered. Other numbers raise
-    InvalidValue. Interval and p-value are those of `accuracy_drop`. If p is small, numbers over the
-    parsed outputs compare different items.
+    InvalidValue. Interval and p-value are `accuracy_drop`'s. If p is small, numbers over the parsed
+    outputs compare different items.
     """
     before, after = np.asarray(baseline, dtype=np.float64), np.asarray(perturbed, dtype=np.float64)
     for name, flags in (("baseline", before), ("perturbed", after)):

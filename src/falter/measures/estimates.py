@@ -47,7 +47,7 @@ class Basis:
         status: EstimateStatus = "ok",
     ) -> Estimate:
         """Return the value with its interval, widened if necessary to contain the value."""
-        # An interval around a corrected centre, as a jackknife's, may miss the plain value.
+        # An interval around a corrected centre, such as a jackknife's, may miss the plain value.
         low, high, value = interval.low, interval.high, float(value)
         return self._record(
             measure,
@@ -114,7 +114,10 @@ class Basis:
 
 
 def of_rate(measure: str, what: str, mean: ItemMean) -> Estimate:
-    """Return a mean over items as an estimate; `what` is what its value is, without the items."""
+    """Return a mean over items as an estimate.
+
+    `what` describes the value; the estimand adds "items like these".
+    """
     basis = Basis(
         estimand=f"{what}, items like these",
         items=0,
@@ -141,7 +144,10 @@ def of_result(measure: str, result: Any, **more: Any) -> Estimate:
 
 
 def with_clusters(estimate: Estimate, clusters: int, *, fewest: int | None = None) -> Estimate:
-    """Return the estimate with its number of clusters; `fewest` of a part may be too few."""
+    """Return the estimate with its number of clusters; fewer than 6 remove interval and p-value.
+
+    If the estimate has several parts, `fewest` is the smallest number of clusters of a part.
+    """
     estimate = replace(estimate, clusters=clusters)
     few = too_few_clusters(clusters if fewest is None else fewest)
     if estimate.status != "ok" or few is None:

@@ -20,7 +20,7 @@ from falter.stats.clusters import cluster_codes
 from falter.stats.intervals import Interval, no_interval
 from falter.stats.resampling import jackknife
 
-# Scores this close are the same.
+# Scores that differ by at most this number count as equal.
 SCORE_TOLERANCE = 1e-9
 # A graded score flips if it moves by more than this share of its scale, unless repeats move it by
 # more. Without a threshold a jitter of .0005 flipped 100 % of the items in simulations.
@@ -167,7 +167,7 @@ def _moves(baseline: Floats, again: Floats | None) -> Floats:
     if again is None:
         first, second = np.triu_indices(baseline.shape[1], k=1)
         return baseline[:, second] - baseline[:, first]
-    pairs = baseline.shape[1] * again.shape[1]  # of no items, -1 would be no number
+    pairs = baseline.shape[1] * again.shape[1]  # -1 would be ambiguous for zero items
     return (again[:, None, :] - baseline[:, :, None]).reshape(len(baseline), pairs)
 
 
@@ -347,8 +347,8 @@ def noise_floor(
     `baseline` is (items,) or (items, runs), NaN where missing. `repeat` has the scores of further
     runs in either shape; without it the baseline's own runs are the pairs. Scores differ if they
     are more than `threshold` apart, by default the `turn_threshold` of these scores. The two-sided
-    interval is that of `mean_score`, also with clusters. Items without a pair are excluded. No item
-    left: insufficient_data.
+    interval is `mean_score`'s, also with clusters. Items without a pair are excluded. No item left:
+    insufficient_data.
     """
     first = items_by_times("baseline", baseline)
     again = None if repeat is None else _repeats(first, repeat)

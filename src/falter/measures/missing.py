@@ -140,7 +140,7 @@ def missingness(
 ) -> Missingness:
     """The share of planned pairs without a score, tested for dependence on the baseline's outcome.
 
-    The arguments are those of `missing_bounds`. The value counts pairs, and its interval is over
+    The arguments are as in `missing_bounds`. The value counts pairs, and its interval is over
     items. The two-sided test compares the items with a baseline: is a perturbed score missing more
     often where the baseline was right? For 0/1 baselines without clusters it is Fisher's exact test
     of the items that lack any score. Otherwise it is a score test over items or clusters:

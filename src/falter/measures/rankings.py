@@ -339,7 +339,7 @@ def _share_of_cases(measure: str, cases: Floats, basis: Basis, too_few: bool) ->
     if too_few or not len(known):
         why = "fewer than two models" if too_few else "no case"
         return basis.undefined(measure, "insufficient_data", why)
-    # About these items nothing is sampled; the nulls show what chance alone does.
+    # For exactly these items nothing is sampled; the nulls show the effect of chance alone.
     exact = replace(no_interval(basis.level), method="none: exact for these items")
     return basis.estimate(measure, float(known.mean()), exact)
 

@@ -57,7 +57,7 @@ def robustness_regression(
     if square <= 1e-20 * max(1.0, n * float(means[0]) ** 2):
         return _undefined(basis, "undefined_zero_variance", "performance is constant")
     slope = float(x @ y) / square
-    # Points on a line leave rounding below 0, of which there is no root.
+    # Points on a line can leave a rounding error below 0, which has no square root.
     residual = max(0.0, total - slope * slope * square)
     error = math.sqrt(residual / (n - 2) / square)
     at_zero = error * math.sqrt(square / n + float(means[0]) ** 2)

@@ -78,7 +78,7 @@ def confirmed_remedy(
     items : the keys of the items, in the order of the scores
     margin : the largest loss on clean prompts, from 0 to below 1
     clusters : the cluster of each item; None for independent items
-    level : two-sided level of the intervals, which are those of `micro_average`
+    level : two-sided level of the intervals, which are `micro_average`'s
     together : the number of remedies that are picked at once, for other models or tasks
         The intervals on the second half are then simultaneous by Bonferroni's rule, at 1 − (1 −
         level)/together each. So the bound holds for any false claim among them. The first halves

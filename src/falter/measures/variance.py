@@ -85,7 +85,7 @@ def variance_components(
 
     plugin: data = Var_i(mean_j), pert = mean_i Var_j, ddof 0; brittleness = pert/total. crossed:
     item = (MS_item − MS_rest)/J, condition = (MS_condition − MS_rest)/I, interaction = MS_rest;
-    each share is of their sum. The mean squares are those of `components`.
+    each share is of their sum. The mean squares are `components`'s.
 
     Components can be below 0, and are cut at 0 only inside ratios.
 
@@ -164,7 +164,7 @@ def _crossed(table: Table) -> CrossedComponents:
     )
     few = table.few_vary()
     if few is not None and parts.pert[0] == 0.0:
-        # No item varies: what bounds the variance within items bounds the conditions' too.
+        # If no item varies, the bound of the variance within items also bounds the conditions'.
         spread, main = few, share_of_few(few, 0.0, float(others[0]))
     elif few is not None:
         # The observed share of the interaction in the variance within items.
@@ -174,7 +174,7 @@ def _crossed(table: Table) -> CrossedComponents:
         part = max(0.0, float(rest[0]))
         by_item = share_of_few(few, part, float(whole[0]) - part)
     else:
-        # Components cut at 0 vary less than they should: the raw ones set the width.
+        # Components cut at 0 vary too little, so the raw components set the width.
         raw = whole + np.minimum(item, 0.0) + np.minimum(rest, 0.0)
         by_item = ratio_interval(table, rest, raw, shift=1.0 / width)
 
@@ -234,7 +234,7 @@ def _constant(measure: str, table: Table) -> Estimate:
 
 # Between these mean scores the share is informative; outside, the flip rate is.
 INFORMATIVE = (0.02, 0.98)
-# With fewer items that differ between conditions, or fewer clusters that hold such an item, the
+# With fewer items that differ between conditions, or fewer clusters that contain such an item, the
 # interval of the share covered 71 to 90 %, and it is not shown.
 FEWEST_VARYING = 20
 
@@ -293,8 +293,8 @@ def prompt_share(
     PromptShare
         The share is not_informative in three cases, because a few outcomes would decide it: a mean
         score outside 0.02 to 0.98; fewer than 20 items that differ between conditions (Kish's
-        number); fewer than 20 clusters with such an item. All other edge cases are those of
-        `variance_components`.
+        number); fewer than 20 clusters with such an item. All other edge cases are
+        `variance_components`'s.
 
     Notes
     -----
@@ -416,7 +416,7 @@ def _few_vary(table: Table) -> str | None:
     """
     cells = table.means
     pairs = (~np.isnan(cells)).sum(axis=1) >= 2
-    # An item with one condition cannot differ between conditions, and does not count as alike.
+    # An item with one condition cannot differ between conditions, and does not count as equal.
     v = np.nanvar(cells[pairs], axis=1)
     k = float(v.sum()) ** 2 / max(float(v @ v), 1e-300)
     if k < FEWEST_VARYING:
@@ -444,7 +444,7 @@ def _share_interval(table: Table, split: _Split) -> Interval:
         few = table.few_vary(2.0 * FEWEST_VARYING, most=1.0)
         if few is None or interval.low is None:
             return interval
-        # Just enough items vary, perhaps by luck: alone the jackknife covered 90 % of such tables.
+        # Perhaps just enough items vary by luck: the jackknife alone covered 90 % of such tables.
         part, rest = (max(0.0, float(values[0])) for values in (split.prompt, split.item))
         return outer(interval, share_of_few(few, part, rest))
     share = split.share
@@ -490,7 +490,7 @@ def _run_variance(
         return None
     rows = table.rows
     codes = np.arange(rows.sum()) if table.codes is None else table.codes
-    # As many units, or groups of them, as the components leave out.
+    # The same units, or groups of units, that the components leave out.
     units = len(table.parts.item) - 1
     s, f = np.zeros((units, squares.shape[1])), np.zeros((units, squares.shape[1]))
     np.add.at(s, codes % units, squares[rows])

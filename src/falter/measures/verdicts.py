@@ -118,7 +118,7 @@ def recipe_verdicts(
     drops = before - after
     own = recipe_level(level)
     family = max_t(drops, clusters=clusters, level=own, replications=replications, seed=seed)
-    # Equivalence is a family of its own, with all of the error rate 1 − level.
+    # Equivalence is a separate family with the full error rate 1 − level.
     p_equivalent = holm([equivalence_p(m.mean, margin=margin) for m in family.members])
     recipes = []
     for j, (name, member) in enumerate(zip(names, family.members, strict=True)):

@@ -386,7 +386,7 @@ def average_ranks(values: ArrayLike) -> Floats:
     _, places, counts = np.unique(
         np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True
     )
-    # The last place of each group of ties, less half the way to its first: the mean of its places.
+    # The mean rank of a group of ties: its last rank less half the distance to its first.
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2.0)[places.ravel()])
 
 
@@ -412,7 +412,7 @@ def spearman(first: ArrayLike, second: ArrayLike) -> Agreement:
     else:
         x, y = average_ranks(x), average_ranks(y)
         x, y = x - x.mean(), y - y.mean()
-        # Rounding can take a coefficient past 1.
+        # Rounding can move a coefficient beyond 1.
         value = min(1.0, max(-1.0, float(x @ y / np.sqrt((x @ x) * (y @ y)))))
     return Agreement(
         value=value,

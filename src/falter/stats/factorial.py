@@ -223,7 +223,7 @@ def _check_aliases(
             column = column if blocks is None else _within(column, blocks)
             effect = f"{name}={distinct[level]}"
             rest = column - basis @ (basis.T @ column)
-            # Once more, since the first pass leaves rounding that is as large as a nearly aliased
+            # Twice, because the first pass leaves rounding errors as large as a nearly aliased
             # effect.
             rest = rest - basis @ (basis.T @ rest)
             if np.linalg.norm(rest) <= ALIASED * size:

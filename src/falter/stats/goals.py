@@ -55,7 +55,7 @@ class Goal(Protocol):
         """Return the half-width, margin or gap that a given standard error reaches."""
 
     def calls(self, items: int, available: int | None) -> int:
-        """Return the number of cells to request with so many items."""
+        """Return the number of cells to request for `items` items out of `available` ones."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -222,7 +222,7 @@ def bonett_price(b: float, c: float, pairs: float, *, level: float = 0.95) -> In
     p10, p01 = (b + 1.0) / (pairs + 2.0), (c + 1.0) / (pairs + 2.0)
     centre = p10 - p01
     half = z * math.sqrt(max(0.0, p10 + p01 - centre**2) / (pairs + 2.0))
-    # Shrinking towards 0 must not exclude the estimate itself, which it can at |b - c| = n.
+    # Shrinking towards 0 could exclude the estimate itself if |b - c| = n.
     low = max(-1.0, min(centre - half, (b - c) / pairs))
     high = min(1.0, max(centre + half, (b - c) / pairs))
     return Interval(low=low, high=high, level=level, method="bonett-price")

@@ -358,7 +358,7 @@ def _second_moments(
     """Return the sum over groups and nodes of the complete information less score products."""
     width = len(p)
     slopes = p * (1.0 - p) * (masks.T @ weights)
-    # Groups with the same conditions stand side by side, so that products are of few masks.
+    # Groups with the same conditions are adjacent, so products are needed for few masks only.
     starts = np.flatnonzero(np.append(True, (masks[1:] != masks[:-1]).any(axis=1)))
     distinct, mask_weights = masks[starts], np.add.reduceat(weights, starts, axis=0)
     j, k = np.triu_indices(width)
@@ -399,7 +399,7 @@ def climb(
     point, current = start, surface_at(start)
     for _ in range(100):
         # Far from the maximum the information may have negative eigenvalues: there a plain step
-        # would lead to a saddle. Turned around, every direction leads upwards.
+        # would lead to a saddle. With a reversed sign, every direction leads upwards.
         value, gradient, information = current
         curvature, axes = np.linalg.eigh(information)
         curvature = np.maximum(np.abs(curvature), 1e-9 * np.abs(curvature).max())

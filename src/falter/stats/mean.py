@@ -440,7 +440,7 @@ def bisect_error(
 
     `exp(log_most)` is the largest rate that is tried. If it does not show either, return `beyond`.
     """
-    # On the log scale the same steps find a rate of 0.04 and one of 1e-12.
+    # On the log scale equally many steps find a rate of 0.04 and a rate of 1e-12.
     low, high = math.log(least), log_most
     if shows(math.exp(low)):
         return least

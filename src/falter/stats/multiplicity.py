@@ -282,7 +282,7 @@ def _least_p(table: Floats, codes: NDArray[np.intp], replications: int, seed: in
     return np.asarray(np.sort(ranks / replications))
 
 
-# A few planned looks: how much error each may spend, and where its boundary lies.
+# Planned interim analyses: the error that each may spend, and its boundary.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 # Up to this many units all 2^16 arrangements of signs are listed instead of drawn.
 EXACT_UNITS = 16
 CHUNK = 512  # rows of signs at a time
-BLOCK = 500_000  # as many cells are shuffled at a time
+BLOCK = 500_000  # number of cells that are shuffled at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +239,7 @@ def sign_flip_test(
 def _signs(units: int, replications: int, seed: int) -> Iterator[Floats]:
     """Yield chunks of rows of signs: all arrangements of up to 16 units, else random signs."""
     if units <= EXACT_UNITS:
-        # The binary digits of 0, 1, 2, ... are all the arrangements.
+        # The binary digits of 0, 1, 2, ... enumerate all arrangements.
         digits = np.arange(units)
         for start in range(0, 2**units, CHUNK):
             numbers = np.arange(start, min(start + CHUNK, 2**units))

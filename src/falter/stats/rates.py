@@ -60,7 +60,7 @@ def rate(
         raise InvalidValue("values", (float(known.min()), float(known.max())), expected)
     unit = (table - low) / (high - low)
     mean = replace(item_mean(unit, clusters=clusters, level=level), how=None)
-    # `item_mean` wants two items; one 0/1 answer is already a binomial count.
+    # `item_mean` needs two items; one 0/1 answer is already a binomial count.
     if mean.items == 1 and clusters is None and known.size == 1 and known[0] in (low, high):
         share = float(unit[~np.isnan(table)][0])
         interval = agresti_coull(share, 1, level=level)
@@ -181,9 +181,9 @@ def _rate(
         # Answers of one item may cancel out, but n binary answers are worth at most n independent
         # answers.
         own = max(own, 1.0 / float(present.sum()))
-    elif own == 0.0:  # scores on a scale that are all alike
+    elif own == 0.0:  # scores on a scale that are all equal
         return None
-    # One 0/1 answer an item is binomial, so its variance follows from the mean alone.
+    # With one 0/1 answer per item the sum is binomial: the mean alone gives the variance.
     once = binary and int(present.any(axis=0).sum()) == 1
     rate = Rate(
         value=mean.value,

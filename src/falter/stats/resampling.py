@@ -28,8 +28,8 @@ def bootstrap(
     """Return the two-sided BCa interval of `statistic(data)` by resampling rows with replacement.
 
     `data` is (items, ...): a row is an item with all its conditions, and single cells are never
-    drawn. The ends are those of `bca_interval`. Fewer than two rows, or a statistic that never
-    varies: no interval. The draws come from numpy's PCG64, so one seed always draws the same rows.
+    drawn. The ends are `bca_interval`'s. Fewer than two rows, or a statistic that never varies: no
+    interval. The draws come from numpy's PCG64, so one seed always draws the same rows.
     """
     table = np.asarray(data)
     _check_draws(table, replications, level)
@@ -59,7 +59,7 @@ def bootstrap_of_sums(
     """Return `bootstrap` for a statistic of column sums over items.
 
     `columns` is (items, columns). `statistic` maps draws x columns of sums to one value per draw,
-    so no loop over draws is needed. The draws are those of `bootstrap`.
+    so no loop over draws is needed. The draws are `bootstrap`'s.
     """
     _check_draws(columns, replications, level)
     items = len(columns)

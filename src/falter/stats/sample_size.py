@@ -195,5 +195,5 @@ def _least_items(sampled: float, allowed: float) -> int | None:
     """Return the smallest n >= 2 with sampled/n <= allowed; None if no number is enough."""
     if allowed <= 0.0:
         return None
-    # Rounding must not make a whole number of items one more.
+    # A rounding error must not add an item to a whole number.
     return max(2, math.ceil(sampled / allowed * (1.0 - 1e-12)))

@@ -98,7 +98,7 @@ def masked_brittleness(
     weights = (-value / whole, 2.0 * value * m / whole, 1.0 / whole)
     influence = weights[0] * rows.square + weights[1] * rows.mean + weights[2] * rows.pert
     variance = rows.sampling_variance(influence, rows.quadratic_mask(*weights))
-    # Few items that disagree make the log odds far from normal, so these are counted instead.
+    # With few items that disagree the log odds are far from normal, so the items are counted.
     interval = _few(rows)
     if interval is None:
         interval = _logit(value, variance, _log_odds_bias(rows, m, within, whole), rows)

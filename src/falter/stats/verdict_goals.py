@@ -35,7 +35,10 @@ class VerdictGoal(Drops):
         raise NotImplementedError
 
     def shares(self, items: int, level: float) -> tuple[float, float]:
-        """Return the simulated probability for so many items, and that of all recipes at once."""
+        """Return two simulated probabilities for `items` items: per recipe, and for all recipes.
+
+        The second is NaN if it is not simulated.
+        """
         raise NotImplementedError
 
     def start(self, level: float) -> float:
@@ -104,7 +107,7 @@ class DropDetection(VerdictGoal):
         c = simultaneous_quantile(self.conditions, level)
         gap, wide = fell - rose, items + 2.0
         # Bonett and Price's standard error. The verdict's interval excludes 0 if their test and
-        # Tango's both reject it, so a study has to pass the two.
+        # Tango's both reject it, so a study must pass both tests.
         price = np.sqrt((fell + rose + 2.0) / wide - np.square(gap / wide)) / math.sqrt(wide)
         found = (gap > c * np.sqrt(fell + rose)) & (gap / wide > c * price)
         return float(found.mean()), math.nan
