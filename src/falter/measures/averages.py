@@ -54,7 +54,11 @@ def micro_average(
     clusters: Clusters = None,
     level: float = 0.95,
 ) -> Estimate:
-    """The mean drop over all perturbations that were run; see `group_average`."""
+    """The mean drop over all perturbations that were run; see `group_average`.
+
+    The arguments and the result are as in `group_average`: `drops` is (items, conditions), NaN
+    where missing.
+    """
     return _average("micro_average", "all these conditions", drops, baseline, None, clusters, level)
 
 

@@ -442,7 +442,7 @@ def steadiness(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0
 
     The two-sided interval has the outer ends of two intervals: a jackknife t over items (or
     clusters), and Agresti and Coull's for the effective number of items. With few items of the
-    rarer kind each counts once. The value is cut at 0 and 1.
+    rarer kind, each item counts as one answer. The value is cut at 0 and 1.
 
     Capabilities outside .05 to .95 (of `right`: .05 to .9): not_informative. Below 30 items, and
     for `right` with fewer than 6 items of either kind: insufficient_data. One configuration:

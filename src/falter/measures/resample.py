@@ -57,7 +57,10 @@ def unit_sums(columns: ArrayLike, codes: NDArray[np.intp] | None = None) -> Floa
 
 
 def resampled_sums(units: Floats, replications: int, seed: Seed) -> Floats:
-    """Return replications x columns: the column sums of units drawn with replacement."""
+    """Return replications x columns: the column sums of units drawn with replacement.
+
+    `units` is (units, columns) without NaN. More than 20,000 units are first put into groups.
+    """
     check_replications(replications)
     rng, rows = generator(seed), len(units)
     if rows > GROUPS:
@@ -103,7 +106,10 @@ def _counts(rng: np.random.Generator, rows: int, units: int) -> NDArray[np.uint8
 
 
 def signed_sums(units: Floats, replications: int, seed: Seed) -> Floats:
-    """Return replications x columns: the column sums with a random sign for every unit."""
+    """Return replications x columns: the column sums with a random sign for every unit.
+
+    `units` is (units, columns) without NaN.
+    """
     check_replications(replications)
     rng = generator(seed)
     table = units.astype(_exact_type(units))
@@ -124,8 +130,8 @@ def sums_interval(
 ) -> Interval:
     """Return the two-sided BCa interval of `statistic(column sums)`, a function of (..., columns).
 
-    NaN draws are left out. There is no interval if more than one draw in twenty is NaN, if nothing
-    varies, or for fewer than two units.
+    `units` is (units, columns) without NaN. NaN draws are left out. There is no interval if more
+    than one draw in twenty is NaN, if nothing varies, or for fewer than two units.
     """
     value = float(statistic(units.sum(axis=0)))
     if len(units) < 2 or np.isnan(value):
@@ -174,11 +180,12 @@ def expanded_bca(
 
         z = √(n/(n − 1)) t(tail; n − 1)        instead of the normal quantile of the tail
 
-    for n units. The factor corrects the bootstrap's variance, which is too small by (n − 1)/n; t
-    corrects its normal tails. The p-value is the smallest 1 − level at which the interval excludes
-    0; the share of draws beyond 0 counts as at least 1/(draws + 1). NaN draws are left out. There
-    is no interval and no p-value if more than one draw in twenty is NaN, if nothing varies, or for
-    fewer than two units. Source: Efron (1987); Hesterberg (2015) for the tails.
+    for n units. `draws` has one value per draw, `left_out` the value without each unit in turn. The
+    factor corrects the bootstrap's variance, which is too small by (n − 1)/n; t corrects its normal
+    tails. The p-value is the smallest 1 − level at which the interval excludes 0; the share of
+    draws beyond 0 counts as at least 1/(draws + 1). NaN draws are left out. There is no interval
+    and no p-value if more than one draw in twenty is NaN, if nothing varies, or for fewer than two
+    units. Source: Efron (1987); Hesterberg (2015) for the tails.
     """
     from scipy.special import ndtr, ndtri, stdtr, stdtrit
 

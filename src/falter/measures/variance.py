@@ -83,9 +83,11 @@ def variance_components(
 ) -> AnyComponents:
     """Split the variance of items x conditions (x runs) outcomes; condition 0 is the baseline.
 
-    plugin: data = Var_i(mean_j), pert = mean_i Var_j, ddof 0; brittleness = pert/total. crossed:
-    item = (MS_item − MS_rest)/J, condition = (MS_condition − MS_rest)/I, interaction = MS_rest;
-    each share is of their sum. The mean squares are `components`'s.
+    plugin: data = Var_i(mean_j), pert = mean_i Var_j, ddof 0; brittleness = pert/total.
+
+    crossed: item = (MS_item − MS_rest)/J, condition = (MS_condition − MS_rest)/I, and interaction =
+    MS_rest − run/R for R runs. Each share is of the sum of these and run. The mean squares are
+    `components`'s.
 
     Components can be below 0, and are cut at 0 only inside ratios.
 

@@ -83,8 +83,8 @@ def recipe_verdicts(
     below 0. Its level is `recipe_level`, 96 % at 0.95. The last fifth of the error rate is for the
     average of the panel (see `panel_p`). Else `equivalent`: Holm's p-value of the two one-sided
     tests of |drop| >= margin is below 1 - level. Else `undecided`. A recipe without an interval is
-    always `undecided`: with fewer than 6 clusters, with fewer than two items, or with one drop for
-    every item.
+    always `undecided`: with fewer than 6 clusters, with fewer than two items, or with equal drops
+    of all items on a scale.
 
     Parameters
     ----------

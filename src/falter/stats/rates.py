@@ -217,7 +217,8 @@ def informative_items(means: Floats) -> float:
 
         k = min of (Σx)²/Σx² and (Σ(1 − x))²/Σ(1 − x)²
 
-    This is Kish's (1965) effective number: an item that is wrong once in twelve runs counts little.
+    `means` has one number per item, without NaN. k is Kish's (1965) effective number: an item that
+    is wrong once in twelve runs counts little.
     """
     # Right and wrong answers are both counted, because the rarer kind limits the precision.
     return min(float(x.sum()) ** 2 / max(float(x @ x), 1e-300) for x in (means, 1.0 - means))

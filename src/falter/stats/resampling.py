@@ -58,8 +58,8 @@ def bootstrap_of_sums(
 ) -> Interval:
     """Return `bootstrap` for a statistic of column sums over items.
 
-    `columns` is (items, columns). `statistic` maps draws x columns of sums to one value per draw,
-    so no loop over draws is needed. The draws are `bootstrap`'s.
+    `columns` is (items, columns) without NaN. `statistic` maps draws x columns of sums to one value
+    per draw, so no loop over draws is needed. The draws are `bootstrap`'s.
     """
     _check_draws(columns, replications, level)
     items = len(columns)
