@@ -1,4 +1,4 @@
-"""Robustness quantities over items x conditions, every one an Estimate."""
+"""Robustness measures of items x conditions tables; their numbers are `Estimate` records."""
 
 from __future__ import annotations
 

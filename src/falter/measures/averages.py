@@ -1,4 +1,4 @@
-"""The average drop over several conditions, as one paired quantity with one interval."""
+"""Average drops, scores and quantiles over several conditions, families or tasks."""
 
 from __future__ import annotations
 
@@ -28,14 +28,19 @@ def group_average(
 ) -> Estimate:
     """The mean drop over the conditions of a group, each condition counting the same.
 
-    `drops` is items x conditions of baseline - perturbed, NaN where a pair is missing: first the
-    mean over conditions within an item, then over items. The conditions share their items, so
-    their intervals must not be averaged; this one is computed from one number per item. With pairs
-    missing each condition keeps its weight. A condition without any pair is left out and not
-    counted in `conditions`; `excluded` counts the items without any pair.
+    First the mean over conditions is taken within an item, then the mean over items. The conditions
+    share their items, so their intervals must not be averaged. The two-sided interval is computed
+    from one number per item. If pairs are missing, each condition keeps its weight.
 
-    `baseline` are the baseline's scores, an item each. Give them where they are between 0 and 1:
-    where nearly all of them are right, or wrong, the drops alone are far too sure.
+    Parameters
+    ----------
+    drops : array_like of shape (items, conditions)
+        baseline - perturbed, NaN where a pair is missing. A condition without any pair is left out
+        and not counted in `conditions`. `excluded` counts the items without any pair.
+    baseline : array_like of shape (items,)
+        The baseline's scores. Pass them if they are between 0 and 1. If nearly all of them are
+        right, or wrong, the drops alone give an interval that is far too narrow.
+    clusters : the cluster of each item; None for independent items
     """
     return _average(
         "group_average", "the conditions of this group", drops, baseline, None, clusters, level
@@ -49,7 +54,11 @@ def micro_average(
     clusters: Clusters = None,
     level: float = 0.95,
 ) -> Estimate:
-    """The mean drop over all perturbations that were run; see `group_average`."""
+    """The mean drop over all perturbations that were run; see `group_average`.
+
+    The arguments and the result are as in `group_average`: `drops` is (items, conditions), NaN
+    where missing.
+    """
     return _average("micro_average", "all these conditions", drops, baseline, None, clusters, level)
 
 
@@ -63,7 +72,8 @@ def macro_average(
 ) -> Estimate:
     """The mean over groups of their average drops, each group counting the same.
 
-    `groups` names the group of every column of `drops`; see `group_average` for the rest.
+    `groups` names the group of each column of `drops`. Groups without any pair do not count. All
+    other arguments are as in `group_average`.
     """
     table = _drops(drops)
     if len(groups) != table.shape[1]:
@@ -85,7 +95,8 @@ def mean_score(
 ) -> Estimate:
     """Return the mean of scores, or shares, over all conditions, each counting the same.
 
-    `scores` is items x conditions, NaN where missing. The interval is that of `rate`.
+    `scores` is items x conditions, NaN where missing. The two-sided interval is `rate`'s, and
+    `scale` has the lowest and the highest possible score.
     """
     mean = rate(_drops(scores), clusters=clusters, level=level, scale=scale)
     return of_rate("mean_score", "mean score over all these conditions", mean)
@@ -104,7 +115,7 @@ def _average(
     clusters: Clusters,
     level: float,
 ) -> Estimate:
-    """`item_mean` as an estimate; without a condition that was run there is nothing to weigh."""
+    """Return `mean_drop` as an estimate; weights that are all 0 count as no weights."""
     if weights is not None and not weights.any():
         weights = None
     mean = mean_drop(
@@ -113,10 +124,10 @@ def _average(
     return of_rate(measure, f"mean drop over {over}", mean)
 
 
-# The mean over families of items: every subject counts the same, however many items it has.
-# The degrees of freedom by which a family's own variance is drawn towards that of all scores. Two
-# items that are both right say little about how far such items differ: with each family's own
-# variance alone, coverage fell to 40 % in simulation.
+# The mean over families of items: every subject counts equally, however many items it has.
+# The degrees of freedom with which the variance of all scores enters a family's own variance. Two
+# items that are both right say little about the variance of similar items. With each family's own
+# variance alone, coverage fell to 40 % in simulations.
 PRIOR_DEGREES_OF_FREEDOM = 2.0
 
 
@@ -129,9 +140,21 @@ def family_mean(
 ) -> Estimate:
     """The mean over families of each one's mean score; families are fixed, items random.
 
-    `scores` is one condition, one score per item, NaN where it is missing; `families` names every
-    item's family, as a subject. A family without a score is left out. `group` says how many there
-    are. The interval is that of `_of_families`; of one family, `rate`'s.
+    Every family counts equally, however many items it has.
+
+    Parameters
+    ----------
+    scores : array_like of shape (items,)
+        The scores in one condition, NaN where missing.
+    families : the family of each item, such as its subject
+        A family without a score is left out. `group` has the number of families.
+    clusters : the cluster of each item; None for independent items
+
+    Returns
+    -------
+    Estimate
+        The two-sided interval is `_of_families`'s, or that of `rate` for a single family. No score:
+        insufficient_data. Fewer than 6 clusters: too_few_clusters.
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or len(families) != len(values):
@@ -172,15 +195,15 @@ def family_mean(
 
 
 def _of_families(mean: ItemMean, values: Floats, codes: NDArray[np.intp], level: float) -> ItemMean:
-    """Return the mean p over F families of the means m of their n items: families are strata.
+    """Return the mean p over F families of the means m of their n items; families are strata.
 
         v = (Σ (x − m)² + 2S)/(n − 1 + 2)        S = mean over families of the mean of (x − p)²
         variance = Σ (v/n) / F²        freedom = (Σ 1/n)² / Σ 1/(n² (n − 1 + 2))
 
-    v is a family's own variance as if it had two more degrees of freedom with the variance of all,
-    so that a family of few items that are all alike does not pass for certainty. Between 0 and 1
-    the interval is that of `Rate`, of F²/Σ 1/n items; clusters enter by their own variance (CR2).
-    For other scores it is p ± t √variance.
+    v is a family's own variance, as if it had two more degrees of freedom with the variance of all
+    scores. So a family of few equal items does not count as certain. For scores between 0 and 1 the
+    interval is that of `Rate` for F²/Σ 1/n items; clusters enter by their CR2 variance. For other
+    scores it is p ± t √variance, or `item_mean`'s interval with clusters.
     """
     sizes = np.bincount(codes).astype(np.float64)
     means = np.bincount(codes, weights=values) / sizes
@@ -219,17 +242,18 @@ def _of_families(mean: ItemMean, values: Floats, codes: NDArray[np.intp], level:
     return replace(mean, interval=interval, informative=whole.informative)
 
 
-# What most prompts cost, where these are a sample of prompts.
+# Quantiles of the drops of a sample of prompts.
 
 
 def drop_quantile(
     drops: Sequence[float | None], *, share: float = 0.9, level: float = 0.95
 ) -> Estimate:
-    """Return the drop that the `share` of prompts like these stays below: nine of ten at 0.9.
+    """Return the drop that the `share` of similar prompts does not exceed: nine of ten at 0.9.
 
-    `drops` has one number for each prompt, None for one without. The value is the smallest drop
-    that so many of them do not exceed, the interval that of `quantile_interval`: about other
-    prompts, of which these are a sample, with these items. No drop: insufficient_data.
+    `drops` has one number per prompt, None for a prompt without a drop. The value is the smallest
+    drop that at least this share of the prompts does not exceed. The two-sided interval is
+    `quantile_interval`'s. It is about other prompts, of which these are a sample, with these items.
+    `conditions` counts the prompts. No drop: insufficient_data.
     """
     known = sorted(drop for drop in drops if drop is not None)
     interval = quantile_interval(known, share, level=level)
@@ -242,12 +266,12 @@ def drop_quantile(
     )
     if not known:
         return basis.undefined("drop_quantile", "insufficient_data", "no prompt has a drop")
-    # Less a rounding error: 0.9 × 10 must be the 9th and not the 10th.
+    # 1e-9 absorbs a rounding error: 0.9 × 10 must give the 9th and not the 10th drop.
     value = known[math.ceil(share * len(known) - 1e-9) - 1]
     return basis.estimate("drop_quantile", value, interval)
 
 
-# The mean of one number over several tasks, from its intervals on each.
+# The mean of one number over several tasks, from its interval on each task.
 
 
 METHOD = "recovered from the intervals of the tasks (MOVER)"
@@ -258,10 +282,11 @@ def mean_over_tasks(estimates: Sequence[Estimate]) -> Estimate:
 
         low = v̄ − √(Σ_t (v_t − low_t)²)/T        high = v̄ + √(Σ_t (high_t − v_t)²)/T
 
-    for the values v of T tasks. The interval keeps the skew of the tasks' own and is exact for
-    normal ones. Tasks on which the number is undefined are left out and counted in `excluded`; with
-    none left it is insufficient_data. One task gives its own estimate. The p-value is that of one
-    task, else None. Source: Zou and Donner (2008).
+    for the values v of T tasks. The interval keeps the skew of the tasks' intervals and is exact
+    for normal ones. If one task has a value and no interval, the mean has none. All intervals must
+    have one level. Tasks without a value are counted in `excluded`; if all are, the status is
+    insufficient_data. A single estimate is returned unchanged. A mean of several has no p-value.
+    Source: Zou and Donner (2008).
     """
     levels = {estimate.level for estimate in estimates}
     if len(levels) > 1:
@@ -283,7 +308,7 @@ def mean_over_tasks(estimates: Sequence[Estimate]) -> Estimate:
     below = [v - e.low for v, e in defined if e.low is not None]
     above = [e.high - v for v, e in defined if e.high is not None]
     interval = no_interval(basis.level)
-    # One task without an interval leaves the mean without: its error is not known to be 0.
+    # If one task has no interval, the mean has none: the error of that task is unknown, not 0.
     if len(below) == len(above) == tasks:
         interval = Interval(
             low=value - math.sqrt(math.fsum(d * d for d in below)) / tasks,
@@ -294,7 +319,7 @@ def mean_over_tasks(estimates: Sequence[Estimate]) -> Estimate:
     return basis.estimate("mean_over_tasks", value, interval)
 
 
-# The average drop where the perturbations are a sample of perturbations.
+# The average drop if the perturbations are a sample of a population of perturbations.
 
 
 def random_conditions_average(
@@ -310,15 +335,28 @@ def random_conditions_average(
         se² = max(a + b − e, a)
         freedom = se⁴ / (a²/(J − 1) + b²/(G − 1) + e²/((G − 1)(J − 1)))
 
-    `drops` is items x conditions of baseline - perturbed, NaN where missing; ȳ_j is the mean of one
-    of J conditions over the items it has, and `condition` their variance less that from sampling
-    items. b is over G units, items or `clusters`. Where a is the maximum, only it enters the
-    freedom. Without gaps se² is (MS_I + MS_J − MS_E)/(I J). With few perturbations the interval is
-    wide, and it should be: `micro_average` is about the very perturbations that were run. One
-    condition: not_identified; fewer than two items: insufficient_data; fewer than six clusters:
-    too_few_clusters. With the scores of the `baseline` the interval holds that of `micro_average`:
-    other perturbations are not surer than those that were run. Source: Satterthwaite (1946) for the
-    freedom.
+    ȳ_j is the mean of one of J conditions over its items. `condition` is the variance of the ȳ_j
+    less the part from sampling items. b is over G units, items or `clusters`. If a is the maximum,
+    only a enters the freedom. Without gaps se² is (MS_I + MS_J − MS_E)/(I J).
+
+    Parameters
+    ----------
+    drops : array_like of shape (items, conditions)
+        baseline - perturbed, NaN where missing.
+    baseline : array_like of shape (items,)
+        If given, the interval is widened to contain the interval of `micro_average`, because other
+        perturbations cannot be known more precisely than these.
+
+    Returns
+    -------
+    Estimate
+        With few perturbations the two-sided interval is rightly wide; `micro_average` is about
+        these very perturbations. One condition: not_identified. Fewer than two items:
+        insufficient_data. Fewer than six clusters: too_few_clusters.
+
+    References
+    ----------
+    Satterthwaite (1946) for the freedom.
     """
     measure = "random_conditions_average"
     table = Table.read_all(drops, level, clusters)
@@ -332,7 +370,7 @@ def random_conditions_average(
     of_columns /= width
     rest = of_columns - float(table.parts.condition[0]) / width
     both = of_columns + of_items - rest
-    # Subtracting `rest` can take the sum below the variance between conditions, by chance alone.
+    # By chance, subtracting `rest` can make the sum smaller than the variance between conditions.
     variance = max(both, of_columns)
     largest = float(np.nanmax(np.square(cells)))
     if not variance > 1e-26 * largest:
@@ -372,7 +410,7 @@ def _columns(cells: Floats) -> Floats:
 
 
 def _item_variance(cells: Floats, codes: NDArray[np.intp] | None) -> tuple[float, int]:
-    """The variance of the mean of the condition means over units of items, and their number."""
+    """Return the variance over units of the mean of the condition means, and the unit number."""
     seen = ~np.isnan(cells)
     parts = np.where(seen, cells - _columns(cells), 0.0) / seen.sum(axis=0)
     influence = parts.mean(axis=1)

@@ -18,15 +18,15 @@ from falter.records.types import Estimate, EstimateStatus
 from falter.stats.clusters import cluster_codes
 from falter.stats.intervals import Interval, no_interval
 
-# The plug-in decomposition as a function of sums over items, so that dropping one is cheap.
-# The columns of `_item_sums`.
+# The plug-in decomposition is a function of sums over items, so leaving out an item is cheap.
+# The number of columns of `_item_sums`.
 WIDTH = 5
 
 
 def _item_sums(cells: Floats) -> Floats:
-    """A row per item: 1, variance over conditions, mean variance over runs, m and m².
+    """Return a row per item: 1, variance over conditions, mean variance over runs, m and m².
 
-    m is the item's mean less the mean of all, so that squares lose fewer digits.
+    m is the item's mean less the mean of all items, so the squares lose fewer digits.
     """
     means_of_runs = cells.mean(axis=2)
     means = means_of_runs.mean(axis=1)
@@ -40,13 +40,13 @@ def _item_sums(cells: Floats) -> Floats:
 
 
 def gapped_item_sums(cells: Floats) -> Floats:
-    """`_item_sums` of items x conditions x runs with cells missing; their means are the components.
+    """Return `_item_sums` for items x conditions x runs with gaps; their means are the components.
 
         within_i = I (J − 1)/J mean over j ≠ k of (y_ij − y_ik)²/(2 n_jk)
         m_i = I mean_j y_ij/n_j
 
-    over the cells that item i of I has, with n_j items in condition j and n_jk in both. The last
-    column is I mean_j y_ij²/n_j − within_i, which is m_i² without gaps.
+    The means are over the cells that item i of I has. n_j items have condition j, and n_jk items
+    have both j and k. The last column is I mean_j y_ij²/n_j − within_i, which is m_i² without gaps.
     """
     seen = ~np.isnan(cells)
     counts = seen.sum(axis=2)
@@ -69,18 +69,18 @@ def gapped_item_sums(cells: Floats) -> Floats:
 
 
 def _plugin(sums: Floats) -> Floats:
-    """(..., 5) sums to (..., 3): pert, data = mean m² − (mean m)², run; NaN without an item."""
+    """Map (..., 5) sums to (..., 3): pert, data = mean m² − (mean m)², run; NaN without an item."""
     with np.errstate(invalid="ignore", divide="ignore"):
         pert, run, mean, square = np.moveaxis(sums[..., 1:] / sums[..., :1], -1, 0)
     data = square - np.square(mean)
-    # What rounding leaves of a difference is no variance.
+    # A rounding error left by the difference is no variance.
     data = np.where(data <= 1e-12 * np.abs(square), 0.0, data)
     return np.stack([pert, data, run], axis=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stratum:
-    """Matrices that share their items: unit sums side by side, five columns a matrix."""
+    """Tables that share their items: the sums of their units in one row, five columns per table."""
 
     units: Floats
     items: int
@@ -89,23 +89,23 @@ class _Stratum:
     counts_only: bool
 
     def components(self, sums: Floats) -> Floats:
-        """(..., 5 x matrices) sums to the (..., 3) sums of pert, data and run."""
+        """Map (..., 5 x tables) sums to (..., 3): pert, data and run, each summed over tables."""
         return np.asarray(_plugin(sums.reshape(*sums.shape[:-1], -1, WIDTH)).sum(axis=-2))
 
     def total(self) -> Floats:
-        """The components of all units."""
+        """Return the components of all units."""
         return self.components(self.units.sum(axis=0))
 
     def left_out(self) -> Floats:
-        """Units x 3: the components without one unit after the other."""
+        """Return units x 3: the components without each unit in turn."""
         return self.components(self.units.sum(axis=0) - self.units)
 
 
-# Intervals for sums of variance components over strata, each with items of its own.
+# Intervals for sums of variance components over strata with different items.
 
 
 def _shares(strata: Sequence[_Stratum]) -> tuple[float, list[Floats]]:
-    """Σ pert / Σ total, and without each unit of every stratum."""
+    """Return Σ pert / Σ total, and its values without each unit of each stratum."""
     wholes = np.stack([s.total() for s in strata])
     total = wholes.sum(axis=0)
     left_out = [
@@ -115,16 +115,16 @@ def _shares(strata: Sequence[_Stratum]) -> tuple[float, list[Floats]]:
 
 
 def _share_variance(strata: Sequence[_Stratum]) -> float:
-    """The stratified jackknife's variance of Σ pert / Σ total."""
+    """Return the stratified jackknife variance of Σ pert / Σ total."""
     return sum(
         (len(x) - 1) / len(x) * float(np.square(x - x.mean()).sum()) for x in _shares(strata)[1]
     )
 
 
 def _part_interval(strata: Sequence[_Stratum], place: int, level: float) -> Interval:
-    """For one of the sums: the stratified jackknife of its logarithm.
+    """Return an interval for one of the summed components by a stratified jackknife of its log.
 
-    A variance of 0/1 scores is at most 1/4 in each matrix, and so is the end of the interval.
+    A variance of 0/1 scores is at most 1/4 per table, and so is the upper end.
     """
     wholes = np.array([s.total()[place] for s in strata])
     total = float(wholes.sum())
@@ -133,21 +133,22 @@ def _part_interval(strata: Sequence[_Stratum], place: int, level: float) -> Inte
     ]
     interval = _stratified_jackknife(total, left_out, "log", level)
     if all(s.counts_only for s in strata):
-        # A stratum of models side by side holds several matrices, each with 1/4 of its own.
+        # A stratum of several models has several tables, and each may add up to 1/4.
         most = sum(0.25 * s.units.shape[1] / WIDTH for s in strata)
         interval = interval.clipped(0.0, most)
     return interval
 
 
 def _few_vary(strata: Sequence[_Stratum], level: float) -> Interval | None:
-    """For a share to which hardly a 0/1 item contributes: Fay and Feuer's gamma interval.
+    """Return Fay and Feuer's gamma interval for a share to which hardly any 0/1 item contributes.
 
         y = Σ x        v = Σ x²        low = v/2y χ²(2y²/v, α/2)
         high = v'/2y' χ²(2y'²/v', 1 − α/2)   with y' = y + k, v' = v + k²
 
-    Every varying unit adds x to y = Σ pert, a weighted count with variance v, and k is the largest
-    x that a unit can add. An end e becomes the share e/(Σ pert + Σ data), see `share_of_few`. None
-    from ten effective units (y²/v) on. Source: Fay and Feuer (1997).
+    Every varying unit adds x to y = Σ pert, a weighted count with variance v. k is the largest x
+    that a unit can add. An end e becomes the share e/(Σ pert + Σ data), see `share_of_few`. None if
+    y²/v, the effective number of units, is at least ten or a quarter of all units. None also for
+    other scores, for several runs, and for items with equal means. Source: Fay and Feuer (1997).
     """
     from scipy.special import gammaincinv
 
@@ -164,7 +165,7 @@ def _few_vary(strata: Sequence[_Stratum], level: float) -> Interval | None:
         largest_unit = float((columns[:, :, 0].max(axis=0) / counts).sum())
         k = max(k, most * largest_unit)
     units = sum(len(s.units) for s in strata)
-    # Of a small table a quarter of the units is enough for the jackknife.
+    # In a small table a quarter of the units is enough for the jackknife.
     if v > 0.0 and y * y / v >= min(RARE_EVENT_LIMIT, units / 4.0):
         return None
     pert, data, _ = sum((s.total() for s in strata), np.zeros(3))
@@ -181,7 +182,7 @@ def _few_vary(strata: Sequence[_Stratum], level: float) -> Interval | None:
 
 
 def _share(components: Floats) -> Floats:
-    """pert/(pert + data + run) of (..., 3) components, NaN where nothing varies."""
+    """Return pert/(pert + data + run) of (..., 3) components, NaN if nothing varies."""
     total = components.sum(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(total > 0.0, components[..., 0] / total, np.nan))
@@ -190,14 +191,14 @@ def _share(components: Floats) -> Floats:
 def _stratified_jackknife(
     value: float, left_out: Sequence[Floats], scale: Literal["log", "logit"], level: float
 ) -> Interval:
-    """A t interval from the leave-one-out values of every stratum, on the scale g.
+    """Return a two-sided t interval from the leave-one-out values of all strata, on the scale g.
 
         v_h = (n − 1)/n Σ_i (g_i − ḡ)²        bias = Σ_h (n − 1)(ḡ − g)
         g − bias ± t(f) √(Σ_h v_h)            f = (Σ_h v_h)² / Σ_h (v_h²/(n − 1))
 
-    g_i is g of the value without unit i of the n of stratum h, and ḡ their mean. Where g is not
-    finite everywhere the value itself is used. Nothing varies: no interval.
-    Source: Efron and Stein (1981); Satterthwaite (1946) for f.
+    g_i is g of the value without unit i of the n units of stratum h, and ḡ is the stratum's mean of
+    the g_i. If g is infinite anywhere, the value itself is used instead. No interval if nothing
+    varies, or for a NaN. Source: Efron and Stein (1981); Satterthwaite (1946) for f.
     """
     from scipy.special import logit, stdtrit
 
@@ -207,7 +208,7 @@ def _stratified_jackknife(
     if np.isnan(everything).any() or not left_out:
         return no_interval(level)
     method = f"stratified jackknife t, {scale}"
-    # One leave-one-out value at the boundary would make the whole interval endless on that scale.
+    # One leave-one-out value at the boundary would make the interval infinite on that scale.
     is_finite = everything.min() > 0.0 and everything.max() < top
     if is_finite:
         to_scale = np.log if scale == "log" else logit
@@ -239,10 +240,10 @@ Tables = Mapping[str, Mapping[str, ArrayLike]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PooledBrittleness:
-    """Components summed over matrices, and then one ratio.
+    """Variance components summed over tables, and the one ratio of these sums.
 
-    `pooled` names the matrices that were summed; `null` those of them in which every outcome is
-    the same, which add 0 to both sums; `left_out` those that cannot be decomposed, with the reason.
+    `pooled` names the tables that were summed. `null` names those of them with equal outcomes only,
+    which add 0 to both sums. `left_out` has the tables without a decomposition, with their status.
     """
 
     brittleness: Estimate
@@ -262,13 +263,22 @@ def brittleness_by_model(
 ) -> dict[str, PooledBrittleness]:
     """For every model the share of its variance, over all benchmarks, that is within items.
 
-    Σ_b pert_b / Σ_b total_b over benchmarks b, all plug-in: not the mean of ratios, and not the
-    ratio of one long matrix. `outcomes[model][benchmark]` is items x conditions (x runs). Every
-    matrix counts the same; `clusters[benchmark]` names the passage of every item. The interval is
-    about items, not benchmarks: a jackknife within every benchmark, on the logit scale. Fewer than
-    ten varying 0/1 items: Fay and Feuer's interval of a weighted count. NaN is a missing cell: all
-    others count, by pairs of conditions.
-    A benchmark of fewer than six clusters: too_few_clusters.
+    The value is Σ_b pert_b / Σ_b total_b over benchmarks b, with plug-in variances. It is neither a
+    mean of ratios nor the ratio of one long table.
+
+    Parameters
+    ----------
+    outcomes : `outcomes[model][benchmark]` is (items, conditions) or (items, conditions, runs)
+        NaN where missing: all other cells count, by pairs of conditions. Every table counts
+        equally.
+    clusters : `clusters[benchmark]` names the passage of each item; None for independent items
+
+    Returns
+    -------
+    dict of PooledBrittleness
+        The two-sided interval is about items, not benchmarks: a jackknife within every benchmark,
+        on the logit scale. If fewer than ten effective 0/1 units vary, it is Fay and Feuer's, see
+        `_few_vary`. If a benchmark has fewer than six clusters: too_few_clusters.
     """
     results = {}
     for model, tables in outcomes.items():
@@ -288,9 +298,9 @@ def brittleness_by_task(
 ) -> dict[str, PooledBrittleness]:
     """For every benchmark the share of variance, over all models, that is within items.
 
-    Σ_m pert_m / Σ_m total_m over models m; see `brittleness_by_model`. The models answered the same
-    items, in the same order: an item is left out, or drawn, for all models at once. An item that a
-    model lacks is a row of NaN.
+    The value is Σ_m pert_m / Σ_m total_m over models m; see `brittleness_by_model`. All models need
+    the same items in the same order, because an item is left out for all models at once. An item
+    that a model lacks is a row of NaN.
     """
     results = {}
     for name in dict.fromkeys(name for tables in outcomes.values() for name in tables):
@@ -300,16 +310,16 @@ def brittleness_by_task(
             if name in tables:
                 pool.add(model, tables[name], labels)
         joined = [_side_by_side(name, pool.strata)] if pool.strata else []
-        # The same items for all models, so that the design effect compares like with like.
+        # The design effect compares clusters with items, and both must be left out for all models.
         pool.by_item = [_side_by_side(name, pool.by_item)] if pool.by_item else []
         results[name] = pool.result("brittleness_by_task", joined)
     return results
 
 
 def _stratum(table: Table, codes: NDArray[np.intp] | None) -> _Stratum:
-    """The sums of every unit of a table; an item without any cell is a row of zeros."""
+    """Return the sums of every unit of a table; an item without any cell is a row of zeros."""
     columns = np.zeros((len(table.rows), WIDTH))
-    # Without gaps the sums of pairs come to the plain variances, which cost no products.
+    # Without gaps the sums of pairs equal the plain variances, which need no products.
     columns[table.rows] = (_item_sums if table.is_complete else gapped_item_sums)(table.cells)
     return _Stratum(
         units=unit_sums(columns, codes),
@@ -321,7 +331,7 @@ def _stratum(table: Table, codes: NDArray[np.intp] | None) -> _Stratum:
 
 
 class _Pool:
-    """The matrices of one model or benchmark, and the result of them together."""
+    """The tables of one model or benchmark, collected for a pooled result."""
 
     def __init__(self, *, level: float, clustered: bool) -> None:
         self.level, self.clustered = level, clustered
@@ -332,7 +342,7 @@ class _Pool:
         self.left_out: dict[str, EstimateStatus] = {}
 
     def add(self, label: str, cells: ArrayLike, clusters: Clusters) -> None:
-        """Add a matrix, or note why it cannot be decomposed."""
+        """Add a table, or record the status for which it cannot be decomposed."""
         table = Table.read_all(cells, self.level)
         codes = None if clusters is None else cluster_codes(clusters, len(table.rows))
         if table.status != "ok":
@@ -346,7 +356,7 @@ class _Pool:
             self.null.append(label)
 
     def result(self, measure: str, strata: Sequence[_Stratum]) -> PooledBrittleness:
-        """The sums and their ratio, with intervals."""
+        """Return the summed components and their ratio, with intervals."""
         basis = Basis(
             estimand="sum of variances within items over sum of variances, these conditions, "
             "items like these",
@@ -383,11 +393,11 @@ class _Pool:
         )
 
     def _counted(self, estimate: Estimate, strata: Sequence[_Stratum]) -> Estimate:
-        """With its number of clusters, and without an interval where a matrix has too few."""
+        """Return the estimate with its cluster count; no interval if a table has too few."""
         if not self.clustered:
             return estimate
-        # The first of a matrix's five columns counts its items: a cluster without any is no
-        # cluster.
+        # The first of a table's five columns counts its items. A cluster without items does not
+        # count.
         counts = [int((s.units[:, 0::5].sum(axis=1) > 0.0).sum()) for s in strata]
         return with_clusters(estimate, sum(counts), fewest=min(counts))
 
@@ -403,7 +413,7 @@ class _Pool:
 
 
 def _side_by_side(name: str, strata: Sequence[_Stratum]) -> _Stratum:
-    """One stratum of the matrices that share their items."""
+    """Return one stratum of tables with the same number of rows, which share their items."""
     rows = {len(s.units) for s in strata}
     if len(rows) > 1:
         raise InvalidValue(

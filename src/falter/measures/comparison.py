@@ -50,10 +50,10 @@ _BETTER: Mapping[Verdict, Better] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """Outcomes of one side, the items in the same order for all sides that are compared.
+    """Outcomes of one system; all compared systems need the same items in the same order.
 
-    `baseline` has one outcome per item; `perturbed` is items x conditions, NaN where missing;
-    `changed`, items x conditions, says where the recipe changed the prompt (default: everywhere).
+    `baseline` is (items,) and `perturbed` (items, conditions), NaN where missing. `changed`,
+    (items, conditions), is True where the recipe changed the prompt (default: everywhere).
     """
 
     baseline: ArrayLike
@@ -63,7 +63,10 @@ class Answers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairComparison:
-    """First less second, of four numbers; positive where the first has more."""
+    """Four differences, first less second, so a positive value means that the first has more.
+
+    `adjusted` has the p-value of each difference, adjusted if the pair is part of a family.
+    """
 
     first: str
     second: str
@@ -86,14 +89,33 @@ def compare_pair(
 ) -> PairComparison:
     """Differences of accuracy, average drop, prompt share and flip rate over the same items.
 
-    Each is the number of `first` less that of `second`, from the items that both have; with as many
-    conditions, from the cells that both have. Whole items, or `clusters`, are drawn again with all
-    their cells of both, so that what items have in common cancels. BCa intervals, their tails set
-    for few units by Student's t (Hesterberg 2015). Those of accuracy, drop and flip rate hold that
-    of `Between`, too: a sample in which by luck all clean answers of a side are right
-    says less than its draws do. The p-value is the level at which the interval ends at 0. Accuracy
-    outside 0.02 to 0.98 on either side: the prompt share is not_informative. Fewer than two items:
-    insufficient_data; fewer than six clusters: too_few_clusters.
+    Each value is the number of `first` less the number of `second`, over the items that both have.
+    If both have equally many conditions, only the cells that both have count.
+
+    Parameters
+    ----------
+    first, second : outcomes of both systems, see `Answers`
+    clusters : the cluster of each item; None for independent items
+
+    Returns
+    -------
+    PairComparison
+        Fewer than two items: insufficient_data. Fewer than six clusters: too_few_clusters. If the
+        mean score, over baseline and conditions, lies outside 0.02 to 0.98 on either side, the
+        prompt share is not_informative.
+
+    Notes
+    -----
+    Items (or clusters) are resampled with all their cells of both systems, so common effects of the
+    items cancel. The two-sided intervals are BCa, their tails corrected for few units by Student's
+    t. The intervals of accuracy, drop and flip rate are widened to contain the interval of
+    `Between`. Without this, a sample in which all clean answers happen to be right would look too
+    certain. The p-value is the error rate at which an end of the interval is 0. The prompt share
+    contains the variance between runs.
+
+    References
+    ----------
+    Hesterberg (2015) for the tails.
     """
     check_replications(replications)
     one, other = _Side.of(first, "first"), _Side.of(second, "second")
@@ -110,7 +132,7 @@ def compare_pair(
         one, other = (replace(s, cells=np.where(both, s.cells, np.nan)) for s in (one, other))
     rows = one.used & other.used
     codes = cluster_codes(clusters, len(rows))[rows]
-    # Both sides lie in one row per item, so that a draw of items is the same draw for the two.
+    # Both systems are in one row per item, so one draw of items applies to both.
     sides = [side.rows(rows) for side in (one, other)]
     sums = [_ItemSums.of(side) for side in sides]
     units = unit_sums(np.hstack([part.values for part in sums]), codes)
@@ -148,7 +170,8 @@ def compare_family(
 ) -> tuple[PairComparison, ...]:
     """Every pair of several models, or prompts; `adjusted` are Holm's p-values over the pairs.
 
-    Each of the four numbers is a family of its own. See `compare_pair`.
+    Each of the four numbers is a separate family. The arguments are as in `compare_pair`; `answers`
+    maps names to two or more systems.
     """
     if len(answers) < 2:
         raise InvalidValue("answers", list(answers), "two or more to compare")
@@ -168,7 +191,7 @@ def compare_family(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Side:
-    """`Answers` as arrays of the right shape."""
+    """`Answers` as arrays of matching shapes."""
 
     baseline: Floats
     cells: Floats
@@ -191,22 +214,25 @@ class _Side:
 
     @property
     def has_outcome(self) -> Bools:
-        """Items x conditions with an outcome."""
+        """Items x conditions, True for a cell with an outcome."""
         return np.asarray(~np.isnan(self.cells))
 
     @property
     def used(self) -> Bools:
-        """The items with a baseline and a condition."""
+        """The items that have a baseline and at least one condition."""
         return np.asarray(~np.isnan(self.baseline) & self.has_outcome.any(axis=1))
 
     @property
     def flips(self) -> Floats:
-        """1 where the outcome is not the baseline's, 0 where it is; NaN where unchanged."""
+        """1 where an outcome differs from the baseline, else 0.
+
+        NaN where an outcome is missing or the prompt was not changed.
+        """
         flips = cell_flips(self.baseline[:, None], self.cells[:, :, None])
         return np.where(self.has_outcome & self.changed, flips, np.nan)
 
     def rows(self, rows: Bools) -> _Side:
-        """Some of the items."""
+        """Return the side with the selected items only."""
         return _Side(
             baseline=self.baseline[rows], cells=self.cells[rows], changed=self.changed[rows]
         )
@@ -214,12 +240,17 @@ class _Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ItemSums:
-    """Per item the terms whose sums over items give a side's four numbers.
+    """The terms per item whose sums over items give a side's four numbers.
 
-    `values` holds 1 and the baseline; per condition drops, their number, flips and theirs; then
-    the table's outcomes and their number; last the shares of the variance within items and of the
-    mean square. The table has the baseline as a condition, since the prompt share is about all
-    prompts. Cells that a recipe did not change are no part of it; of the drops they are.
+    The columns of `values` are, in this order:
+
+    - 1 and the baseline
+    - for each condition the drops, the number of drops, the flips, the number of flips
+    - the outcomes of the table and their number
+    - the contributions to the variance within items and to the mean square
+
+    The table has the baseline as a condition, because the prompt share is about all prompts. A cell
+    whose prompt the recipe did not change is not in the table, but it counts as a drop.
     """
 
     values: Floats
@@ -241,7 +272,7 @@ class _ItemSums:
         if items:  # of single outcomes, ddof 1
             within = gapped_item_sums(table[:, :, None])[:, 1] * width / max(1, width - 1)
         counts = np.maximum(seen.sum(axis=0), 1)
-        # A sum, since without an item that both sides have there is no condition to average.
+        # A sum and not a mean, because without a common item there is no condition.
         square = items * (y**2 / counts).sum(axis=1) / max(1, width)
         values = [np.ones(items), side.baseline, drops, there, flips, known, y, seen]
         return cls(
@@ -251,7 +282,7 @@ class _ItemSums:
         )
 
     def quantities(self, sums: Floats) -> dict[str, Floats]:
-        """Accuracy, average drop, prompt share and flip rate from (..., columns) sums over items.
+        """Return a side's four numbers from (..., columns) sums over items.
 
         share = within/(square − mean over j ≠ k of ȳ_j ȳ_k), each cut at 0
         """
@@ -278,7 +309,7 @@ class _ItemSums:
 
 
 def _mean_of_means(sums: Floats, counts: Floats) -> Floats:
-    """The mean over conditions of each one's mean; a condition without a cell does not count."""
+    """Return the mean over conditions of each condition's mean; NaN without any cell."""
     there = counts > 0.0
     means = np.where(there, sums / np.where(there, counts, 1.0), 0.0)
     ran = there.sum(axis=-1)
@@ -291,7 +322,7 @@ def _difference(
     measure = f"compare.{name}"
     if len(units) < 2 or draws is None:
         return basis.undefined(measure, "insufficient_data", "fewer than two items")
-    # Its denominator nears 0 where all is right or all is wrong, and draws of it run wild.
+    # If nearly all outcomes are equal, the denominator is near 0 and its draws vary wildly.
     if name == "prompt_share" and not all(
         INFORMATIVE[0] <= p.mean <= INFORMATIVE[1] for p in parts
     ):
@@ -317,7 +348,7 @@ def _difference(
 def _between(
     name: str, sides: Sequence[_Side], clusters: Sequence[Hashable] | None
 ) -> Between | None:
-    """Return the difference as one of two numbers that each have an interval of their own."""
+    """Return the difference as a `Between` of two numbers; None if it is undefined."""
     first, second = sides
     if name == "accuracy":
         return between_rates(first.baseline, second.baseline, clusters=clusters)
@@ -337,7 +368,7 @@ def _widened(estimate: Estimate, between: Between | None, level: float) -> Estim
         return estimate
     p_value = estimate.p_value
     if p_value is not None:
-        # A wider interval excludes 0 later: the two must not contradict each other.
+        # A wider interval excludes 0 at a larger error rate; p-value and interval must agree.
         p_value = max(p_value, least_error(between.excludes_zero))
     return replace(
         estimate,
@@ -350,10 +381,10 @@ def _widened(estimate: Estimate, between: Between | None, level: float) -> Estim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionDifference:
-    """The later side's score less the earlier's under one condition, or over all of them.
+    """The later system's score less the earlier system's, under one condition or over all of them.
 
-    `difference` has its own interval; `together` the one that holds for the whole family, which
-    decides who is `better`. `why` says why nothing could be decided.
+    `difference` has an individual interval. `together` has the simultaneous interval of the family,
+    which decides `better`. `why` is the reason if nothing could be decided.
     """
 
     name: str
@@ -366,7 +397,7 @@ class ConditionDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairUnderConditions:
-    """Two sides: over all conditions that count for the average, and under each one."""
+    """The comparison of two systems over the averaged conditions, and under each condition."""
 
     later: str
     earlier: str
@@ -385,18 +416,33 @@ def compare_conditions(
     replications: int = 2000,
     seed: int = 0,
 ) -> tuple[PairUnderConditions, ...]:
-    """For every pair of sides who is better under which condition, with one error for all of it.
+    """Compare every pair of systems under each condition, with one error rate for all comparisons.
 
-    `scores` are items x conditions for each side, NaN where missing, the same items in the same
-    order. A difference is over the items that both have. The overall one is the mean of
+    Parameters
+    ----------
+    scores : for each system an array of shape (items, conditions)
+        NaN where missing. All systems need the same items in the same order. A difference is over
+        the items that both systems have.
+    names : the names of the conditions
+    averaged : the names of the conditions in the overall difference; None for all
+    margin : the largest difference that counts as `alike`
+
+    Returns
+    -------
+    tuple of PairUnderConditions
+        One per pair; the later system is the one that comes later in `scores`.
+
+    Notes
+    -----
+    The overall difference is the mean over items of
 
         b_i − a_i = mean over j in J_i of (b_ij − a_ij)
 
-    over items, J_i being those `averaged` conditions (default: all) that both sides have for item
-    i. The overall differences of all pairs and all those under one condition are one family with
-    the rule of `recipe_verdicts`: `later` or `earlier` is better where the interval that holds for
-    the whole family leaves out zero, so that any false "better" is as rare as 1 - level; `alike`
-    where the difference is shown to lie within the margin; else `undecided`.
+    J_i are the averaged conditions that both systems have for item i. The overall differences of
+    all pairs and those under single conditions form one family with the rule of `recipe_verdicts`.
+    `later` or `earlier` is better if the simultaneous interval excludes zero, so any false "better"
+    has a probability of at most 1 - level. The verdict is `alike` if the difference is shown to lie
+    within the margin, else `undecided`.
     """
     tables = {side: _table(side, values, names) for side, values in scores.items()}
     if len(tables) < 2:
@@ -448,7 +494,7 @@ def _table(side: str, values: ArrayLike, names: Sequence[str]) -> Floats:
 
 
 def _columns(later: Floats, earlier: Floats, inside: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Both sides' scores: over the cells that both have, then under each condition."""
+    """Return both systems' scores: the mean over common cells, then each condition's score."""
     both = ~np.isnan(later) & ~np.isnan(earlier)
     counted = both & inside
     counts = counted.sum(axis=1)

@@ -1,4 +1,4 @@
-"""Consistency of a model's outputs over the ways of asking."""
+"""Consistency of a model's outputs over the configurations of a prompt."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ from falter.stats.resampling import jackknife_error
 
 Codes = NDArray[np.int32]
 Outputs = Sequence[Sequence[str | None]] | ArrayLike
-BLOCK = 100_000  # items that are counted at a time
+BLOCK = 100_000  # number of items that are counted at a time
 MEASURE = "consistency_curve"
 
 
 def _code_outputs(outputs: Outputs) -> Codes:
-    """Items x configurations of text, stripped and lower-cased, None for no output; or of codes.
+    """Return the outputs as items x configurations of integer codes, -1 for no output.
 
-    Whole numbers are taken as codes that are equal where the outputs are, below 0 for none.
+    Text is stripped and lower-cased, and None is no output. Whole numbers are codes already: they
+    are equal if the outputs are, and below 0 for no output.
     """
     table = outputs
     if not isinstance(table, np.ndarray):
@@ -60,8 +61,11 @@ def _code_outputs(outputs: Outputs) -> Codes:
 
 
 def _group_sizes(codes: Codes) -> NDArray[np.int16]:
-    """For every cell how many of its item's outputs equal it, itself included; 0 for no output."""
-    # Column by column, so that what is compared and counted lies together in memory.
+    """Return for each cell the number of its item's outputs that equal it, itself included.
+
+    It is 0 for no output.
+    """
+    # Column by column, so the compared and counted numbers are contiguous in memory.
     columns = np.ascontiguousarray(codes.T)
     sizes = np.zeros(columns.shape, dtype=np.int16)
     for column in columns:
@@ -72,11 +76,11 @@ def _group_sizes(codes: Codes) -> NDArray[np.int16]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputConsistency:
-    """The share of items whose outputs are all the same, and whether that output was right.
+    """The share of items whose outputs are all equal, split by the correctness of that output.
 
-    `strict` takes a missing output as different from everything, itself included; `valid` looks at
-    the outputs there are, of items that have two. `correct` and `wrong` split `strict`; both are
-    None where no scores were given.
+    `strict` counts a missing output as different from every output. `valid` uses the present
+    outputs of items that have at least two. `correct` and `wrong` add up to `strict`; both are None
+    without scores.
     """
 
     strict: Estimate
@@ -94,10 +98,9 @@ class ConsistencyCurve:
 
 
 def capability(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.95) -> Estimate:
-    """The mean score over all configurations, each of them as original as the others.
+    """Return the mean score over all configurations, each of which counts equally.
 
-    `scores` is items x configurations, NaN where missing; every configuration counts the same. The
-    interval is that of `mean_score`.
+    `scores` is items x configurations, NaN where missing. The two-sided interval is `mean_score`'s.
     """
     return replace(
         mean_score(scores, clusters=clusters, level=level),
@@ -116,11 +119,22 @@ def output_consistency(
 ) -> OutputConsistency:
     """The share of items whose outputs, stripped and lower-cased, are equal in all configurations.
 
-    `outputs` is items x configurations of text with None for an output that could not be read (or
-    of whole numbers, below 0 for none), `scores` of 0/1 in the same shape. Cells marked `missing`
-    were never asked: their item is left out and counted. One configuration: not_identified; no
-    item: insufficient_data. Agresti and Coull's interval, CR1 with `clusters`. The share falls as
-    configurations are added: compare equal numbers only, or use `consistency_curve`.
+    Parameters
+    ----------
+    outputs : text of shape (items, configurations)
+        None for an output that could not be parsed. Whole numbers also work, below 0 for no output.
+    scores : 0/1 scores in the same shape, NaN where missing
+    missing : True for cells that were never requested
+        Their item is excluded.
+    clusters : the cluster of each item; None for independent items
+
+    Returns
+    -------
+    OutputConsistency
+        Agresti and Coull's two-sided interval, with clusters for their effective number of items
+        (CR2). One configuration: not_identified. No item: insufficient_data. The share falls as
+        configurations are added. Compare equal numbers of configurations, or use
+        `consistency_curve`.
     """
     codes, asked = _coded(outputs, missing)
     width = codes.shape[1]
@@ -153,7 +167,7 @@ def output_consistency(
         marks = np.asarray(scores, dtype=np.float64)
         if marks.shape != codes.shape:
             raise InvalidValue("scores", marks.shape, f"a score for every output, {codes.shape}")
-        # Equal outputs have equal scores; an item of which one is missing is left out.
+        # Equal outputs have equal scores. An item that lacks one of them is excluded.
         unscored = all_same & np.isnan(marks).any(axis=1)
         is_right = all_same & (marks == 1.0).all(axis=1)
         is_correct = np.where(asked & ~unscored, is_right, np.nan)
@@ -177,11 +191,11 @@ def consistency_curve(
 
         Σ_g (n_g over k)/(V over k)
 
-    for an item whose outputs in V configurations form groups of n_g equal ones. k = 2 is the share
-    of agreeing pairs, k = V is `output_consistency`; lists of different length can be compared at
-    the same k. An output that could not be read agrees with nothing. Items with a cell never asked
-    are left out. t intervals over items, CR1 with `clusters`; for k = V, 0/1 numbers, see
-    `accuracy`.
+    for an item whose outputs in V configurations form groups of n_g equal outputs. k = 2 is the
+    share of agreeing pairs, k = V is `output_consistency`. Lists of different length can be
+    compared at equal k. An unparsed output agrees with no output. Items with a cell that was never
+    requested (`missing`) are excluded. Intervals are two-sided: t over items, with `clusters` CR2.
+    For k = V see `accuracy`.
     """
     from scipy.special import comb
 
@@ -226,7 +240,7 @@ def consistency_curve(
 
 
 def _column_means(table: Floats, basis: Basis, codes: NDArray[np.intp] | None) -> list[Estimate]:
-    """The mean of every column with its t interval, cut at 0 and 1; `item_mean` for all at once."""
+    """Return the mean of every column with its t interval, cut at 0 and 1."""
     from scipy.special import stdtrit
 
     items = len(table)
@@ -259,12 +273,12 @@ def _column_means(table: Floats, basis: Basis, codes: NDArray[np.intp] | None) -
 
 
 def _in_unit(value: float | None) -> float:
-    """Return a share clipped to 0 … 1, which rounding may have left."""
+    """Return a share clipped to 0 … 1, which a rounding error may have left; 0 for None."""
     return min(1.0, max(0.0, value or 0.0))
 
 
 def _cells_by_group_size(codes: Codes) -> Floats:
-    """Return items x sizes: the number of an item's outputs in groups of 1, 2, ... equal ones."""
+    """Return items x sizes: the number of outputs in groups of 1, 2, ... equal outputs."""
     sizes = _group_sizes(codes)
     items, width = codes.shape
     # One `bincount` for all items: each has its own range of width + 1 places.
@@ -274,7 +288,7 @@ def _cells_by_group_size(codes: Codes) -> Floats:
 
 
 def _coded(outputs: Outputs, missing: ArrayLike | None) -> tuple[Codes, NDArray[np.bool_]]:
-    """The outputs as numbers, and which items were asked in every configuration."""
+    """Return the outputs as codes, and True for items requested in all configurations."""
     codes = _code_outputs(outputs)
     if missing is None:
         return codes, np.ones(len(codes), dtype=bool)
@@ -284,14 +298,14 @@ def _coded(outputs: Outputs, missing: ArrayLike | None) -> tuple[Codes, NDArray[
     return codes, np.asarray(~flags.any(axis=1), dtype=bool)
 
 
-# How much the scores of one item spread over configurations.
+# The spread of an item's scores over configurations.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemStd:
-    """Standard deviations (ddof 0) of the items in `items`, their mean, and the kinds of zero.
+    """Standard deviations (ddof 0) of the items in `items`, their mean, and the shares of zeros.
 
-    An item that never varies is all right, all wrong, or `steady` at a score in between.
+    An item without variation is all correct, all wrong, or `steady` at a score in between.
     """
 
     items: NDArray[np.intp] = field(compare=False)
@@ -305,10 +319,10 @@ class ItemStd:
 def item_std(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.95) -> ItemStd:
     """The standard deviation of every item's scores over a fixed set of configurations.
 
-    `scores` is items x configurations; ddof 0, since the set is no sample. Items with a missing
-    cell are left out and counted. All correct is a score of 1, all wrong of 0. The mean
-    has a t interval, the shares of all items have Agresti and Coull's. One configuration:
-    not_identified.
+    `scores` is items x configurations, NaN where missing. The configurations are no sample, hence
+    ddof 0. Items with a missing cell are excluded. All correct is a score of 1, all wrong a score
+    of 0. The mean has a t interval, the shares of items have Agresti and Coull's. One
+    configuration: not_identified. No complete item: insufficient_data.
     """
     table = Table.from_outcomes(scores, level)
     cells = table.cells[:, :, 0]
@@ -354,7 +368,7 @@ def item_std(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.9
     )
 
 
-# How often configurations would agree by luck, and what lies beyond it.
+# Agreement of configurations by luck, and agreement beyond luck.
 
 
 def random_baseline(
@@ -362,8 +376,8 @@ def random_baseline(
 ) -> Estimate:
     """Return p^V, the paper's chance that V independent configurations are all right.
 
-    `scores` are 0/1, items x V configurations; p is their mean over the items without a gap. The
-    interval is that of `capability` to the power of V, so it stays between 0 and 1.
+    `scores` are 0/1, items x V configurations, NaN where missing. p is their mean over the items
+    without a gap. The interval is `capability`'s to the power of V, so it stays between 0 and 1.
     """
     table = Table.from_outcomes(scores, level)
     width = table.cells.shape[1]
@@ -389,9 +403,9 @@ def random_baseline(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steadiness:
-    """A model's place between luck (0) and always the same (1).
+    """A model's position between luck (0) and identical answers (1).
 
-    `index` is about items that are right everywhere or wrong everywhere, `right` about those that
+    `index` is about items that are right everywhere or wrong everywhere, `right` about items that
     are right everywhere.
     """
 
@@ -400,18 +414,18 @@ class Steadiness:
 
 
 MIN_ITEMS = 30
-"""Below it the intervals of the index covered too rarely in simulation."""
-# Within these limits the lowest coverage in 144 simulated worlds was 91.7 % for the index. Without
-# them that of the index of right answers fell to 84 to 89 % at capabilities of .92 and .97.
+"""The number of items below which the intervals of the index covered too rarely in simulations."""
+# Within these limits the lowest coverage of the index in 144 simulated cases was 91.7 %. Without
+# them the coverage for `right` fell to 84 to 89 % at capabilities of .92 and .97.
 INDEX_RANGE, RIGHT_RANGE = (0.05, 0.95), (0.05, 0.9)
 """Capabilities at which luck leaves room: outside, nearly every model agrees with itself."""
 MIN_INFORMATIVE = 6
-"""Fewest items right everywhere, and fewest others, for the index of right answers."""
+"""Smallest number of items right everywhere, and of other items, for the index of right answers."""
 MANY = 20
-"""From so many items of the rarer kind the jackknife alone is trusted."""
+"""The number of items of the rarer kind from which only the jackknife's variance counts."""
 NEWTON_STEPS = 25
 CLUSTER_CORRELATION = 0.1
-"""The correlation within clusters that few informative items leave open."""
+"""The correlation within clusters that few informative items cannot rule out."""
 
 
 def steadiness(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0.95) -> Steadiness:
@@ -420,15 +434,19 @@ def steadiness(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0
         index = (O − L)/(1 − L),   L = p^V + (1 − p)^V
         right = (R − p^V)/(p − p^V)
 
-    for 0/1 `scores`, items x V configurations: O is the share of items right in all or wrong in all
-    of them, R the share right in all, p the mean. Both are 1 for a model that never changes, 0 for
-    independent answers to equally hard items, and w for w steady items among such. Easy and hard
-    items count as steady: within one model the two cannot be told apart.
+    `scores` are 0/1, items x V configurations; items with a NaN are excluded. O is the share of
+    items right in all or wrong in all configurations, R the share right in all, p the mean. Both
+    numbers are 1 for a model that never changes, and 0 for independent answers to equally hard
+    items. They are w for a share w of steady items among such answers. Easy and hard items count as
+    steady, because one model alone does not show the difference.
 
-    The interval is the outer one of a jackknife t over items (or clusters) and of Agresti and
-    Coull's for the effective number of items; with few items of the rarer kind each counts once.
-    Outside capabilities .05 to .95 (of `right` to .9): not_informative. Below 30 items, and for
-    `right` with fewer than 6 items of either kind: insufficient_data.
+    The two-sided interval has the outer ends of two intervals: a jackknife t over items (or
+    clusters), and Agresti and Coull's for the effective number of items. With few items of the
+    rarer kind, each item counts as one answer. The value is cut at 0 and 1.
+
+    Capabilities outside .05 to .95 (of `right`: .05 to .9): not_informative. Below 30 items, and
+    for `right` with fewer than 6 items of either kind: insufficient_data. One configuration:
+    not_identified. Fewer than 6 clusters: too_few_clusters.
     """
     table = Table.from_outcomes(scores, level)
     cells = table.cells[:, :, 0]
@@ -470,12 +488,12 @@ def steadiness(scores: ArrayLike, *, clusters: Clusters = None, level: float = 0
 
 
 def _beyond_luck(basis: Basis, part: str, units: Floats, *, clustered: bool) -> Estimate:
-    """One index from the sums by unit of 1, the mean score and the items of its kind."""
+    """Return one index from unit sums of 1, the mean score, and the items of its kind."""
 
     def index(sums: Floats) -> Floats:
         count, total, same = np.moveaxis(sums, -1, 0)
         p = total / count
-        # No more than p of the items can be right everywhere, but all of them can be alike.
+        # At most the share p of the items can be right everywhere, but all of them can be steady.
         luck, most = p**basis.conditions, p
         if part == "index":
             luck, most = luck + (1.0 - p) ** basis.conditions, np.ones_like(p)
@@ -491,7 +509,7 @@ def _beyond_luck(basis: Basis, part: str, units: Floats, *, clustered: bool) -> 
             return basis.estimate(measure, value, none, status="too_few_clusters")
     error = jackknife_error(index(sums - units))
     spread = value * (1.0 - value)
-    # At least an item counts once; in clusters it may count less, see `rate`.
+    # An item counts at least once; in clusters it may count less, see `rate`.
     # Σ m²/n: the size of the cluster that an item has on average, not that of an average cluster.
     mean_size = float(np.square(units[:, 0]).sum()) / n
     floor = (1.0 + (mean_size - 1.0) * CLUSTER_CORRELATION * clustered) / n
@@ -514,11 +532,12 @@ def steadiness_beside_others(
 
         (R − L)/(p − L),   L = mean p_i^V,   logit p_i = a + b logit((c_i + ½)/(N + 1))
 
-    `scores` are the model's, 0/1, items x V configurations, of the same items as `others`, the
-    scores of all other models side by side; c_i counts the others' N right scores of item i, and a
-    and b are fitted to the model's own counts. R is the share of items right in all configurations,
-    p the mean. The interval was not verified in simulation, so there is none. Capabilities outside
-    .05 to .9: not_informative; fewer than 30 items, or an item with a gap: insufficient_data.
+    `scores` are the model's 0/1 scores, items x V configurations. `others` are the scores of all
+    other models on the same items, in adjacent columns. c_i counts the right ones of the N scores
+    of item i in `others`. a and b are fitted to the model's own counts. R is the share of items
+    right in all configurations, p the mean. There is no interval, because none was verified in
+    simulations. Capabilities outside .05 to .9: not_informative. Fewer than 30 items, or a NaN:
+    insufficient_data.
     """
     own, theirs = np.asarray(scores, np.float64), np.asarray(others, np.float64)
     if own.ndim != 2 or theirs.ndim != 2 or len(own) != len(theirs):

@@ -1,4 +1,4 @@
-"""Scores as a function of the dose of a perturbation, and numbers that sum up the curve."""
+"""Scores as a function of a perturbation's dose, and pairs of perturbations in sequence."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ def contrast(
         v = Σ_j c_j ȳ_j        u_i = Σ_j c_j (y_ij − ȳ_j)/n_j
         se² = n/(n − 1) Σ_i u_i²        v ± t(n − 1) se
 
-    u_i is the linear influence of an item on v, n_j the items with condition j. With no cell
-    missing this is the one-sample t interval of Σ_j c_j y_ij. With `clusters` se and t are those of
-    `falter.stats.mean.item_mean`: CR2 with Satterthwaite's degrees of freedom; fewer than 6:
-    too_few_clusters.
+    u_i is the linear influence of an item on v, and n_j the number of items with condition j.
+    Without missing cells this is the one-sample t interval of Σ_j c_j y_ij. With `clusters` the
+    standard error is CR2 and t has Satterthwaite's degrees of freedom, as in
+    `falter.stats.mean.item_mean`. Fewer than two items, or a condition without a score:
+    insufficient_data. Fewer than 6 clusters: too_few_clusters.
     """
     c = np.asarray(coefficients, dtype=np.float64)
     codes = cluster_codes(clusters, len(matrix))
@@ -59,10 +60,9 @@ def contrast(
     means = y.sum(axis=0) / counts
     residuals = np.where(present, y - means, 0.0)
     value = float(means @ c)
-    # An item's residuals enter together, so that levels which it shares do not count as
-    # independent.
+    # An item's residuals enter as one sum, so its levels do not count as independent.
     error = float(np.sqrt(items / (items - 1) * np.square(residuals @ (c / counts)).sum()))
-    # What rounding leaves of equal values is no standard error.
+    # A rounding error left by equal values is no standard error.
     rounding = 1e-14 * float(np.abs(means * c).max())
     error = 0.0 if error <= rounding else error
     known = replace(unknown, value=value, status="ok", standard_error=error)
@@ -91,9 +91,9 @@ def contrast(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntensityCurve:
-    """The mean score at every level, lowest first, and what sums up the curve.
+    """The mean score at every level, lowest first, and summary numbers of the curve.
 
-    `steepest` is the pair of levels between which most is lost.
+    `steepest` is the pair of neighbouring levels with the largest loss, None if unknown.
     """
 
     levels: tuple[float, ...]
@@ -120,14 +120,25 @@ def intensity_curve(
         slope = Σ (x − x̄) m_x / Σ (x − x̄)²        auc = Σ (x' − x)(m_x + m_x')/2 / (range of x)
         retained = m at the highest dose/m at the lowest
 
-    for doses x, the next dose x' and mean scores m. The slope is the change in score per unit of
-    dose, the auc the average height of the curve, spearman the correlation of x and m, and
-    largest_step the largest loss between neighbouring levels, with an interval that holds for all
-    steps at once. `outcomes` is items x levels, NaN where missing; `levels` in any order, no two
-    the same. The means have the intervals of `accuracy`, slope and auc those of t, which end at 0
-    and 1 where the scores do; spearman and retained share a BCa bootstrap of the
-    items that have every level. Fewer than three levels: the slope only; fewer than two are an
-    error.
+    for doses x, the next dose x', and mean scores m. The slope is the change in score per unit of
+    dose. auc is the average height of the curve, and spearman the rank correlation of x and m.
+    largest_step is the largest loss between neighbouring levels.
+
+    Parameters
+    ----------
+    levels : two or more distinct finite doses in any order
+    outcomes : array_like of shape (items, levels)
+        NaN where missing.
+    clusters : the cluster of each item; None for independent items
+    level : two-sided confidence level
+
+    Returns
+    -------
+    IntensityCurve
+        The means have the intervals of `accuracy`; slope and auc have t intervals. For scores from
+        0 to 1, the intervals of means and auc are cut to this range. spearman and retained have a
+        BCa bootstrap of the items that have every level. The interval of largest_step is
+        simultaneous over all steps. With two levels only the means and the slope are estimated.
     """
     doses, table = _checked_doses(levels, outcomes)
     curve = _Curve(
@@ -168,7 +179,7 @@ def intensity_curve(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Curve:
-    """Items x levels, lowest dose first, and how its numbers get their intervals."""
+    """Items x levels, lowest dose first, with the options for the intervals of its numbers."""
 
     doses: Floats
     table: Floats
@@ -189,7 +200,7 @@ class _Curve:
         )
 
     def mean(self, place: int) -> Estimate:
-        """The mean score at one level, with the interval of an accuracy."""
+        """Return the mean score at one level, with the interval of an accuracy."""
         column = self.table[:, place]
         own = accuracy(column, clusters=self.clusters, level=self.level)
         interval = Interval(low=own.low, high=own.high, level=self.level, method=own.method)
@@ -204,13 +215,13 @@ class _Curve:
         )
 
     def _reachable(self, interval: Interval) -> Interval:
-        """Clip an interval to 0 … 1 if all scores lie there: no mean of them can be outside."""
+        """Return an interval, clipped to 0 … 1 if all scores lie there."""
         known = self.table[~np.isnan(self.table)]
         shares = known.size > 0 and known.min() >= 0.0 and known.max() <= 1.0
         return interval.clipped(0.0, 1.0) if shares else interval
 
     def linear(self, part: str, coefficients: Floats) -> Estimate:
-        """A sum of the level means with fixed coefficients."""
+        """Return a sum of the level means with fixed coefficients."""
         measure = f"intensity_curve.{part}"
         result = contrast(self.table, coefficients, clusters=self.clusters, level=self.level)
         interval = self._reachable(result.interval) if part == "auc" else result.interval
@@ -218,7 +229,7 @@ class _Curve:
         return self.basis.counting(result).of_mean(measure, result, interval, why=why)
 
     def spearman(self) -> Estimate:
-        """Spearman's correlation of dose and mean score."""
+        """Return Spearman's correlation of dose and mean score."""
 
         def statistic(sums: Floats) -> Floats:
             means = sums[..., 1:] / sums[..., :1]
@@ -228,12 +239,12 @@ class _Curve:
         return self._of_means("spearman", statistic, ("undefined_zero_variance", why))
 
     def retained(self) -> Estimate:
-        """The mean score at the highest dose over that at the lowest."""
+        """Return the mean score at the highest dose over the mean score at the lowest dose."""
 
         def statistic(sums: Floats) -> Floats:
             with np.errstate(invalid="ignore", divide="ignore"):
                 ratio = sums[..., -1] / sums[..., 1]
-            # NaN draws are dropped by the bootstrap; an infinite ratio would be its upper end.
+            # The bootstrap drops NaN draws; an infinite ratio would become its upper end.
             return np.asarray(np.where(sums[..., 1] != 0.0, ratio, np.nan))
 
         why = "the mean at the lowest dose is 0"
@@ -245,7 +256,7 @@ class _Curve:
         statistic: Callable[[Floats], Floats],
         undefined: tuple[EstimateStatus, str],
     ) -> Estimate:
-        """A function of sums of 1 and of the scores, over the items that have every level."""
+        """Return a function of the sums of 1 and of the scores, over items with every level."""
         return bootstrap_of_whole_rows(
             replace(self.basis, seed=self.seed),
             f"intensity_curve.{part}",
@@ -258,8 +269,8 @@ class _Curve:
         )
 
     def largest_step(self) -> tuple[Estimate, tuple[float, float] | None]:
-        """The largest loss from one level to the next, and where it is."""
-        # The largest of several steps is picked, so its interval has to hold for whichever was.
+        """Return the largest loss from one level to the next, and the two levels."""
+        # The largest of several steps is picked, so the intervals must be simultaneous.
         steps = max_t(
             self.table[:, :-1] - self.table[:, 1:],
             clusters=self.clusters,
@@ -288,7 +299,7 @@ def _checked_doses(levels: Sequence[float], outcomes: ArrayLike) -> tuple[Floats
     return doses[order], table[:, order]
 
 
-# Two perturbations in a row: is their drop the sum of both, and does the order matter?
+# Two perturbations in sequence: additivity of their drops, and the effect of their order.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,11 +327,22 @@ def composition(
 ) -> tuple[ComposedPair, ...]:
     """Drop, interaction and asymmetry of every ordered pair of perturbations.
 
-    `baseline` and each of `singles` and `pairs` are one score per item, NaN where missing; a pair
-    is (first, second). A pair whose second step overwrites the first is None in `pairs`; one that
-    was not run, such as the diagonal, is absent. Both come out as not_identified, with the reason,
-    and so does an asymmetry whose reverse is either. All three are paired over the items that have
-    every score they need: t intervals, except for the drop, which is `accuracy_drop`.
+    Parameters
+    ----------
+    baseline : array_like of shape (items,)
+        NaN where missing, also in the scores below.
+    singles : for each perturbation its scores, one per item
+    pairs : for each (first, second) the scores of both in this order
+        None if the second perturbation overwrites the first. A pair that was not run, such as the
+        diagonal, is absent.
+
+    Returns
+    -------
+    tuple of ComposedPair
+        A pair that is None or absent is not_identified, with the reason as the method. The
+        asymmetry is also not_identified if the reverse pair is. Each number is paired over the
+        items that have all scores it needs. Drop and asymmetry have the interval and p-value of
+        `accuracy_drop`, the interaction has a t interval.
     """
     clean = _vector("baseline", baseline, None)
     single = {name: _vector(name, scores, len(clean)) for name, scores in singles.items()}
@@ -376,7 +398,7 @@ def _pair(
     )
     # drop(AB) − drop(A) − drop(B) = A + B − baseline − AB, over the items that have all four.
     table = np.column_stack([single[first], single[second], clean, scores])
-    # `contrast` would use all that each column has; a difference of drops needs whole items.
+    # `contrast` would use all scores of each column; a difference of drops needs complete items.
     table = np.where(np.isnan(table).any(axis=1, keepdims=True), np.nan, table)
     excess = contrast(table, [1, 1, -1, -1], clusters=clusters, level=level)
     four = replace(basis.counting(excess), conditions=4)

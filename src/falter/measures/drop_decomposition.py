@@ -24,7 +24,7 @@ from falter.stats.intervals import (
 from falter.stats.mean import known_mean
 
 STATES = ("another", "unparsed", "truncated", "refused")
-"""States of a reply that lost a point: another answer, or none, by its reason."""
+"""States of a reply that lost a point: another answer, or no answer, by its reason."""
 _UNPARSED, _TRUNCATED = STATES.index("unparsed"), STATES.index("truncated")
 BLAMES = ("reading", "meaning", "serving")
 _ESTIMANDS = {
@@ -34,7 +34,7 @@ _ESTIMANDS = {
     "wording": "the drop among the items that neither concerns, read by both readers",
 }
 NOTHING = "none: nothing to correct"
-# With fewer touched items the normal approximation fails: with 1 to 5 of them MOVER covered 86.6 %.
+# With fewer touched items the normal approximation fails: MOVER covered 86.6 % with 1 to 5 of them.
 # The exact ends of the share are multiplied instead.
 FEW_TOUCHED = 10
 
@@ -43,9 +43,10 @@ FEW_TOUCHED = 10
 class DropParts:
     """A drop, and two sets of parts that each add up to it.
 
-    `states` say in which state the points ended (`STATES`), `unrecovered` the same of the points
-    that the second reader does not give back. `reading`, `meaning` and `serving` may be blamed on
-    the test, and `wording` is the rest. `corrected` counts the items of the blames.
+    `states` has the points by the state of the reply (`STATES`). `unrecovered` has the same for the
+    points that the second extractor does not recover. `reading`, `meaning` and `serving` may be
+    attributed to the test, and `wording` is the remainder. `corrected` counts the items of
+    `BLAMES`.
     """
 
     drop: Estimate
@@ -64,7 +65,10 @@ class DropParts:
 
     @property
     def blamed(self) -> str | None:
-        """The largest effect of the test that is shown; None if the wording's is shown as well."""
+        """The largest effect of the test that is shown.
+
+        None if there is none, or if the wording's effect is shown as well.
+        """
         if shown(self.wording):
             return None
         found = [name for name in BLAMES if shown(getattr(self, name))]
@@ -87,36 +91,41 @@ def drop_parts(
     clusters: Clusters = None,
     level: float = 0.95,
 ) -> DropParts:
-    """Split a drop D by the state of the replies, and by what may be blamed on the test.
+    """Split a drop D by the state of the replies, and by its possible causes in the test.
 
     By state s: (points lost in replies after in s − points gained from replies before in s)/n.
 
-    By blame, where y' is the larger of a reply's score and the second reader's if the reply was
-    unparsed or cut off, T the touched items (their meaning check failed, or they were served
-    differently), R the rest, and s = |T|/n:
+    By cause: y' is a reply's corrected score. It is the larger of its score and the second
+    extractor's score if the reply is unparsed or truncated, else its score. D' is the drop of y'. T
+    are the touched items (their meaning check failed, or they were served differently), R the other
+    items, s = |T|/n:
 
         reading = D − D'    meaning + serving = s(D'_T − D'_R)    wording = D'_R
 
-    An item with both marks counts half in each. A reply that the second reader cannot read stays
-    wrong, and so does a refusal.
+    An item with both marks counts half in each part. A reply that the second extractor cannot parse
+    stays wrong, and so does a refusal.
 
     Parameters
     ----------
-    before, after : items, or items x times asked; unread replies 0, NaN only for what failed.
-    states : for the same cells, places in `STATES`; without it every reply is another answer.
-    reread : the second reader's scores for the same cells, NaN where it reads nothing.
-    meaning_fails, served_differently : masks of the cells of `after`, or of its items.
+    before, after : array_like of shape (items,) or (items, repeats)
+        Scores; unparsed replies are 0, and NaN is only for failed requests.
+    states : for the same cells, indices into `STATES`; None: every reply is another answer
+    reread : the second extractor's scores for the same cells, NaN where it finds no answer
+    meaning_fails, served_differently : masks of the cells of `after`, or of its items
+    clusters : the cluster of each item; None for independent items
+    level : two-sided confidence level
 
     Returns
     -------
-    Parts that are None were not looked at: they are `not_identified`, and the wording holds them.
-    A part that touches nothing is 0 and has no interval.
+    DropParts
+        If `reread`, `meaning_fails` or `served_differently` is None, its part is not_identified,
+        and the wording contains it. A part that touches no item is 0 and has no interval.
 
     Notes
     -----
-    Reading, wording and the states have the paired interval of their items; meaning and serving
-    that of a product of a share (Wilson) and a difference (MOVER); with fewer than 10 touched items
-    the extreme products of exact ends. Source: Zou and Donner (2008).
+    Reading, wording and the states have the paired interval of their items. Meaning and serving
+    have that of a product of a share (Wilson) and a difference (MOVER). With fewer than 10 touched
+    items it has the extreme products of exact ends. Source: Zou and Donner (2008).
     """
     sides = items_by_times("before", before), items_by_times("after", after)
     if len(sides[0]) != len(sides[1]):
@@ -134,7 +143,7 @@ def drop_parts(
         np.where(corrected[1] > sides[1], 0.0, kinds[1]),
     )
     left = known_mean(corrected[0]) - known_mean(corrected[1])
-    # The drop that goes away once both extractors are heard; below 0 if it hid a larger one.
+    # The part of the drop that the second extractor removes; below 0 if the drop becomes larger.
     recovered = means[0] - means[1] - left
     marks = [
         None if mask is None else _mask(name, mask, sides[1]) & kept
@@ -182,7 +191,7 @@ def _like(name: str, pair: Any, sides: tuple[Floats, Floats]) -> tuple[Floats, F
 
 
 def _mask(name: str, mask: ArrayLike, cells: Floats) -> Bools:
-    """For every item whether any of its cells is marked."""
+    """Return True for each item with any marked cell that has a score."""
     marks = np.asarray(mask, dtype=np.bool_)
     marks = marks[:, None] if marks.ndim == 1 else marks
     if marks.shape not in (cells.shape, (len(cells), 1)):
@@ -191,16 +200,15 @@ def _mask(name: str, mask: ArrayLike, cells: Floats) -> Bools:
 
 
 def _corrected(cells: Floats, kinds: Floats, again: Floats) -> Floats:
-    """The scores, with the right answers that only the second reader finds."""
+    """Return the scores, with the right answers that only the second extractor finds."""
     lacks = np.isin(kinds, (_UNPARSED, _TRUNCATED)) & ~np.isnan(again)
     # The larger score only: a second extractor may rescue a reply, it must not overrule the first.
     return np.where(lacks, np.fmax(cells, again), cells)
 
 
 def _paired(numbers: Floats, options: Mapping[str, Any]) -> Estimate:
-    """The mean of numbers from −1 to 1 with the paired interval: counts above and below 0."""
-    # A difference split into its positive and negative part, so that it is counted as falls and
-    # rises.
+    """Return the mean of numbers from −1 to 1 with the paired interval."""
+    # Splitting a difference into its positive and negative part counts it as falls and rises.
     return accuracy_drop(np.maximum(numbers, 0.0), np.maximum(-numbers, 0.0), **options)
 
 
@@ -209,13 +217,13 @@ def _by_state(
     kinds: tuple[Floats, Floats],
     options: Mapping[str, Any],
 ) -> dict[str, Estimate]:
-    """Return the part of the drop for each state; another answer is the rest."""
+    """Return the part of the drop for each state; "another" gets the remainder."""
     parts, means = {}, (known_mean(sides[0]), known_mean(sides[1]))
     rest = means[0] - means[1]
     for code, name in enumerate(STATES[1:], start=1):
         shares = [known_mean(np.where(np.isnan(side), np.nan, kind == code))
                   for side, kind in zip(sides, kinds, strict=True)]  # fmt: skip
-        # Points lost to such replies after, less points gained where such replies stood before.
+        # Points lost to replies in this state after, less points gained from such replies before.
         parts[name] = shares[1] * means[0] - shares[0] * means[1]
         rest = rest - parts[name]
     parts[STATES[0]] = rest
@@ -250,7 +258,7 @@ def _touched_part(
     drop: Estimate,
     options: Mapping[str, Any],
 ) -> Estimate:
-    """s(D'_T − D'_R) for the items of one mark, with its interval."""
+    """Return s(D'_T − D'_R) for the items of one mark, with its interval."""
     if mark is None:
         return _without(drop, "not_identified", None, "none: it was not looked at")
     if drop.value is None:
@@ -259,7 +267,7 @@ def _touched_part(
         return _without(drop, "ok", 0.0, NOTHING)
     if rest.value is None:
         return _without(drop, "insufficient_data", None, "none: no item is left when corrected")
-    # An item with both marks counts half here and half for the other mark: nothing is blamed twice.
+    # An item with both marks counts half for each mark, so no part is counted twice.
     weights = np.where(mark, np.where(both, 0.5, 1.0), 0.0)
     n = int((~np.isnan(left)).sum())
     share = float(weights.sum()) / n
@@ -287,7 +295,10 @@ def _touched_part(
 
 
 def _wider(one: Estimate, other: Estimate) -> Estimate:
-    """Return the first estimate, its interval widened to contain the second's, if both have one."""
+    """Return the first estimate, its interval widened to contain the second's.
+
+    The result has no interval unless both have one.
+    """
     if other.low is None or other.high is None or one.low is None or one.high is None:
         return replace(one, low=None, high=None)
     return replace(one, low=min(one.low, other.low), high=max(one.high, other.high))
@@ -296,7 +307,7 @@ def _wider(one: Estimate, other: Estimate) -> Estimate:
 def _share_of_items(
     mark: Bools, kept: Bools, *, few: bool, clusters: Clusters, level: float
 ) -> tuple[float, float]:
-    """The ends of the share of touched items."""
+    """Return the ends of the interval for the share of touched items."""
     count, n = int(mark.sum()), int(kept.sum())
     interval = (clopper_pearson if few else wilson_interval)(count, n, level=level)
     if clusters is not None:
@@ -320,11 +331,11 @@ def _product(
     *,
     few: bool,
 ) -> tuple[float, float]:
-    """The interval of a share times a difference, from those of both."""
+    """Return the ends of the interval of a share times a difference, from both intervals."""
     if few:
         corners: NDArray[np.float64] = np.outer(ends, reach)
         return float(corners.min()), float(corners.max())
-    # Of a negative difference the larger share is the one that leads to the lower end.
+    # For a negative difference the larger share leads to the lower end.
     nearer, farther = ends if delta > 0.0 else ends[::-1]
     low = share * delta - math.hypot(delta * (share - nearer), share * (delta - reach[0]))
     high = share * delta + math.hypot(delta * (farther - share), share * (reach[1] - delta))

@@ -1,4 +1,4 @@
-"""Performance under a condition, and its loss from the baseline."""
+"""Mean scores under a condition, and their loss from the baseline."""
 
 from __future__ import annotations
 
@@ -28,10 +28,20 @@ def accuracy(
 ) -> Estimate:
     """Return the mean score of one condition over its items; NaN is missing, counted as excluded.
 
-    The interval is that of `rate`: of 0/1 scores Agresti and Coull's, of scores in between, as
-    means of several runs, that of as many independent answers as they are worth. `scale` is the
-    lowest and highest score of ratings. A single 0/1 item has an interval, a single other item is
-    insufficient_data; fewer than 6 clusters are too_few_clusters.
+    Parameters
+    ----------
+    scores : array_like of shape (items,)
+        NaN where missing.
+    clusters : the cluster of each item; None for independent items
+    scale : the lowest and the highest possible score, for ratings
+
+    Returns
+    -------
+    Estimate
+        The two-sided interval is `rate`'s. 0/1 scores have Agresti and Coull's. Scores in between,
+        such as means of several runs, have it for the number of independent answers that they are
+        worth. A single 0/1 item has an interval; a single other item is insufficient_data. Fewer
+        than 6 clusters: too_few_clusters.
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1:
@@ -45,10 +55,11 @@ def accuracy_drop(
 ) -> Estimate:
     """Mean of baseline - perturbed over the items that have both: positive when something is lost.
 
-    Interval and p-value are `paired_difference`'s: t over items or clusters, Tango's
-    with Bonett and Price's for 0/1 scores, of the effective number of pairs where these are
-    clustered; McNemar's mid-p for 0/1 scores without clusters. Fewer than two items in common:
-    insufficient_data; fewer than 6 clusters: too_few_clusters.
+    `baseline` and `perturbed` are (items,), NaN where missing. Interval and p-value are
+    `paired_difference`'s, both two-sided. The interval is t over items or clusters for scores on a
+    scale. For 0/1 scores it is Tango's with Bonett and Price's, with clusters for the effective
+    number of pairs. 0/1 scores without clusters have McNemar's mid-p. Fewer than two common items:
+    insufficient_data. Fewer than 6 clusters: too_few_clusters.
     """
     drop = paired_difference(baseline, perturbed, clusters=clusters, level=level)
     return of_result(
@@ -60,7 +71,7 @@ def accuracy_drop(
     )
 
 
-# Whether more outputs cannot be read under a perturbation than without it.
+# The increase of unparsed outputs under a perturbation.
 
 
 def differential_failure(
@@ -68,9 +79,10 @@ def differential_failure(
 ) -> Estimate:
     """The share of outputs that cannot be read, condition less baseline; positive where more fail.
 
-    One 0/1 number for every item, 1 where the output was unparsed, cut off or refused, NaN where
-    the request was never answered. Interval and p-value (McNemar's mid-p) as in `accuracy_drop`.
-    Where p is small, numbers over the readable outputs compare different items.
+    `baseline` and `perturbed` are (items,): 1 where the output was unparsed, truncated or refused,
+    0 where it was parsed, NaN where the request was never answered. Other numbers raise
+    InvalidValue. Interval and p-value are `accuracy_drop`'s. If p is small, numbers over the parsed
+    outputs compare different items.
     """
     before, after = np.asarray(baseline, dtype=np.float64), np.asarray(perturbed, dtype=np.float64)
     for name, flags in (("baseline", before), ("perturbed", after)):
@@ -96,12 +108,11 @@ def paired_drops(
 ) -> tuple[Estimate, ...]:
     """Baseline less every other condition, over the items that have both, with max-t intervals.
 
-    `outcomes` is items x conditions, the baseline first, NaN where missing. The intervals are
-    simultaneous, so the worst drop's holds too, however many conditions it was chosen from.
-    `p_value` is adjusted for all conditions, and below 1 - level just where the interval leaves
-    out 0: see `max_t`. Fewer than two items in common: insufficient_data; fewer than 6
-    clusters: too_few_clusters.
-    Source: Westfall and Young (1993); Romano and Wolf (2005).
+    `outcomes` is items x conditions, the baseline first, NaN where missing. The two-sided intervals
+    are simultaneous, so the interval of the worst drop is valid, too, however many conditions there
+    are. `p_value` is adjusted for all conditions. It is below 1 - level exactly if the interval
+    excludes 0: see `max_t`. Fewer than two common items: insufficient_data. Fewer than 6 clusters:
+    too_few_clusters. Source: Westfall and Young (1993); Romano and Wolf (2005).
     """
     table = matrix("outcomes", outcomes, "items x conditions, two or more of these", columns=2)
     family = max_t(
@@ -127,7 +138,7 @@ def paired_drops(
     return tuple(drops)
 
 
-# How much a mean changed, as a share of what it was.
+# The change of a mean, as a share of the old mean.
 
 
 def relative_change(
@@ -141,10 +152,11 @@ def relative_change(
 ) -> Estimate:
     """(mean new − mean old)/mean old over the items that have both: the ratio of two means.
 
-    Never the mean of ratios, which a few items near 0 decide. A fraction, below 0 for a loss. BCa
-    bootstrap of items (or clusters), old and new drawn together; no interval where the old mean
-    changes its sign in more than one draw of twenty: report such a change in points. Old mean 0:
-    undefined_zero_denominator; fewer than two items: insufficient_data.
+    `old` and `new` are (items,), NaN where missing. The result is a fraction, below 0 for a loss.
+    It is never a mean of ratios, which a few items near 0 would dominate. The two-sided interval is
+    a BCa bootstrap of items (or clusters, however few), old and new drawn together. There is no
+    interval if the old mean changes its sign in more than one draw of twenty. Report such a change
+    in points. Old mean 0: undefined_zero_denominator. Fewer than two items: insufficient_data.
     """
     table = np.column_stack(vectors("old, new", old, new))
     whole = np.logical_not(np.isnan(table).any(axis=1))
@@ -175,7 +187,7 @@ def relative_change(
     return basis.estimate("relative_change", float(change(sums)), interval)
 
 
-# Relative loss of performance, in the conventions that are called performance drop rate.
+# Relative loss of performance, in three conventions with the name performance drop rate.
 
 
 Convention = Literal["promptbench", "paper", "pairwise"]
@@ -184,7 +196,10 @@ CONVENTIONS = ("promptbench", "paper", "pairwise")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerformanceDropRate:
-    """The rate; `skipped` counts the item ratios that would have divided by 0."""
+    """The performance drop rate.
+
+    `skipped` counts the item ratios that would have divided by 0.
+    """
 
     rate: Estimate
     skipped: int
@@ -200,22 +215,40 @@ def performance_drop_rate(
     replications: int = 2000,
     seed: int = 0,
 ) -> PerformanceDropRate:
-    """The share of the original performance that is lost: `original` is items, `perturbed`
-    items x V.
+    """Return the share of the original performance that is lost under the perturbations.
 
         promptbench: mean_v (1 − Σ_i perturbed_iv/Σ_i original_i)
         paper: mean_i mean_v (1 − original_i/perturbed_iv)
         pairwise: mean of |1 − A_v/A_o| over ordered pairs of all configurations
 
-    promptbench: positive is a loss. paper: as printed. It divides by the perturbed score, so a 0/1
-    failure is undefined and skipped, an improvement counts +100 %, and a loss is negative: for
-    comparison only, reported as `pdr_doc003`. pairwise: every configuration,
-    the original among them, is compared with once. (Signed, these average to 0 in points and to at
-    most 0 as rates, whatever the model does.)
+    Parameters
+    ----------
+    original : array_like of shape (items,)
+        NaN where missing.
+    perturbed : array_like of shape (items,) or (items, V)
+        NaN where missing.
+    convention : "promptbench", "paper" or "pairwise"
+        promptbench: positive is a loss. paper: as printed, for comparison only, reported as
+        `pdr_doc003`. It divides by the perturbed score, so a 0/1 failure is undefined and skipped.
+        An improvement counts +100 %, and a loss is negative. pairwise: every configuration, the
+        original among them, is compared with every other one.
+    clusters : the cluster of each item; None for independent items
 
-    promptbench and pairwise use the items that have every score, a BCa bootstrap, and are
-    undefined_zero_denominator if an original sum is 0; paper has a t interval over items and is so
-    if no ratio is left. Source: Zhu et al. (2023) for the first.
+    Returns
+    -------
+    PerformanceDropRate
+        promptbench and pairwise use the items that have every score, and a BCa bootstrap. If a sum
+        that they divide by is 0: undefined_zero_denominator. paper has the interval of `item_mean`.
+        If it has no ratio left: undefined_zero_denominator.
+
+    Notes
+    -----
+    Without absolute values the pairwise changes would average to 0 in points, and to at most 0 as
+    rates, for every model.
+
+    References
+    ----------
+    Zhu et al. (2023) for promptbench.
     """
     if convention not in CONVENTIONS:
         raise UnknownName("convention", convention, CONVENTIONS)
@@ -248,8 +281,8 @@ def performance_drop_rate(
 def _mean_of_ratios(
     base: Floats, others: Floats, basis: Basis, clusters: Clusters
 ) -> PerformanceDropRate:
-    """mean_i mean_v (1 − original/perturbed), as printed in the paper."""
-    # Adding 0 times the other takes over its missing cells.
+    """Return mean_i mean_v (1 − original/perturbed), as printed in the paper."""
+    # Adding 0 times the other array copies its missing cells.
     above, below = base[:, None] + 0.0 * others, others + 0.0 * base[:, None]
     known = ~np.isnan(below)
     usable = known & (below != 0.0)
@@ -268,14 +301,14 @@ def _mean_of_ratios(
 
 
 def _promptbench(sums: Floats) -> Floats:
-    """1 − mean_v perturbed_v/original, from sums of 1, the original and every perturbed score."""
+    """Return 1 − mean_v perturbed_v/original, from the sums of 1 and of all scores."""
     with np.errstate(invalid="ignore", divide="ignore"):
         rate = 1.0 - sums[..., 2:].mean(axis=-1) / sums[..., 1]
     return np.asarray(np.where(sums[..., 1] != 0.0, rate, np.nan))
 
 
 def _pairwise(sums: Floats) -> Floats:
-    """The mean of |1 − A_v/A_o| over ordered pairs of configurations v and o."""
+    """Return the mean of |1 − A_v/A_o| over ordered pairs of configurations v and o."""
     scores = sums[..., 1:]
     count = scores.shape[-1]
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,4 +1,4 @@
-"""Changes of content and of quality: the two deltas of the enterprise protocol."""
+"""Content delta, quality delta and robustness score of the enterprise protocol; table summaries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ SAME_MEANING_RATING = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BothScorings:
-    """`strict` counts what could not be read as changed, `valid` leaves it out."""
+    """A share in two scorings.
+
+    `strict` counts unreadable ratings as changed, `valid` leaves them out.
+    """
 
     strict: Estimate
     valid: Estimate
@@ -32,10 +35,10 @@ class BothScorings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityDelta:
-    """The share of content-changed pairs whose quality changed, and in which direction.
+    """The share of content-changed pairs whose quality changed, by direction.
 
     worse, better, mixed (one metric rose, another fell) and unchanged are shares of the readable
-    pairs and sum to 1; worse, better and mixed sum to `valid`.
+    pairs and add up to 1. worse, better and mixed add up to `valid`.
     """
 
     strict: Estimate
@@ -48,12 +51,12 @@ class QualityDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatedPairs:
-    """Pairs of responses as judges rated them, one row per pair.
+    """Pairs of responses with a judge's ratings, one row per pair.
 
-    `similarity` is 1, 2 or 3, NaN where the rating could not be read; `original` and `perturbed`
-    are pairs x metrics, NaN where a metric is missing (needed only below a similarity of 3);
-    `missing` marks pairs that were never asked, which no scoring counts; `items` says which item
-    every pair belongs to; by default pair k of every category is item k.
+    `similarity` is 1, 2 or 3, NaN for an unreadable rating. `original` and `perturbed` are pairs x
+    metrics, NaN where a metric is missing; they are needed only below a similarity of 3. `missing`
+    marks pairs that were never requested, which no scoring counts. `items` names the item of each
+    pair. By default pair k of every category belongs to item k.
     """
 
     similarity: ArrayLike
@@ -72,9 +75,10 @@ def content_delta(
 ) -> BothScorings:
     """The share of pairs whose responses mean something else: #{rating < 3}/N.
 
-    A rating that could not be read (NaN) is changed in `strict` and left out of `valid`, where
-    `excluded` counts it; pairs marked `missing` are in neither. Agresti and Coull's interval, CR1
-    with `clusters`. No pair: insufficient_data.
+    `similarity` is (pairs,) with ratings 1, 2 or 3. An unreadable rating (NaN) counts as changed in
+    `strict`. It is left out of `valid`, where `excluded` counts it. Pairs marked `missing` are in
+    neither. Agresti and Coull's two-sided interval, with `clusters` for the effective number of
+    pairs (CR2). No pair: insufficient_data.
     """
     ratings, asked = _ratings(similarity, missing)
     unread = np.isnan(ratings)
@@ -98,11 +102,23 @@ def quality_delta(
 ) -> QualityDelta:
     """Among pairs whose content changed, the share of which any quality metric changed, up or down.
 
-    `original` and `perturbed` are pairs x metrics. A metric changed if it differs by more than
-    `tolerance`. A pair that lacks a metric is changed if another one changed; if not, it is left
-    out of `valid` and counted, and changed in `strict`, which also takes in the pairs whose
-    similarity could not be read. Agresti and Coull's intervals. No pair with changed content:
-    insufficient_data.
+    Parameters
+    ----------
+    similarity : array_like of shape (pairs,)
+        Ratings 1, 2 or 3, NaN for an unreadable rating. A rating below 3 is changed content.
+    original, perturbed : array_like of shape (pairs,) or (pairs, metrics)
+        NaN where a metric is missing.
+    missing : True for pairs that were never requested
+    tolerance : a metric changed if it differs by more than this
+    clusters : the cluster of each pair; None for independent pairs
+
+    Returns
+    -------
+    QualityDelta
+        A pair that lacks a metric is changed if another metric changed. If not, it is excluded from
+        `valid` and changed in `strict`. `strict` also contains the pairs with an unreadable
+        similarity, as changed unless all metrics are known and equal. The two-sided intervals are
+        Agresti and Coull's. No pair with changed content: insufficient_data.
     """
     ratings, asked = _ratings(similarity, missing)
     quality, rose, fell = _quality_changes(original, perturbed, len(ratings), tolerance)
@@ -114,7 +130,7 @@ def quality_delta(
         estimate = _share(part, values, rows, estimand, clusters, level)
         return replace(estimate, measure=f"quality_delta.{part}")
 
-    # Strict takes every unknown as a change: the score is a bound, and not a guess.
+    # `strict` counts every unknown as a change, so the score is a bound and not a guess.
     strict = np.where(np.isnan(quality), 1.0, quality)
     strict_rows = asked & (content_changed | np.isnan(ratings))
     return QualityDelta(
@@ -128,7 +144,7 @@ def quality_delta(
 
 
 def _decided(pairs: RatedPairs, tolerance: float) -> tuple[Bools, Floats, Floats]:
-    """Return the pairs that were asked, and 1/0/NaN for changed content and changed quality."""
+    """Return the requested pairs, and 1/0/NaN for changed content and for changed quality."""
     ratings, asked = _ratings(pairs.similarity, pairs.missing)
     quality, _, _ = _quality_changes(pairs.original, pairs.perturbed, len(ratings), tolerance)
     return asked, np.where(np.isnan(ratings), np.nan, ratings < SAME_MEANING_RATING), quality
@@ -137,7 +153,7 @@ def _decided(pairs: RatedPairs, tolerance: float) -> tuple[Bools, Floats, Floats
 def _quality_changes(
     original: ArrayLike, perturbed: ArrayLike, pairs: int, tolerance: float
 ) -> tuple[Floats, Bools, Bools]:
-    """1/0/NaN for whether any metric changed, whether one rose, and whether one fell."""
+    """Return 1/0/NaN for a change of any metric, True where one rose, True where one fell."""
     before, after = (np.asarray(x, dtype=np.float64) for x in (original, perturbed))
     if before.ndim == 1:
         before, after = before[:, None], after[:, None] if after.ndim == 1 else after
@@ -145,19 +161,19 @@ def _quality_changes(
     matching = before.shape == after.shape and before.ndim == 2 and len(before) == pairs
     if not matching or not before.shape[1]:
         raise InvalidValue("original, perturbed", shapes, f"{pairs} pairs x metrics, both")
-    # Any metric counts, and by its sign: a rise in one does not make up for a fall in another.
+    # Every metric counts separately: a rise of one does not compensate a fall of another.
     change = after - before
     with np.errstate(invalid="ignore"):
         rose = np.asarray((change > tolerance).any(axis=1), dtype=bool)
         fell = np.asarray((change < -tolerance).any(axis=1), dtype=bool)
     changed = (rose | fell).astype(float)
-    # Of a pair that lacks a metric, "no change" is not known.
+    # If a pair lacks a metric, "no change" is unknown.
     changed[~(rose | fell) & np.isnan(change).any(axis=1)] = np.nan
     return changed, rose, fell
 
 
 def _ratings(similarity: ArrayLike, missing: ArrayLike | None) -> tuple[Floats, Bools]:
-    """The ratings, and which pairs were asked."""
+    """Return the ratings, and True for the requested pairs."""
     (ratings,) = vectors("similarity", similarity)
     readable = ratings[~np.isnan(ratings)]
     invalid = readable[~np.isin(readable, (1.0, 2.0, 3.0))]
@@ -174,7 +190,7 @@ def _ratings(similarity: ArrayLike, missing: ArrayLike | None) -> tuple[Floats, 
 def _share(
     scoring: str, values: Floats, rows: Bools, estimand: str, clusters: Clusters, level: float
 ) -> Estimate:
-    """The share of some rows of which the values are 1."""
+    """Return the share of the selected rows whose value is 1."""
     if clusters is not None:
         clusters = [c for c, counts in zip(clusters, rows, strict=True) if counts]
     estimate = accuracy(values[rows], clusters=clusters, level=level)
@@ -188,7 +204,7 @@ Scoring = Literal["strict", "valid"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoryScore:
-    """One category: how often content changed, how often quality with it, and the robustness."""
+    """Content delta, quality delta and robustness of one category."""
 
     content: BothScorings
     quality: QualityDelta
@@ -197,11 +213,11 @@ class CategoryScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverallScores:
-    """One model in one number, three ways.
+    """The robustness of one model in one number, by three formulas.
 
-    `overall_formula` is 1 - dC dQ over all perturbed pairs together. `mean_excl_baseline`, the mean
-    of the perturbed categories, is the one to use; `mean_incl_baseline` also averages the noise
-    floor in, as the published table does.
+    `overall_formula` is 1 - dC dQ over all perturbed pairs together. `mean_excl_baseline` is the
+    mean of the perturbed categories, and the preferred number. `mean_incl_baseline` also averages
+    the noise floor in, as the published table does.
     """
 
     overall_formula: Estimate
@@ -211,7 +227,7 @@ class OverallScores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobustnessScore:
-    """Every category, and the overall scores with and without what could not be read."""
+    """The scores of every category, and the overall scores in both scorings."""
 
     categories: Mapping[str, CategoryScore]
     strict: OverallScores
@@ -229,12 +245,24 @@ def robustness_score(
 
         robustness = 1 − dC dQ
 
-    which is 1 minus the share of pairs whose content and quality both changed if nothing is
-    missing; 1 where no content changed, although dQ is then not defined; not defined where content
-    changed and no pair's quality is known. The category named `baseline` is the same prompt twice:
-    the noise floor, which no perturbation category can be expected to beat. A mean over categories
-    is not defined if one of them is not. Jackknife t intervals over items (logit), pairs of the
-    same item in all categories left out together.
+    If nothing is missing, this is 1 minus the share of pairs whose content and quality both
+    changed. It is 1 if no content changed, although dQ is then undefined. It is undefined if
+    content changed and no pair's quality is known.
+
+    Parameters
+    ----------
+    categories : for each category its pairs
+    baseline : the category that has the same prompt twice
+        It is the noise floor, and no perturbation category can be expected to score higher.
+    tolerance : a metric changed if it differs by more than this
+    level : two-sided confidence level
+
+    Returns
+    -------
+    RobustnessScore
+        The intervals are jackknife t over items (logit). Pairs of one item are left out together,
+        in all categories. `items` of an estimate counts pairs. A mean over categories is undefined
+        if a category is.
     """
     sums = {name: _Category.from_pairs(pairs, tolerance) for name, pairs in categories.items()}
     scores = {}
@@ -275,9 +303,11 @@ def robustness_score(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Category:
-    """For every item, strict and valid: pairs, changed, changed and decidable, both changed.
+    """The sums of a category by item and scoring.
 
-    A pair is decidable where its quality is known.
+    The four columns count the pairs, the changed pairs, those of them that are decidable, and those
+    with changed quality, too. A pair is decidable if its quality is known. `pairs` counts requested
+    pairs.
     """
 
     items: tuple[Hashable, ...]
@@ -314,7 +344,7 @@ class _Category:
 def _estimate(
     part: str, categories: Sequence[_Category], kind: Scoring, level: float, *, pooled: bool = False
 ) -> Estimate:
-    """The mean robustness of categories, or that of all their pairs, over the union of items."""
+    """Return the mean robustness of categories, or of all their pairs (`pooled`)."""
     measure = f"robustness_score.{part}"
     pairs = sum(category.pairs for category in categories)
     used = sum(int(category.sums[kind][:, 0].sum()) for category in categories)
@@ -337,7 +367,7 @@ def _estimate(
     if np.isnan(value):
         why = "no readable pair, or content changed and no quality is known"
         return basis.undefined(measure, "insufficient_data", why)
-    # The product of two shares has no simple variance; leaving out items carries both along.
+    # A product of two shares has no simple variance; leaving out items changes both together.
     left_out = _robustness(total - units)
     interval = no_interval(level)
     if len(left_out) > 2 and not np.isnan(left_out).any():
@@ -346,11 +376,11 @@ def _estimate(
 
 
 def _robustness(sums: Floats) -> Floats:
-    """(..., categories, 4) to the mean of 1 − dC dQ over the categories."""
+    """Map (..., categories, 4) sums to the mean of 1 − dC dQ over the categories."""
     pairs, changed, decidable, both = np.moveaxis(sums, -1, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         robustness = 1.0 - changed / pairs * (both / decidable)
-    # Nothing changed: dQ is 0/0, and whatever it were, it is multiplied by 0.
+    # If nothing changed, dQ is 0/0, but it is multiplied by dC = 0.
     robustness = np.where((changed == 0.0) & (pairs > 0.0), 1.0, robustness)
     return np.asarray(robustness.mean(axis=-1))
 
@@ -362,7 +392,10 @@ Scores = Mapping[str, float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Mean and standard deviation (ddof 1); `sd` is None for one number, `mean` for none."""
+    """Mean and standard deviation (ddof 1) of `count` numbers.
+
+    `sd` is None for fewer than two numbers, `mean` for none.
+    """
 
     mean: float | None
     sd: float | None
@@ -371,10 +404,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """Mean and standard deviation over runs, of every category and of the mean over categories.
+    """Mean and standard deviation over runs, for every category and for the mean over categories.
 
-    `flagged` names for every run that lacks categories which ones: no mean over categories counts
-    such a run.
+    `flagged` maps the index of an incomplete run to the categories that it lacks. No mean over
+    categories counts such a run.
     """
 
     categories: Mapping[str, Spread]
@@ -385,10 +418,11 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoryDifficulty:
-    """One category over models: its mean, its mean less the baseline's, and three spreads.
+    """One category over models: its mean, its drop from the baseline's mean, and three spreads.
 
-    `mean_run_sd` is the mean of the models' standard deviations over runs, `pooled_run_sd` the root
-    of their mean square, a common one's estimate; `sd_across_models` is how much models differ.
+    `mean_run_sd` is the mean of the models' standard deviations over runs. `pooled_run_sd` is the
+    root of their mean square, which estimates a common standard deviation. `sd_across_models` is
+    the standard deviation of the models' scores.
     """
 
     mean: float | None
@@ -401,7 +435,10 @@ class CategoryDifficulty:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSummary:
-    """Unweighted column means, every row's worst columns and its range."""
+    """Unweighted column means, with the worst columns and the range of every row.
+
+    `times_worst` counts the rows in which a column is worst.
+    """
 
     means: Mapping[str, float | None]
     worst: Mapping[str, tuple[str, ...]]
@@ -410,7 +447,10 @@ class TableSummary:
 
 
 def spread(values: Sequence[float | None]) -> Spread:
-    """Mean and standard deviation (ddof 1) of the numbers that are not None."""
+    """Mean and standard deviation (ddof 1) of the numbers that are not None.
+
+    An infinite number or NaN raises InvalidValue.
+    """
     numbers = [v for v in values if v is not None]
     if any(not math.isfinite(v) for v in numbers):
         raise InvalidValue("values", values, "finite numbers, None where there is none")
@@ -426,8 +466,8 @@ def run_summary(runs: Sequence[Scores], *, baseline: str = "baseline") -> RunSum
     """Mean and standard deviation (ddof 1) over runs, each a score for every category.
 
     The mean over categories is taken within a run, with and without the `baseline` category. A run
-    that lacks a category (absent or None) is flagged and left out of these means, and counts only
-    for the categories it has. One run: sd is None.
+    that lacks a category (absent or None) is flagged and left out of these means. It counts only
+    for the categories that it has. With one run sd is None.
     """
     names = list(dict.fromkeys(name for run in runs for name in run))
     lacking = {
@@ -455,9 +495,10 @@ def category_difficulty(
 ) -> dict[str, CategoryDifficulty]:
     """For every category the unweighted mean over models, and how far below the baseline it is.
 
-    Scores are `scores[model][category]`, None where there is none; `run_sds` are the standard
-    deviations over runs in the same shape. drop = mean(baseline) - mean(category), positive where
-    something is lost, each over the models that have it; None without a baseline.
+    Scores are `scores[model][category]`, None if missing. `run_sds` has the standard deviations
+    over runs in the same structure. drop = mean(baseline) - mean(category), positive for a loss,
+    each mean over the models that have the category. It is None for the baseline and without a
+    baseline.
     """
     names = list(dict.fromkeys(name for row in scores.values() for name in row))
     columns = {name: spread([row.get(name) for row in scores.values()]) for name in names}
@@ -482,8 +523,8 @@ def category_difficulty(
 def table_summary(table: Mapping[str, Scores]) -> TableSummary:
     """Column means over rows, and where every row is at its worst, which is its highest number.
 
-    Numbers are `table[row][column]`, such as quality deltas of models by language. Ties for worst
-    are all named; a row without a number has no worst column.
+    Numbers are `table[row][column]`, such as quality deltas of models by language. All ties for
+    worst are named. A row without a number has no worst column.
     """
     columns = list(dict.fromkeys(name for row in table.values() for name in row))
     worst: dict[str, tuple[str, ...]] = {}

@@ -22,7 +22,7 @@ Clusters = Sequence[Hashable] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """The common parts of the estimates of one result: what they are about, and the counts."""
+    """The common fields of the estimates of one result: estimand, counts, level and seed."""
 
     estimand: str
     items: int
@@ -47,7 +47,7 @@ class Basis:
         status: EstimateStatus = "ok",
     ) -> Estimate:
         """Return the value with its interval, widened if necessary to contain the value."""
-        # An interval around a corrected centre, as a jackknife's, may miss the plain value.
+        # An interval around a corrected centre, such as a jackknife's, may miss the plain value.
         low, high, value = interval.low, interval.high, float(value)
         return self._record(
             measure,
@@ -78,7 +78,10 @@ class Basis:
         p_value: float | None = None,
         why: str = "fewer than two items",
     ) -> Estimate:
-        """A mean over items with its clusters; `interval` stands in for the mean's own."""
+        """Return the estimate of a mean over items; `interval` replaces the mean's own interval.
+
+        Without a value the estimate is undefined, with `why` as the reason.
+        """
         if mean.value is None:
             return self.undefined(measure, mean.status, why)
         basis = replace(self, clusters=mean.clusters, design_effect=mean.design_effect)
@@ -111,7 +114,10 @@ class Basis:
 
 
 def of_rate(measure: str, what: str, mean: ItemMean) -> Estimate:
-    """Return a mean over items as an estimate; `what` is what its value is, without the items."""
+    """Return a mean over items as an estimate.
+
+    `what` describes the value; the estimand adds "items like these".
+    """
     basis = Basis(
         estimand=f"{what}, items like these",
         items=0,
@@ -138,7 +144,10 @@ def of_result(measure: str, result: Any, **more: Any) -> Estimate:
 
 
 def with_clusters(estimate: Estimate, clusters: int, *, fewest: int | None = None) -> Estimate:
-    """Return the estimate with its number of clusters; `fewest` of a part may be too few."""
+    """Return the estimate with its number of clusters; fewer than 6 remove interval and p-value.
+
+    If the estimate has several parts, `fewest` is the smallest number of clusters of a part.
+    """
     estimate = replace(estimate, clusters=clusters)
     few = too_few_clusters(clusters if fewest is None else fewest)
     if estimate.status != "ok" or few is None:
@@ -148,7 +157,7 @@ def with_clusters(estimate: Estimate, clusters: int, *, fewest: int | None = Non
 
 
 def vectors(names: str, *values: ArrayLike) -> list[Floats]:
-    """Vectors of the same items."""
+    """Return float vectors; raise InvalidValue unless all are one-dimensional with one length."""
     arrays = [np.asarray(vector, dtype=np.float64) for vector in values]
     shapes = [array.shape for array in arrays]
     if len(set(shapes)) > 1 or arrays[0].ndim != 1:
@@ -165,7 +174,7 @@ def matrix(name: str, values: ArrayLike, expected: str, *, columns: int = 1) -> 
 
 
 def items_by_times(name: str, scores: ArrayLike) -> Floats:
-    """Items x times asked, also from one score for each item."""
+    """Return items x repeats, also from one score for each item."""
     table = np.asarray(scores, dtype=np.float64)
     if table.ndim == 1:
         table = table[:, None]

@@ -1,4 +1,4 @@
-"""Outcomes that change with the prompt, beside those that change when it is asked again."""
+"""Outcomes that change with the prompt, compared with outcomes that change when it is repeated."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ from falter.stats.clusters import cluster_codes
 from falter.stats.intervals import Interval, no_interval
 from falter.stats.resampling import jackknife
 
-# Scores this close are the same.
+# Scores that differ by at most this number count as equal.
 SCORE_TOLERANCE = 1e-9
-# A graded score turns if it moves by more than this share of its scale, unless asking again moves
-# it by more. Without a threshold a jitter of .0005 turned 100 % of the items in simulation.
+# A graded score flips if it moves by more than this share of its scale, unless repeats move it by
+# more. Without a threshold a jitter of .0005 flipped 100 % of the items in simulations.
 TURN = 0.05
-# So many repeat pairs are needed to know how far asking again moves a graded score: with fewer than
-# 19 of them the rank ⌈.95(m + 1)⌉ lies beyond the largest move.
+# This many repeat pairs are needed to know how far a repeat moves a graded score. With fewer than
+# 19 pairs the rank ⌈.95(m + 1)⌉ lies beyond the largest move.
 FEWEST_PAIRS = 20
-# Stands for a ratio whose denominator is 0 in a resample: beyond every real one.
+# Stands for a ratio whose denominator is 0 in a resample: larger than every real ratio.
 INFINITE_RATIO = 1e12
 
 
 def turn_threshold(scores: ArrayLike, again: ArrayLike = (), *, turn: float = TURN) -> float:
-    """Return how far a score must move to have turned: one number for a panel and its scorer.
+    """Return the distance by which a score must move to have flipped, for a panel and its scorer.
 
-    `scores` are those of the panel, NaN where missing: 0/1 scores turn by any change. Graded scores
-    turn by more than `turn`, and where `again` has 20 or more moves of asking again (repeat less
-    first), by more than the ⌈.95(m + 1)⌉-th smallest of these m moves.
+    `scores` are all scores of the panel in any shape, NaN where missing. For 0/1 scores any change
+    is a flip. Graded scores flip if they move by more than `turn`. `again` has the moves between
+    repeats of one prompt (later less first). If there are m >= 20, the threshold is at least the
+    ⌈.95(m + 1)⌉-th smallest absolute move.
     """
     values, moves = (np.asarray(x, dtype=np.float64).ravel() for x in (scores, again))
     if np.isin(values[~np.isnan(values)], (0.0, 1.0)).all():
@@ -50,8 +51,11 @@ def turn_threshold(scores: ArrayLike, again: ArrayLike = (), *, turn: float = TU
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlipRate:
-    """`rate` over all conditions, `conditions` of each, `again` of asking again, and by how much
-    `rate` is above that: `excess`. A score turns if it moves by more than `threshold`.
+    """Flip rates under the perturbations and under repeats of the clean prompt.
+
+    `rate` is over all conditions, and `conditions` has one rate for each. `again` is the rate of
+    repeats, and `excess` is `rate` less `again`. A score flips if it moves by more than
+    `threshold`.
     """
 
     rate: Estimate
@@ -73,16 +77,26 @@ def flip_rate(
 ) -> FlipRate:
     """The share of changed cells whose outcome is not that of their item's baseline.
 
-    `baseline` is one outcome per item, or items x repeats; `outcomes` items x conditions (x
-    realisations) without the baseline, NaN where missing. Cells that `changed` (items x conditions)
-    says the prompt was left alone in do not count. A cell asked several times counts by the share
-    of its pairs with the baseline that differ by more than `threshold`, by default the panel's
-    `turn_threshold`. Averaged over items within a condition and then over conditions, with the
-    interval of `mean_score`.
+    Parameters
+    ----------
+    baseline : array_like of shape (items,) or (items, repeats)
+    outcomes : array_like of shape (items, conditions) or (items, conditions, realisations)
+        Without the baseline; NaN where missing. A cell with several outcomes counts by the share of
+        its pairs with the baseline that differ.
+    changed : array_like of shape (items, conditions)
+        False for cells whose prompt was left alone; they do not count. None: all count.
+    again : array_like of shape (items,) or (items, repeats)
+        Outcomes of the baseline's prompt when it is repeated. None: the baseline's own repeats are
+        compared. With neither, `again` and `excess` are not_identified.
+    threshold : the distance above which two outcomes differ; None for the panel's `turn_threshold`
+    clusters : the cluster of each item; None for independent items
 
-    `again` is what came of the baseline's prompt asked again, one outcome per item or items x
-    repeats; without it the baseline's own repeats are compared, and with neither it is
-    not_identified. `excess` is rate - again over the items that have both, paired by item.
+    Returns
+    -------
+    FlipRate
+        The rates are averaged over items within a condition, then over conditions, with the
+        two-sided interval of `mean_score`. `excess` is rate - again over the items that have both,
+        paired.
     """
     first = items_by_times("baseline", baseline)
     cells = outcome_array(outcomes)
@@ -129,7 +143,11 @@ def flip_rate(
 
 
 def cell_flips(baseline: Floats, cells: Floats, threshold: float = SCORE_TOLERANCE) -> Floats:
-    """Items x conditions: the share of pairs with a baseline outcome that differ; NaN for none."""
+    """Return items x conditions: the share of pairs with a baseline outcome that differ.
+
+    `baseline` is items x repeats, `cells` items x conditions x realisations. NaN for a cell without
+    a pair.
+    """
     gaps = np.abs(cells[:, :, :, None] - baseline[:, None, None, :])
     return _share_above(gaps, threshold, (2, 3))
 
@@ -142,32 +160,34 @@ def _repeats(baseline: Floats, again: ArrayLike) -> Floats:
 
 
 def _moves(baseline: Floats, again: Floats | None) -> Floats:
-    """Items x pairs of runs of the clean prompt: how far the score moved; NaN where one is missing.
+    """Return items x pairs of runs of the clean prompt: the move of the score.
 
-    Without `again` the pairs are those of the baseline's own runs.
+    NaN where a score is missing. Without `again` the pairs are formed from the baseline's own runs.
     """
     if again is None:
         first, second = np.triu_indices(baseline.shape[1], k=1)
         return baseline[:, second] - baseline[:, first]
-    pairs = baseline.shape[1] * again.shape[1]  # of no items, -1 would be no number
+    pairs = baseline.shape[1] * again.shape[1]  # -1 would be ambiguous for zero items
     return (again[:, None, :] - baseline[:, :, None]).reshape(len(baseline), pairs)
 
 
 def _share_above(gaps: Floats, threshold: float, axes: tuple[int, ...]) -> Floats:
-    """The share of the known gaps above the threshold; NaN where none is known."""
+    """Return the share of the known gaps above the threshold; NaN if none is known."""
     count = (~np.isnan(gaps)).sum(axis=axes)
     above = (gaps > threshold).sum(axis=axes)
     return np.where(count > 0, above / np.maximum(count, 1), np.nan)
 
 
-# Lost and gained, and how many of each come from asking again alone.
+# Lost and gained items, compared with flips among repeats.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Churn:
-    """Items that flipped to wrong and to right, and the number that does when asked again.
+    """Items that flipped to wrong (`lost`) and to right (`gained`).
 
-    `ratio` is lost and gained over what asking again turns, both ways each.
+    `again` is the number of items that flip in each direction when the unchanged prompt is
+    repeated. `ratio` is lost + gained over twice `again`. `items` counts the items with both
+    scores.
     """
 
     lost: float
@@ -188,19 +208,30 @@ def churn(
     replications: int = 2000,
     seed: int = 0,
 ) -> Churn:
-    """Items that turn when the prompt is changed, beside those that turn when it is asked again.
+    """Count the items that flip when the prompt is changed, and when it is only repeated.
 
         lost = Σ_i share of pairs (k, l) with before_ik − after_il > τ, gained likewise
         again = n/2 · mean over items of the share of pairs k < l with |x_ik − x_il| > τ
         ratio = ((lost + gained)/n) / (2 again/n)
 
-    τ is `threshold`, by default the `turn_threshold` of all these scores.
-    Scores are items x times asked, NaN where missing. `asked_again` holds all scores x of the
-    unchanged prompt; askings of one prompt are alike, so half of what differs turns each way.
-    Pairs of single askings on both sides, so that many repeats make neither side calmer. Nothing
-    asked twice: not_identified. Asking again turns nothing: the ratio is
-    undefined_zero_denominator. Intervals: BCa bootstrap of items, or clusters; the ratio's has no
-    upper end where that is at draws in which asking again turned nothing.
+    Parameters
+    ----------
+    before, after, asked_again : array_like of shape (items,) or (items, repeats)
+        NaN where missing. `asked_again` has all scores x of the unchanged prompt. The repeats of a
+        prompt are exchangeable, so half of their differences go each way.
+    threshold : τ; None for the `turn_threshold` of all these scores
+    clusters : the cluster of each item; None for independent items
+
+    Returns
+    -------
+    Churn
+        No item with two repeats: not_identified. No flip among repeats: the ratio is
+        undefined_zero_denominator. Two-sided intervals: BCa bootstrap of items, or clusters. The
+        ratio's interval has no upper end if that end lies at draws without a flip among repeats.
+
+    Notes
+    -----
+    All comparisons are between single repeats, so many repeats make neither side more stable.
     """
     first, then, every = (
         items_by_times(name, side)
@@ -247,7 +278,7 @@ def churn(
 
 
 class _Sums:
-    """Sums over items: flips, their number, flips when asked again, and the number of those."""
+    """Sums over items: flips, items with flips known, flips among repeats, items with repeats."""
 
     def __init__(self, columns: Floats, units: Floats, replications: int, seed: int) -> None:
         self.total = columns.sum(axis=0)
@@ -288,19 +319,19 @@ def _ratio_estimate(about: Basis, sums: _Sums) -> Estimate:
 
 
 def _again_share(sums: Floats) -> Floats:
-    """The share of items that asking again turns, either way."""
+    """Return the share of items that flip when repeated, in either direction."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(sums[..., 2] / sums[..., 3])
 
 
 def _ratio(sums: Floats) -> Floats:
-    """Items that turn under the recipe for each that turns when asked again."""
+    """Return the number of flips under the recipe per flip under a repeat."""
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = (sums[..., 0] / sums[..., 1]) / _again_share(sums)
     return np.where(np.isinf(ratio), INFINITE_RATIO, ratio)
 
 
-# How often an outcome changes when nothing was changed.
+# The frequency of changed outcomes with an unchanged prompt.
 
 
 def noise_floor(
@@ -313,10 +344,11 @@ def noise_floor(
 ) -> Estimate:
     """Return the mean over items of the share of repeat pairs whose scores differ.
 
-    `baseline` has one score for each item or items x runs, `repeat` those of asking again; without
-    it the baseline's own runs are the pairs. Scores differ if they are more than `threshold` apart,
-    by default the `turn_threshold` of these scores. The interval is that of `mean_score`, of
-    clusters too. Items without a pair are excluded; none left: insufficient_data.
+    `baseline` is (items,) or (items, runs), NaN where missing. `repeat` has the scores of further
+    runs in either shape; without it the baseline's own runs are the pairs. Scores differ if they
+    are more than `threshold` apart, by default the `turn_threshold` of these scores. The two-sided
+    interval is `mean_score`'s, also with clusters. Items without a pair are excluded. No item left:
+    insufficient_data.
     """
     first = items_by_times("baseline", baseline)
     again = None if repeat is None else _repeats(first, repeat)
@@ -333,13 +365,15 @@ def noise_floor(
     )
 
 
-# What a perturbation changes beyond what asking again changes.
+# The changes under a perturbation in excess of the changes under a repeat.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcessChange:
-    """`rate` and `noise` are the shares changed by the perturbation and by asking again; `excess`
-    is their difference, `abbott` the share of the otherwise stable items that were changed.
+    """Shares of items changed by the perturbation (`rate`) and by a repeat (`noise`).
+
+    `excess` is their difference. `abbott` is the share of the otherwise stable items that were
+    changed.
     """
 
     rate: Estimate
@@ -351,15 +385,29 @@ class ExcessChange:
 def excess_change(
     perturbed: ArrayLike, repeated: ArrayLike, *, clusters: Clusters = None, level: float = 0.95
 ) -> ExcessChange:
-    """The items that a perturbation changes beyond those that asking again changes.
+    """Return the share of items that a perturbation changes beyond the share that a repeat changes.
 
         excess = r − r0        abbott = (r − r0)/(1 − r0)
 
-    r is the share of items changed by the perturbation, r0 that changed by asking again. Both
-    arguments have one 0/1 number for every item, 1 where the output (or its score, or its quality)
-    changed, NaN where not known; only items with both count. excess has `paired_difference`'s
-    interval; abbott a jackknife t interval, and is below 0 where asking again changes more. Every
-    item changes anyway: abbott is undefined_zero_denominator. Source: Abbott (1925).
+    r is the share of items changed by the perturbation, r0 the share changed by a repeat.
+
+    Parameters
+    ----------
+    perturbed, repeated : array_like of shape (items,)
+        1 where the output (or its score, or its quality) changed, else 0, NaN where unknown. Only
+        items with both numbers count.
+    clusters : the cluster of each item; None for independent items
+
+    Returns
+    -------
+    ExcessChange
+        excess has `paired_difference`'s two-sided interval, abbott a jackknife t interval; rate and
+        noise have none. abbott is below 0 if a repeat changes more. If a repeat changes every item,
+        abbott is undefined_zero_denominator.
+
+    References
+    ----------
+    Abbott (1925).
     """
     by_prompt, by_repeat = vectors("perturbed, repeated", perturbed, repeated)
     both = ~np.isnan(by_prompt + by_repeat)

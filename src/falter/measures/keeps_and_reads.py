@@ -1,7 +1,7 @@
 """Two shares: answers kept under harmless changes, and answers changed with the meaning.
 
-A model that keeps every answer may not read its input at all; one that changes every answer may
-answer at random. So neither share says anything by itself, and the two are never averaged.
+A model that keeps every answer may not read its input at all. A model that changes every answer may
+answer at random. So neither share is sufficient alone, and the two are never averaged.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from falter.records.types import Estimate
 from falter.stats.mean import known_mean
 
 LINES = (0.90, 0.80)
-"""Shares from which on a model keeps its answers, and reads its input."""
+"""The shares from which a model counts as keeping its answers, and as reading its input."""
 RESTLESS = 0.20
-"""Share of answers that change when asked again, from which on nothing else is worth saying."""
+"""The share of answers that change under a repeat from which no other number is meaningful."""
 TOLERANCE = 1e-9
 MIN_ITEMS = 6
-"""Items below which equal shares get no interval."""
+"""The number of items below which equal shares get no interval."""
 Word = Literal["robust", "deaf", "brittle", "erratic", "undecided", "not asked"]
 
 
@@ -39,16 +39,16 @@ class Condition:
 
     @property
     def count(self) -> int:
-        """The items that kept, or noticed."""
+        """The number of items that kept their answer, or noticed the control."""
         return round((self.share.value or 0.0) * self.items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepsAndReads:
-    """The shares with their intervals, the word for both, and the conditions behind them.
+    """Both shares with their intervals, the word for them, and the conditions behind them.
 
-    `again` is the share kept when the clean prompt is asked again. `needed` is the number of items
-    that would decide, None where the word is decided or no number would do.
+    `again` is the share kept when the clean prompt is repeated. `needed` is the number of items
+    that would decide. It is None if the word is decided or if no realistic number would decide.
     """
 
     keeps: Estimate
@@ -61,12 +61,15 @@ class KeepsAndReads:
 
     @property
     def deaf_to(self) -> tuple[Condition, ...]:
-        """The controls that are noticed too rarely each, beyond chance."""
+        """The controls whose share is individually below the line beyond chance."""
         controls = (c for c in self.conditions if c.control)
         return tuple(c for c in controls if _side(c.share, self.lines[1]) is False)
 
     def weakest(self, *, control: bool) -> Condition | None:
-        """The harmless change that keeps least, or the control that is noticed least."""
+        """Return the harmless change that keeps least, or the control that is noticed least.
+
+        None if no such condition has a share.
+        """
         known = [c for c in self.conditions if c.control == control and c.share.value is not None]
         return min(known, key=lambda c: c.share.value or 0.0, default=None)
 
@@ -85,13 +88,16 @@ def keeps_and_reads(
 
     Parameters
     ----------
-    kept, noticed : for each harmless change and each control a vector over the items, from 0 to 1;
-        NaN where it does not apply.
-    unknown : for each item the share of its controls after which the answer is only known to be
-        another one. From these, what changes when asked again is taken off.
-    again : the share of an item's answers that stay when the clean prompt is asked again; None
-        where it was not.
-    lines : the shares from which on a model keeps its answers, and reads its input.
+    kept, noticed : for each harmless change and each control a vector over the items
+        Shares from 0 to 1, NaN where the condition does not apply to the item.
+    unknown : for each item the share of its controls whose correct answer is unknown
+        After these only a different answer can be expected. The share that changes under a repeat
+        is subtracted from them.
+    again : for each item the share of answers that stay when the clean prompt is repeated
+        None if it was not repeated.
+    clusters : the cluster of each item; None for independent items
+    level : two-sided confidence level
+    lines : the shares from which a model counts as keeping its answers, and as reading its input
     """
     how: dict[str, Any] = {"clusters": clusters, "level": level}
     keeps = _rate(_mean(list(kept.values()), len(unknown)), how)
@@ -118,7 +124,10 @@ def keeps_and_reads(
 def shares_of_items(
     kept: Mapping[str, Floats], noticed: Mapping[str, Floats], unknown: Floats, again: Floats | None
 ) -> tuple[Floats, Floats]:
-    """Both numbers of each item, from what `keeps_and_reads` takes; NaN where nothing applies."""
+    """Return both shares of each item, from the arguments of `keeps_and_reads`.
+
+    NaN for an item to which nothing applies.
+    """
     answered = _mean(list(noticed.values()), len(unknown))
     return _mean(list(kept.values()), len(unknown)), answered - _moves(unknown, again)
 
@@ -129,18 +138,18 @@ def _moves(unknown: Floats, again: Floats | None) -> Floats:
 
 
 def _mean(columns: Sequence[Floats], items: int) -> Floats:
-    """Return each item's mean over the columns that apply to it; NaN where none does."""
+    """Return each item's mean over the columns that apply to it; NaN if none does."""
     if not columns:
         return np.full(items, np.nan)
     return known_mean(np.stack(columns, axis=1))
 
 
 def _rate(shares: Floats, how: Mapping[str, Any]) -> Estimate:
-    """The mean share; where all items have the same one, the interval of as many single answers."""
+    """Return the mean share; equal shares get the interval of as many single answers."""
     mean = accuracy(shares, **how)
     count = int((~np.isnan(shares)).sum())
-    # Scores between 0 and 1 that are all alike have no variance to estimate an error from. An item
-    # with several changes says at least as much as one answer, so the interval is wide enough.
+    # Equal scores between 0 and 1 have no variance to estimate an error from. An item with several
+    # changes is worth at least one answer, so the interval is wide enough.
     if mean.value is None or mean.low is not None or count < MIN_ITEMS:
         return mean
     ones = round(mean.value * count)
@@ -149,7 +158,7 @@ def _rate(shares: Floats, how: Mapping[str, Any]) -> Estimate:
 
 
 def _turned(drop: Estimate) -> Estimate:
-    """A drop as a gain, which is how much more was noticed than changes by itself."""
+    """Return a drop with the opposite sign: the share noticed beyond the changes under a repeat."""
     low, high = (None if end is None else -end for end in (drop.high, drop.low))
     value = None if drop.value is None else -drop.value
     return replace(drop, measure="reads", value=value, low=low, high=high)
@@ -161,7 +170,7 @@ def _condition(label: str, share: Floats, control: bool, how: Mapping[str, Any])
 
 
 def _side(share: Estimate, line: float) -> bool | None:
-    """Return True above the line, False below it, None where the interval holds it."""
+    """Return True above the line, False below it, None if the interval contains it."""
     if share.low is not None and share.low >= line:
         return True
     return False if share.high is not None and share.high < line else None
@@ -179,12 +188,16 @@ def _word(keeps: Estimate, reads: Estimate | None, lines: tuple[float, float]) -
 
 
 def _needed(keeps: Estimate, reads: Estimate | None, lines: tuple[float, float]) -> int | None:
-    """The items by which both intervals would be clear of their lines, at these shares."""
+    """Return the number of items for which both intervals would exclude their lines.
+
+    The shares are taken as observed. None if none is undecided, if an interval is missing, or if
+    the number is too large.
+    """
     most = 0.0
     for share, line in zip((keeps, reads), lines, strict=True):
         if share is None or share.value is None or _side(share, line) is not None:
             continue
-        # Within half a point of its line, a share would take more than ten thousand items.
+        # A share within half a point of its line would need more than ten thousand items.
         if share.low is None or share.high is None or abs(share.value - line) < 0.005:
             return None
         # The width of an interval falls with the root of the number of items.

@@ -1,4 +1,4 @@
-"""Missing scores: their share, their dependence on the answer, their largest effect on a drop."""
+"""Missing scores: their share, their dependence on the outcome, their largest effect on a drop."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from falter.records.types import Estimate
 from falter.stats.clusters import cluster_codes, too_few_clusters
 from falter.stats.paired import mcnemar
 
-# More missing than this, or a test below that, and a drop needs its worst case beside it. If only
-# wrong answers went missing, the bound from the others was false in 58 to 100 % of simulations.
+# If more is missing than this, or a test is below the second limit, a drop needs its worst case.
+# If only wrong answers were missing, the bound from the others was false in 58 to 100 % of
+# simulations.
 MOST_MISSING = 0.02
 SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingBounds:
-    """The drop if every missing score were the most favourable (`low`) or the least (`high`).
+    """The drop if every missing score were most favourable (`low`) or least favourable (`high`).
 
     The interval from `low.low` to `high.high` is about the drop of all planned pairs, whatever the
     missing scores are.
@@ -36,10 +37,12 @@ class MissingBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missingness:
-    """`share` of the planned pairs that lack a score; of those with a baseline, the share that
-    lacks the other where the baseline was `right` and where it was `wrong`, and the test of that.
-    `arms` are how many scores only the perturbed prompts lack, and only the baseline; `arms_p` is
-    the p-value of their difference, None without a test.
+    """The share of the planned pairs that lack a score, with tests for a pattern.
+
+    `right` and `wrong` are the shares of missing perturbed scores where the baseline was right, and
+    where it was wrong. `p_value` and `method` belong to their comparison. `arms` counts the scores
+    that only the perturbed prompts lack, and those that only the baseline lacks. `arms_p` is the
+    p-value of their difference. A p-value is None without a test.
     """
 
     share: Estimate
@@ -52,12 +55,12 @@ class Missingness:
 
     @property
     def suspicious(self) -> bool:
-        """True if over 2 % is missing, or it depends on the outcome or the arm (p < .05)."""
+        """Return True if over 2 % is missing, or if this depends on outcome or arm (p < .05)."""
         return bool(self.reasons)
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The reasons that it is suspicious, in words; empty if it is not."""
+        """The reasons for `suspicious` in words; empty if it is False."""
         found = []
         if self.share.value is not None and self.share.value > MOST_MISSING:
             found.append(f"{100 * self.share.value:.1f} % of the pairs are missing")
@@ -82,13 +85,29 @@ def missing_bounds(
 ) -> MissingBounds:
     """Worst-case bounds of a drop: no assumption about why scores are missing.
 
-    `baseline` has one score per item and `perturbed` one, or items x conditions, NaN where missing;
-    scores lie between `lowest` and `highest`. In `low` a missing baseline is the lowest score and a
-    missing perturbed one the highest, in `high` the other way round; with several conditions the
-    drop is the average as in `micro_average`. Pairs that `planned` (of perturbed's shape) leaves
-    out are not missing, they do not exist. Of 0/1 scores under one condition both have the paired
-    interval. For one recipe of a panel give the `level` 1 - `FamilyVerdicts.tail`: "no recipe costs
-    more than U, even if every missing answer were wrong". Source: Manski (1989).
+    In `low` a missing baseline is the lowest score and a missing perturbed score the highest; in
+    `high` the reverse. Several conditions are averaged as in `micro_average`.
+
+    Parameters
+    ----------
+    baseline : array_like of shape (items,)
+    perturbed : array_like of shape (items,) or (items, conditions)
+        Both from `lowest` to `highest`, NaN where missing.
+    planned : array_like of perturbed's shape
+        False for pairs that do not exist and so are not missing. None: all are planned.
+    clusters : the cluster of each item; None for independent items
+    level : two-sided confidence level
+        For one recipe of a panel use 1 - `FamilyVerdicts.tail`. Then the claim is "no recipe costs
+        more than U, even if every missing answer were wrong".
+
+    Returns
+    -------
+    MissingBounds
+        0/1 scores under one condition have the paired interval.
+
+    References
+    ----------
+    Manski (1989).
     """
     if not lowest < highest:
         raise InvalidValue("lowest, highest", (lowest, highest), "two numbers in ascending order")
@@ -121,20 +140,22 @@ def missingness(
 ) -> Missingness:
     """The share of planned pairs without a score, tested for dependence on the baseline's outcome.
 
-    Arguments as in `missing_bounds`. The test asks, over the items with a baseline, whether a
-    perturbed score goes missing more often where the baseline was right: Fisher's exact test of the
-    items that lack any, with 0/1 baselines and no clusters; else a score test
+    The arguments are as in `missing_bounds`. The value counts pairs, and its interval is over
+    items. The two-sided test compares the items with a baseline: is a perturbed score missing more
+    often where the baseline was right? For 0/1 baselines without clusters it is Fisher's exact test
+    of the items that lack any score. Otherwise it is a score test over items or clusters:
 
         U_g = Σ_i (b_i − b̄)(m_i − m̄)        t = Σ U_g/√(Σ U_g²)
 
-    of the missing share m of an item with its baseline's score b, over items or clusters. Nothing
-    missing, everything missing, or all baselines alike: no test.
+    m is an item's share of missing scores, and b its baseline score. There is no test if nothing is
+    missing, everything is missing, all baselines are equal, or there are fewer than 6 clusters.
+    `arms_p` is McNemar's mid-p for a single condition without clusters.
     """
     first, cells, plan = _pairs(baseline, perturbed, planned)
     gone = np.isnan(cells)
     lacking = np.where(plan, gone | np.isnan(first), np.nan)
     count = plan.sum(axis=1)
-    # By item, as the pairs of an item are correlated; the value below counts every pair.
+    # By item, because the pairs of an item are correlated; the value below counts every pair.
     shares = np.where(count > 0, np.nansum(lacking, axis=1) / np.maximum(count, 1), np.nan)
     share = replace(
         accuracy(shares, clusters=clusters, level=level),
@@ -143,7 +164,7 @@ def missingness(
         conditions=cells.shape[1],
     )
     if plan.any():
-        # Of the pairs, each counting the same, in an interval that stays between 0 and 1.
+        # The share of pairs, each counting equally, in an interval that stays between 0 and 1.
         value = float((plan & (gone | np.isnan(first))).sum() / plan.sum())
         low = None if share.low is None else max(0.0, min(share.low, value))
         high = None if share.high is None else min(1.0, max(share.high, value))
@@ -157,7 +178,7 @@ def missingness(
     )
     codes = None if clusters is None else cluster_codes(clusters, len(first))[known]
     p_value, method = _test(b, m, codes)
-    # Pairs that miss one side only tell the sides apart, as in McNemar's test.
+    # Only pairs that lack exactly one side show a difference, as in McNemar's test.
     only_after = int((plan & gone & ~np.isnan(first)).sum())
     only_before = int((plan & ~gone & np.isnan(first)).sum())
     single = codes is None and cells.shape[1] == 1
@@ -202,8 +223,8 @@ def _fisher_exact(table: Sequence[Sequence[int]]) -> float:
 
         P(x) = C(r, x) C(s, k − x)/C(r + s, k)
 
-    for rows of r and s, of which k are in the first column and x in the first row and column.
-    SciPy's own would have to import all its distributions, which takes longer than most reports.
+    for rows of r and s, with k in the first column and x in the first row and column. SciPy's
+    function would import all distributions, which takes longer than most reports.
     """
     from scipy.special import gammaln
 
@@ -213,16 +234,16 @@ def _fisher_exact(table: Sequence[Sequence[int]]) -> float:
     x = np.arange(max(0, k - s), min(r, k) + 1)
     chosen_among = ((x, r), (k - x, s))
     log = sum(gammaln(n + 1) - gammaln(i + 1) - gammaln(n - i + 1) for i, n in chosen_among)
-    # The constant of all tables cancels; less the largest, no logarithm overflows.
+    # The common constant cancels. Subtracting the largest logarithm prevents an overflow.
     weights = np.exp(log - np.max(log))
-    alike = 1.0 + 1e-7  # as in SciPy and R: what rounding alone makes likelier
+    alike = 1.0 + 1e-7  # as in SciPy and R: tolerance for tables that only rounding makes likelier
     return float(weights[weights <= weights[a - x[0]] * alike].sum() / weights.sum())
 
 
 def _pairs(
     baseline: ArrayLike, perturbed: ArrayLike, planned: ArrayLike | None
 ) -> tuple[Floats, Floats, Bools]:
-    """Items x 1 baselines, items x conditions, and which pairs were planned."""
+    """Return items x 1 baselines, items x conditions scores, and True for the planned pairs."""
     first, cells = np.asarray(baseline, dtype=np.float64), items_by_times("perturbed", perturbed)
     if first.ndim != 1 or len(cells) != len(first):
         shapes = (first.shape, cells.shape)

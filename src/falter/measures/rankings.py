@@ -1,4 +1,4 @@
-"""Accuracies of models by task and condition, their ranks, and resamples of both."""
+"""Rankings of models by accuracy: agreement, changes and survival under perturbations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from falter.stats.mean import known_mean
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cases:
-    """One task: items x models x conditions; a case is a condition beside column 0."""
+    """The scores of one task, items x models x conditions; a case is a condition but the first."""
 
     table: Floats
 
@@ -35,24 +35,24 @@ class Cases:
         return int(self.table.shape[1])
 
     def accuracies(self) -> Floats:
-        """Models x conditions; NaN where a model has no item."""
+        """Return models x conditions; NaN where a model has no item."""
         return _means(self._units().sum(axis=0), self.table.shape)
 
     def resampled(self, replications: int, seed: Seed) -> Floats:
-        """Draws x models x conditions: the accuracies on items drawn again."""
+        """Return draws x models x conditions: the accuracies on items drawn with replacement."""
         return _means(resampled_sums(self._units(), replications, seed), self.table.shape)
 
     def swapped(self, replications: int, seed: Seed) -> tuple[Floats, Floats]:
-        """Draws x models x cases of the two arms, after swapping them within random items.
+        """Return draws x models x cases of the two arms, after swapping them within random items.
 
-        All models of an item are swapped together, so what they share is kept. A cell whose other
-        arm is missing is left out.
+        All models of an item are swapped together, which keeps their common part. A cell whose
+        other arm is missing is left out.
         """
         base, other = self.table[:, :, :1], self.table[:, :, 1:]
         both = ~np.isnan(base - other)
         difference = np.where(both, base - other, 0.0)
         shape = difference.shape[1:]
-        # Swapping an item turns the sign of its difference: middle ± half the signed mean.
+        # Swapping an item reverses the sign of its difference: middle ± half the signed mean.
         with np.errstate(invalid="ignore", divide="ignore"):
             middle = np.where(both, base + other, 0.0).sum(axis=0) / (2.0 * both.sum(axis=0))
             signed = signed_sums(difference.reshape(len(difference), -1), replications, seed)
@@ -60,20 +60,20 @@ class Cases:
         return middle + half, middle - half
 
     def _units(self) -> Floats:
-        """Of every item the scores, then 1 where there is a score.
+        """Return the scores of each item, and 1 for every score that exists.
 
-        With every score there a single 1 does, in front of the scores.
+        Without gaps a single 1 in front of the scores is enough.
         """
         flat = self.table.reshape(len(self.table), -1)
         present = ~np.isnan(flat)
-        # Without gaps one count serves all cells, which halves the columns that are resampled.
+        # Without gaps one count is enough for all cells, which halves the resampled columns.
         if present.all():
             return np.column_stack([np.ones(len(flat)), flat])
         return np.hstack([np.where(present, flat, 0.0), present])
 
 
 def read_cases(outcomes: Mapping[str, ArrayLike]) -> tuple[Cases, ...]:
-    """Every task's table, checked."""
+    """Return every task's table as `Cases`; raise InvalidValue for unequal or empty shapes."""
     if not outcomes:
         raise InvalidValue("outcomes", {}, "items x models x conditions for every task")
     tasks = []
@@ -91,9 +91,10 @@ def read_cases(outcomes: Mapping[str, ArrayLike]) -> tuple[Cases, ...]:
 
 
 def average_ranks(scores: Floats) -> Floats:
-    """Ranks along the last axis from 1 for the lowest, ties sharing their average.
+    """Return ranks along the last axis from 1 for the lowest score; ties share their mean rank.
 
-    Scores that differ by less than 1e-12 are tied: a mean of the same numbers in another order.
+    Scores that differ by less than about 1e-12 are tied, because means of the same numbers in
+    another order differ by rounding. A NaN never equals a score.
     """
     rounded = np.round(scores, 12)
     ranks = np.empty_like(rounded)
@@ -105,7 +106,7 @@ def average_ranks(scores: Floats) -> Floats:
 
 
 def rank_correlation(first: Floats, second: Floats) -> Floats:
-    """Spearman's rho along the last axis; NaN where one of them is constant.
+    """Return Spearman's rho along the last axis; NaN if a side is constant.
 
     Σ xy/√(Σ x² Σ y²) of the average ranks less their mean. Source: Spearman (1904).
     """
@@ -117,7 +118,7 @@ def rank_correlation(first: Floats, second: Floats) -> Floats:
 
 
 def _means(sums: Floats, shape: tuple[int, ...]) -> Floats:
-    """(..., models, conditions) means from the sums of `Cases._units`."""
+    """Return (..., models, conditions) means from the sums of `Cases._units`."""
     cells = shape[1] * shape[2]
     with np.errstate(invalid="ignore", divide="ignore"):
         if sums.shape[-1] == cells + 1:
@@ -127,16 +128,17 @@ def _means(sums: Floats, shape: tuple[int, ...]) -> Floats:
     return np.asarray(means.reshape(*sums.shape[:-1], shape[1], shape[2]))
 
 
-# Whether a perturbation leaves the order of the models alone.
-# With three models a rank correlation has only four values: it says next to nothing.
+# The agreement of two orders of the models.
+# With three models a rank correlation has only four values, which is not informative.
 MIN_RANKED_MODELS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankAgreement:
-    """For every condition but the baseline the mean over tasks, and the same from noise alone.
+    """For every condition but the baseline, the mean rank correlation over tasks, and noise.
 
-    `excluded` counts the tasks left out because every model had the same accuracy.
+    `noise` is the same number with baseline and condition swapped at random. `excluded` of an
+    estimate counts the tasks left out because all models had the same accuracy.
     """
 
     conditions: tuple[int, ...]
@@ -153,16 +155,26 @@ def rank_agreement(
 ) -> RankAgreement:
     """Spearman's rho of the models' accuracies, baseline against condition, averaged over tasks.
 
-    `outcomes[task]` is items x models x conditions, NaN where missing; column 0 is the baseline.
-    Ties have average ranks; a task in which all models tie has no rho and is left out of the mean.
-    Fewer than four models: insufficient_data, and nothing is computed.
+    Parameters
+    ----------
+    outcomes : `outcomes[task]` is (items, models, conditions)
+        NaN where missing; column 0 is the baseline.
+    level : two-sided confidence level
 
-    Items are drawn again through the whole pipeline, for all models at once. Sampling noise lowers
-    a rank correlation, and resampling adds this bias a second time: the lower limit is the
-    percentile of the draws, the upper limit the lower one mirrored at the value, or 1 where
-    swapping explains the agreement: see `_agreement_interval`. `noise` is the same number after
-    swapping baseline and condition within random items; its interval holds the draws, its
-    `p_value` is the share of draws at or below the observed agreement.
+    Returns
+    -------
+    RankAgreement
+        Ties have average ranks. A task in which all models tie has no rho and is left out of the
+        mean. Fewer than four models: insufficient_data, and nothing is computed.
+
+    Notes
+    -----
+    Items are resampled through the whole computation, for all models at once. Sampling noise biases
+    a rank correlation downwards, and resampling adds this bias a second time. The lower limit is
+    the percentile of the draws. The upper limit is the lower limit mirrored at the value, or 1 if
+    swapping explains the agreement: see `_agreement_interval`. `noise` is the agreement after
+    swapping baseline and condition within random items. Its interval has quantiles of the draws.
+    Its `p_value` is the share of draws at or below the observed agreement (one-sided).
     """
     check_replications(replications)
     tasks = read_cases(outcomes)
@@ -199,7 +211,7 @@ def rank_agreement(
 
 
 def _with_baseline(accuracies: Floats) -> Floats:
-    """(..., models, conditions) to the (..., cases) correlations with the baseline."""
+    """Map (..., models, conditions) to the (..., cases) correlations with the baseline."""
     by_condition = np.moveaxis(accuracies, -1, -2)
     return rank_correlation(by_condition[..., :1, :], by_condition[..., 1:, :])
 
@@ -227,11 +239,12 @@ def _noise(value: float, swaps: Floats, basis: Basis) -> Estimate:
 
 
 def _agreement_interval(value: float, draws: Floats, swaps: Floats, level: float) -> Interval:
-    """From the lower percentile of the draws to its reflection, or to 1.
+    """Return the interval from the lower percentile of the draws to its reflection, or to 1.
 
-    Models whose accuracies are close have a rank correlation that is biased far down, by an amount
-    the draws do not show. If one tenth of a tail of the swaps is at or below the value, the order
-    may not have changed at all. Simulated coverage is 90 to 99 %, the lower end nearly always.
+    If the accuracies of models are close, their rank correlation is biased far down, by an amount
+    that the draws do not show. So the upper end is 1 unless the value lies below the quantile of
+    the swaps at a tenth of a tail. Simulated coverage is 90 to 99 %; the misses are nearly always
+    at the lower end.
     """
     known, swapped = draws[~np.isnan(draws)], swaps[~np.isnan(swaps)]
     if len(known) < 0.95 * len(draws) or np.ptp(known) == 0.0 or not len(swapped):
@@ -242,19 +255,19 @@ def _agreement_interval(value: float, draws: Floats, swaps: Floats, level: float
     # percentile lies too low by twice the bias, the lower one errs to the safe side.
     high = min(1.0, max(high, 2.0 * value - low))
     method = f"percentile bootstrap of items, reflected above, {len(draws)} draws, PCG64"
-    # A tenth of a tail: no change has to be all but excluded before the end leaves 1.
+    # A tenth of a tail: the end leaves 1 only if an unchanged order is almost excluded.
     if value >= np.quantile(swapped, tail / 10.0):
         high, method = 1.0, method.replace("reflected above", "up to 1: no more than noise")
     return Interval(low=low, high=high, level=level, method=method)
 
 
-# How often a perturbation changes the ranking of models, and how often nothing at all would.
+# The frequency of changed rankings, with a perturbation and without one.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingChanged:
-    """The share of cases with another ranking, beside what no perturbation would give.
+    """The share of cases with a changed ranking, and the shares without any perturbation.
 
-    `null_swap`: baseline and condition swapped within random items. `null_items`: the baseline's
-    own ranking on items drawn again. `null_repeat`: the columns that repeat the baseline.
+    `null_swap`: baseline and condition are swapped within random items. `null_items`: the
+    baseline's own ranking on resampled items. `null_repeat`: the columns that repeat the baseline.
     """
 
     share: Estimate
@@ -273,12 +286,12 @@ def ranking_changed(
 ) -> RankingChanged:
     """The share of (task, perturbation) cases whose vector of average ranks is another.
 
-    `outcomes` as in `rank_agreement`. `repeats` are the columns that ask the baseline again, or
-    change nothing: they do not count as cases, and give `null_repeat`. The share is exact for
-    these items. Models a point apart change places by chance alone: the share says something only
-    where it is far above the nulls. The intervals of the two simulated nulls hold the draws. A case
-    in which a model has no item is left out and counted in `excluded`; fewer than two models:
-    insufficient_data.
+    `outcomes` is as in `rank_agreement`. `repeats` are the columns that repeat the baseline, or
+    change nothing. They do not count as cases, and give `null_repeat`. The share is exact for these
+    items and has no interval. Models with close accuracies change places by chance. So the share is
+    meaningful only if it is far above the nulls. The intervals of both simulated nulls have
+    quantiles of the draws. A case in which a model has no item is excluded. Fewer than two models,
+    or no case: insufficient_data.
     """
     check_replications(replications)
     tasks = read_cases(outcomes)
@@ -297,8 +310,8 @@ def ranking_changed(
         base, other = task.swapped(replications, (seed, place))
         differs = _differ(np.moveaxis(base, -1, -2), np.moveaxis(other, -1, -2))
         swaps.append(differs[:, ~is_repeat])
-        # The baseline alone, on items drawn again.
-        # Its own column only, so that the null knows nothing of any perturbation.
+        # The baseline alone, on resampled items. Without its other columns the null does not depend
+        # on any perturbation.
         alone = replace(task, table=task.table[:, :, :1])
         again = np.moveaxis(alone.resampled(replications, (seed, place)), -1, -2)
         redrawn.append(_differ(again, np.broadcast_to(alone.accuracies().T, again.shape)))
@@ -313,8 +326,8 @@ def ranking_changed(
 
 
 def _differ(base: Floats, other: Floats) -> Floats:
-    """(..., cases, models) to 1 where the ranks differ, NaN where a model has no accuracy."""
-    # NaN is above nothing, so that a model without a score would pass for the last one.
+    """Map (..., cases, models) to 1 where the ranks differ; NaN where a model has no accuracy."""
+    # A comparison with NaN is False, so a model without a score would be ranked as if last.
     lacking = np.isnan(base).any(axis=-1) | np.isnan(other).any(axis=-1)
     differs = (average_ranks(base) != average_ranks(other)).any(axis=-1).astype(float)
     return np.asarray(np.where(lacking, np.nan, differs))
@@ -326,13 +339,13 @@ def _share_of_cases(measure: str, cases: Floats, basis: Basis, too_few: bool) ->
     if too_few or not len(known):
         why = "fewer than two models" if too_few else "no case"
         return basis.undefined(measure, "insufficient_data", why)
-    # About these items nothing is sampled; the nulls show what chance alone does.
+    # For exactly these items nothing is sampled; the nulls show the effect of chance alone.
     exact = replace(no_interval(basis.level), method="none: exact for these items")
     return basis.estimate(measure, float(known.mean()), exact)
 
 
 def _null_share(measure: str, tasks: list[Floats], basis: Basis, too_few: bool) -> Estimate:
-    """The mean share and its quantiles over draws; `tasks` are draws x cases."""
+    """Return the mean share and its quantiles over draws; `tasks` are draws x cases."""
     draws = known_mean(np.concatenate(tasks, axis=1), axis=1)
     known = draws[~np.isnan(draws)]
     if too_few or not len(known):
@@ -343,10 +356,13 @@ def _null_share(measure: str, tasks: list[Floats], basis: Basis, too_few: bool) 
     return basis.estimate(measure, float(known.mean()), interval)
 
 
-# Whether 'A beats B' survives a change of prompt, and which ranks a model may have.
+# The survival of 'A beats B' under a changed prompt, and the possible ranks of a model.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSurvival:
-    """Two models, the better one at the baseline first; `tied` conditions count as not survived."""
+    """Two models, the better one at the baseline first.
+
+    `tied` counts the conditions in which they tie. These count as not survived.
+    """
 
     better: int
     worse: int
@@ -356,7 +372,7 @@ class PairSurvival:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankSet:
-    """The best and the worst rank a model may have, 1 the highest; any rank between may be its."""
+    """The best and the worst rank that a model may have, 1 being the highest accuracy."""
 
     model: int
     best: int
@@ -365,7 +381,7 @@ class RankSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingSurvival:
-    """Every pair of models, and the ranks that no test excludes."""
+    """The survival of every pair of models, and the set of possible ranks of every model."""
 
     pairs: tuple[PairSurvival, ...]
     ranks: tuple[RankSet, ...]
@@ -381,11 +397,21 @@ def ranking_survival(
 ) -> RankingSurvival:
     """P(A still beats B under a random perturbation of this kind), for every pair of models.
 
-    `outcomes` is items x models x conditions, NaN where missing; column 0 is the baseline. The
-    share of the perturbations under which the better model of the baseline is still strictly
-    better; the perturbations are the sample, so 14 of them leave wide limits: Clopper and
-    Pearson's. Models that tie at the baseline, or no perturbation: None. `ranks` are those of the
-    scores averaged over all conditions: see `rank_sets`.
+    Parameters
+    ----------
+    outcomes : array_like of shape (items, models, conditions)
+        NaN where missing; column 0 is the baseline.
+    clusters : the cluster of each item, for `ranks` only
+    level : two-sided confidence level
+
+    Returns
+    -------
+    RankingSurvival
+        For a pair, the share of perturbations under which the better model of the baseline is still
+        strictly better, with Clopper and Pearson's interval. The perturbations are the sample, so
+        14 of them leave wide limits. Models that tie at the baseline: not_identified. No
+        perturbation, or no baseline score: insufficient_data. `ranks` are those of the scores
+        averaged over all conditions: see `rank_sets`.
     """
     table = np.asarray(outcomes, dtype=np.float64)
     if table.ndim != 3 or 0 in table.shape:
@@ -395,7 +421,7 @@ def ranking_survival(
         _survival(a, b, accuracy, len(table), level)
         for a, b in combinations(range(table.shape[1]), 2)
     )
-    # Whole items only: a model would gain by missing the conditions that are hard.
+    # Complete items only: a model would gain by missing the conditions that are hard.
     complete = np.where(present.all(axis=2), np.where(present, table, 0.0).mean(axis=2), np.nan)
     ranks = rank_sets(
         complete, clusters=clusters, level=level, replications=replications, seed=seed
@@ -413,11 +439,11 @@ def rank_sets(
 ) -> tuple[RankSet, ...]:
     """For every model all ranks that simultaneous paired tests do not exclude.
 
-    `scores` is items x models; items that lack a model are left out. A model ranks behind those
-    that beat it in a max-t test over all pairs and ahead of those it beats: with probability
-    `level` all sets hold the true ranks. Two models whose scores differ by the same amount on every
-    item are compared by a sign test at Bonferroni's level.
-    Source: Mogstad, Romano, Shaikh and Wilhelm (2024).
+    `scores` is items x models; an item with a NaN is left out. A model ranks behind the models that
+    beat it in a max-t test over all pairs, and ahead of the models that it beats. With probability
+    `level` all sets contain the true ranks. Two models whose scores differ by the same amount on
+    every item are compared by a sign test at Bonferroni's level. Without two items (or clusters),
+    no rank is excluded. Source: Mogstad, Romano, Shaikh and Wilhelm (2024).
     """
     table = np.asarray(scores, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] == 0:
@@ -437,11 +463,11 @@ def rank_sets(
 def _better(
     table: Floats, units: Floats, level: float, replications: int, seed: int
 ) -> NDArray[np.bool_]:
-    """models x models: whether the row's model is better than the column's in a max-t test.
+    """Return models x models: True if the row's model is better than the column's in a max-t test.
 
         se_ab² = G/(G − 1) Σ_g (u_ga − u_gb)²/n²        better: |x̄_a − x̄_b| > q se_ab
 
-    `units` are the sums u of deviations from the models' means within G clusters of n items, and q
+    `units` are the sums u of deviations from the models' means within G clusters of n items. q is
     the `level` quantile of the largest |t| of all pairs over draws of the units.
     """
     models, count = table.shape[1], len(units)
@@ -471,7 +497,7 @@ def _better(
 
 
 def _survival(a: int, b: int, accuracy: Floats, items: int, level: float) -> PairSurvival:
-    """The share of perturbations under which the better of two models stays strictly better."""
+    """Return the share of perturbations under which the better of two models stays better."""
     lead = np.round(accuracy[a] - accuracy[b], 12)
     if lead[0] < 0.0:
         a, b, lead = b, a, -lead

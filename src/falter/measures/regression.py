@@ -1,4 +1,4 @@
-"""Robustness beyond competence: a line through (performance, robustness) points."""
+"""Regression of robustness on performance, and the correlation of two numbers per cell."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from falter.stats.intervals import Interval, no_interval, student_quantile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobustnessRegression:
-    """The fitted line."""
+    """The slope, intercept and R² of the fitted line."""
 
     slope: Estimate
     intercept: Estimate
@@ -33,9 +33,11 @@ def robustness_regression(
 
         slope = Σ xy/Σ x²        se² = Σ (y − slope x)²/(n − 2)/Σ x²,   x and y less their means
 
-    None or NaN leaves a point out. Intervals are Student's t; R² has none. Both axes come from the
-    same answers, and luck alone has a slope too: see `steadiness` for what lies beyond it. Constant
-    performance: undefined_zero_variance; fewer than three points: insufficient_data.
+    `performance` and `robustness` have one number per point; None or NaN leaves a point out. The
+    two-sided intervals are Student's t with n − 2 degrees of freedom; R² has none. Both axes come
+    from the same answers, and luck alone gives a slope, too: `steadiness` measures robustness
+    beyond luck. Constant performance: undefined_zero_variance. Fewer than three points:
+    insufficient_data.
     """
     points = np.array([performance, robustness], dtype=np.float64).T
     whole = points[~np.isnan(points).any(axis=1)]
@@ -55,7 +57,7 @@ def robustness_regression(
     if square <= 1e-20 * max(1.0, n * float(means[0]) ** 2):
         return _undefined(basis, "undefined_zero_variance", "performance is constant")
     slope = float(x @ y) / square
-    # Points on a line leave rounding below 0, of which there is no root.
+    # Points on a line can leave a rounding error below 0, which has no square root.
     residual = max(0.0, total - slope * slope * square)
     error = math.sqrt(residual / (n - 2) / square)
     at_zero = error * math.sqrt(square / n + float(means[0]) ** 2)
@@ -89,13 +91,14 @@ def _undefined(basis: Basis, status: EstimateStatus, why: str) -> RobustnessRegr
     return RobustnessRegression(slope=slope, intercept=intercept, r_squared=r_squared)
 
 
-# What goes together: two numbers per cell, over all items and within them.
+# The correlation of two numbers per cell, over all items and within items.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Association:
-    """Correlation over all cells, and within items: whether better reasoning goes with being right
-    on the same item.
+    """Correlation over all cells, and within items.
+
+    `within` shows if better reasoning goes with being right on the same item.
     """
 
     overall: Estimate
@@ -115,11 +118,22 @@ def association(
 
         overall: r of x_ij and y_ij        within: r of x_ij − x̄_i and y_ij − ȳ_i
 
-    over the cells of items i and conditions j that have both; `quality` x and `scores` y are items
-    x conditions, NaN where missing. `overall` mixes easy items, which are reasoned about well and
-    answered well, with what a prompt does; `within` first subtracts each item's means. BCa
-    bootstrap of items (or clusters). Something is constant: undefined_zero_variance. Fewer than two
-    items: insufficient_data.
+    Parameters
+    ----------
+    quality, scores : array_like of shape (items, conditions)
+        x and y, NaN where missing. Only cells that have both count.
+    clusters : the cluster of each item; None for independent items
+
+    Returns
+    -------
+    Association
+        Two-sided intervals: BCa bootstrap of items (or clusters, however few). A constant number:
+        undefined_zero_variance. Fewer than two items: insufficient_data.
+
+    Notes
+    -----
+    `overall` mixes the effect of a prompt with the effect of easy items, which have both good
+    reasoning and right answers. `within` first subtracts the means of each item.
     """
     x, y = np.asarray(quality, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     if x.ndim != 2 or x.shape != y.shape:
@@ -141,7 +155,7 @@ def association(
 
     def correlation(measure: str, centre_x: Floats, centre_y: Floats) -> Estimate:
         a, b = np.where(present, x - centre_x, 0.0), np.where(present, y - centre_y, 0.0)
-        # Sums are all that r needs, so that resampling adds rows up and touches no cell.
+        # r needs only sums, so resampling adds up rows and touches no cell.
         columns = [counts, a.sum(axis=1), b.sum(axis=1), (a * a).sum(axis=1), (b * b).sum(axis=1)]
         units = unit_sums(np.column_stack([*columns, (a * b).sum(axis=1)]), codes)
         if len(units) < 2:
@@ -164,7 +178,7 @@ def association(
 
 
 def _pearson(sums: Floats) -> Floats:
-    """(mean xy − mean x mean y)/√(Var x Var y) from the sums of 1, x, y, x², y² and xy."""
+    """Return (mean xy − mean x mean y)/√(Var x Var y) from the sums of 1, x, y, x², y² and xy."""
     with np.errstate(invalid="ignore", divide="ignore"):
         x, y, xx, yy, xy = np.moveaxis(sums[..., 1:] / sums[..., :1], -1, 0)
         var_x, var_y = xx - np.square(x), yy - np.square(y)

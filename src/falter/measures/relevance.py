@@ -1,4 +1,4 @@
-"""Effects of rewording on summaries: scores, sources, ratings."""
+"""Effects of rewording on summaries: source positions, scores, ratings."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Sources = Sequence[Sequence[int | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionDistribution:
-    """The histogram of ⌊bins · j/n⌋: which part of its article a summary sentence comes from.
+    """The histogram of ⌊bins · j/n⌋: the part of its article that a summary sentence comes from.
 
-    `shares` of the mapped sentences are None where none is mapped; `excluded` counts the sentences
-    that map to nothing.
+    `shares` of the mapped sentences are None if no sentence is mapped. `sentences` counts the
+    mapped sentences, and `excluded` the sentences that map to no article sentence.
     """
 
     shares: tuple[float, ...] | None
@@ -41,11 +41,11 @@ class PositionDistribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionShift:
-    """Two distributions, three distances, and what changed article by article.
+    """Two distributions, three distances between them, and the changes article by article.
 
-    `tv`, `jsd` (in bits) and `wasserstein` (in article lengths) compare the histograms, which can
-    be the same while every article changed: `changed` is the share of articles with another set of
-    source sentences, `jaccard` the mean overlap of the two sets.
+    `tv`, `jsd` (in bits) and `wasserstein` (in article lengths) compare the histograms. These can
+    be equal although every article changed. `changed` is the share of articles with a different set
+    of source sentences, `jaccard` the mean overlap of the two sets.
     """
 
     before: PositionDistribution
@@ -69,18 +69,25 @@ def position_shift(
 ) -> PositionShift:
     """The shift of source positions from one set of summaries to another of the same articles.
 
-    `before[a]` and `after[a]` have for every summary sentence of article a the number j of the
-    article sentence it maps to, from 0, or None where it maps to none; `lengths[a]` is the number n
-    of sentences of the article.
-
         tv = ½ Σ_b |p_b − q_b|        wasserstein = Σ_b |P_b − Q_b|/bins
         jsd = ½ Σ_b p_b log₂(p_b/m_b) + ½ Σ_b q_b log₂(q_b/m_b),   m = (p + q)/2
 
-    for the shares p and q of the bins before and after, cumulative P and Q; wasserstein is in
-    article lengths. Finite samples always differ: the `p_value` is the share of random swaps of
-    before and after within articles that are as far apart; there is no interval. `changed` and
-    `jaccard` are over articles with a mapped sentence in both, Agresti and Coull's and a t
-    interval.
+    for the shares p and q of the bins before and after, with cumulative shares P and Q.
+
+    Parameters
+    ----------
+    before, after : for each article a list with one entry per summary sentence
+        The index j, from 0, of the article sentence to which it maps; None if it maps to none.
+    lengths : the number n of sentences of each article
+    bins : the number of bins of the histograms
+
+    Returns
+    -------
+    PositionShift
+        Distances have no interval, because finite samples always differ. Their `p_value` is the
+        share of random swaps of before and after within articles with at least this distance.
+        `changed` and `jaccard` are over articles with a mapped sentence in both. Their two-sided
+        intervals are Agresti and Coull's, for jaccard with the effective number of articles.
     """
     check_replications(replications)
     if not len(before) == len(after) == len(lengths):
@@ -97,8 +104,8 @@ def position_shift(
         seed=seed,
     )
     distances = _distances(old.sum(axis=0), new.sum(axis=0))
-    # Swapping within an article adds or takes off half of its difference.
-    # This needs one sign per article, and no second histogram per draw.
+    # Swapping within an article adds or subtracts half of its difference. So a draw needs one sign
+    # per article and no second histogram.
     half_difference = signed_sums(old - new, replications, seed) / 2.0
     middle = (old + new).sum(axis=0) / 2.0
     null = _distances(middle + half_difference, middle - half_difference)
@@ -128,7 +135,7 @@ def position_shift(
 
 
 def _distances(old: Floats, new: Floats) -> Floats:
-    """Three x (...): tv, jsd and wasserstein of (..., bins) counts; NaN where one is empty."""
+    """Return 3 x (...): tv, jsd and wasserstein of (..., bins) counts; NaN if a side is empty."""
     with np.errstate(invalid="ignore", divide="ignore"):
         p = old / old.sum(axis=-1, keepdims=True)
         q = new / new.sum(axis=-1, keepdims=True)
@@ -138,7 +145,7 @@ def _distances(old: Floats, new: Floats) -> Floats:
             for x in (p, q)
         )
     tv = np.abs(p - q).sum(axis=-1) / 2.0
-    # Rounding can leave the entropy of equal shares below 0; without a sentence it is NaN, not 0.
+    # Rounding can make the entropy of equal shares negative. Without a sentence it is NaN, not 0.
     jsd = np.where(np.isnan(p[..., 0] + q[..., 0]), np.nan, np.maximum(entropy, 0.0) / 2.0)
     # In one dimension the distance is the area between the two cumulative curves.
     wasserstein = np.abs(np.cumsum(p - q, axis=-1)).sum(axis=-1) / p.shape[-1]
@@ -146,7 +153,10 @@ def _distances(old: Floats, new: Floats) -> Floats:
 
 
 def _by_article(before: Sources, after: Sources, level: float) -> tuple[Estimate, Estimate]:
-    """The share of articles with other source sentences, and the mean overlap |A ∩ B|/|A ∪ B|."""
+    """Return the share of articles with other source sentences, and the mean overlap.
+
+    The overlap of the sets A and B is |A ∩ B|/|A ∪ B|.
+    """
     changed = np.full(len(before), np.nan)
     overlap = np.full(len(before), np.nan)
     for place, sides in enumerate(zip(before, after, strict=True)):
@@ -165,7 +175,7 @@ def _by_article(before: Sources, after: Sources, level: float) -> tuple[Estimate
 
 
 def _share(basis: Basis, name: str, values: Floats) -> Estimate:
-    """The mean of numbers from 0 to 1, its interval held to that."""
+    """Return the mean of numbers from 0 to 1, with its interval limited to this range."""
     measure = f"position_shift.{name}"
     if not basis.items:
         why = "no article has mapped sentences before and after"
@@ -177,7 +187,7 @@ def _share(basis: Basis, name: str, values: Floats) -> Estimate:
 
 
 def _histograms(sources: Sources, lengths: Sequence[int], bins: int) -> tuple[Floats, int]:
-    """Articles x bins of counts, and how many sentences map to nothing."""
+    """Return articles x bins of counts, and the number of sentences that map to no sentence."""
     if bins < 1 or len(sources) != len(lengths):
         expected = "as many articles as lengths, and one bin or more"
         raise InvalidValue("sources, lengths, bins", (len(sources), len(lengths), bins), expected)
@@ -192,8 +202,7 @@ def _histograms(sources: Sources, lengths: Sequence[int], bins: int) -> tuple[Fl
         raise InvalidValue(
             "sources", int(place[beyond][0]), f"numbers below {lengths[a]} in article {a}"
         )
-    # Sentence j of n lies at j/n of the article: whole-number division, so that no rounding moves
-    # it.
+    # Sentence j of n lies at j/n of the article. Integer division avoids rounding errors.
     bin_of = bins * place // np.maximum(size, 1)
     counts = np.bincount(article * bins + bin_of, minlength=len(lengths) * bins)
     return counts.reshape(len(lengths), bins).astype(float), int((~mapped).sum())
@@ -215,9 +224,9 @@ def _distribution(table: Floats, unmapped: int) -> PositionDistribution:
 
 
 MIN_DIFFERING = 6
-"""Fewest articles that differ for a claim: of 5 the smallest p of all sign flips is 2/2^5."""
+"""Fewest differing articles for a p-value: with 5 of them the smallest p is 2/2^5."""
 MIN_FOR_INTERVAL = 8
-"""Fewest changed articles at which the intervals covered 92 % or more in simulation."""
+"""Fewest changed articles for an interval: with 8, simulated coverage was 92 % or more."""
 FLIPS = 2000
 
 
@@ -226,10 +235,11 @@ def score_change(
 ) -> Estimate:
     """Return (mean new − mean old)/mean old over the articles that have both.
 
-    A fraction, below 0 for a loss. The interval is log(mean new/mean old) ± t·se of a jackknife
-    over articles (or clusters), exponentiated, so it never passes −100 %. Fewer than 8 articles
-    that changed, fewer than 6 clusters, or a mean of 0 or less: no interval. Old mean 0:
-    undefined_zero_denominator; fewer than two articles: insufficient_data.
+    `old` and `new` are (articles,), NaN where missing. The result is a fraction, below 0 for a
+    loss. The two-sided interval is log(mean new/mean old) ± t·se of a jackknife over articles (or
+    clusters), exponentiated, so it never passes −100 %. Fewer than 8 articles that changed, fewer
+    than 6 clusters, or a mean of 0 or less: no interval. Old mean 0: undefined_zero_denominator.
+    Fewer than two articles: insufficient_data.
     """
     table = np.column_stack(vectors("old, new", old, new))
     whole = np.logical_not(np.isnan(table).any(axis=1))
@@ -268,7 +278,10 @@ def score_change(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmDifference:
-    """The mean of first − second, with the p-value of sign flips; `differ` articles are not 0."""
+    """The mean of first − second, with the p-value of sign flips.
+
+    `differ` counts the articles whose difference is not 0.
+    """
 
     difference: Estimate
     differ: int
@@ -279,9 +292,11 @@ def arm_difference(
 ) -> ArmDifference:
     """Return how far the mean score of one arm is from that of another, over articles with both.
 
-    The p-value is that of sign flips of the differences, article by article (clusters whole), all
-    of them up to 16 articles, else 2,000. The interval is t over articles, cut to the scale of
-    scores from 0 to 1. Fewer than 6 articles that differ: neither; fewer than 8: no interval.
+    `first` and `second` are (articles,) with scores from 0 to 1, NaN where missing. The two-sided
+    p-value is that of sign flips of the differences, article by article (clusters whole). Up to 16
+    differing articles all flips are listed, else 2,000 are drawn. The two-sided interval is
+    `item_mean`'s, limited to −1 … 1. Fewer than 6 articles that differ: neither interval nor
+    p-value. Fewer than 8: no interval.
     """
     a, b = vectors("first, second", first, second)
     test = sign_flip_test(a, b, clusters=clusters, replications=FLIPS)
@@ -298,12 +313,15 @@ def arm_difference(
     )
 
 
-# A rating as the mean of what a judge thinks each score's chance is.
+# A rating as the mean of a judge's probabilities of the scores.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GevalScore:
-    """The weighted score, or None with the reason; `renormalised` if the sum was not 100."""
+    """The weighted score, or None with the reason.
+
+    `total` is the sum of the percentages. `renormalised` is True if it was not 100.
+    """
 
     value: float | None = None
     status: EstimateStatus
@@ -315,9 +333,9 @@ class GevalScore:
 def geval_score(percentages: Sequence[float] | None) -> GevalScore:
     """Σ s p_s / Σ p_s over the scores s = 1 to 5, from five percentages p.
 
-    The chance of a score of 1 comes first. A sum that differs from 100 by more than 0.5 is
-    renormalised and flagged; not five finite numbers, one below 0, or a sum of 0: None.
-    Source: Liu et al. (2023), G-Eval.
+    The percentage of a score of 1 comes first. A sum that differs from 100 by more than 0.5 is
+    renormalised and flagged. The value is None for anything but five finite numbers, for a number
+    below 0, and for a sum of 0. Source: Liu et al. (2023), G-Eval.
     """
     p = [] if percentages is None else [float(percentage) for percentage in percentages]
     reason = ""
@@ -338,15 +356,17 @@ def geval_score(percentages: Sequence[float] | None) -> GevalScore:
     return GevalScore(value=value, status="ok", total=total, renormalised=renormalised)
 
 
-# Which of several summaries people prefer, over several criteria.
+# People's preferences among several summaries, by several criteria.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanEvaluation:
-    """`means[arm][criterion]`, `sds` likewise (ddof 1, None for one rating), and the best arms.
+    """Ratings of several arms by criterion, and the best arms.
 
-    `tally` counts the items of which an arm is the best, one that shares the place included.
-    `agreement` is Krippendorff's alpha of several raters by criterion, where it was computed.
+    `means[arm][criterion]` are the mean ratings. `sds` are their standard deviations (ddof 1), None
+    for fewer than two ratings. `tally` counts for each arm the items of which it is the best, also
+    if it shares this place. `agreement` is Krippendorff's alpha of several raters by criterion,
+    where it was computed.
     """
 
     means: Mapping[str, Mapping[str, Estimate]]
@@ -364,12 +384,21 @@ def human_evaluation(
 ) -> HumanEvaluation:
     """Mean and standard deviation of every arm on every criterion, and which arm is best.
 
-    `ratings[arm][criterion]` has one number for every item, NaN where nobody rated it; average
-    several raters of one item before. The intervals of criteria in `scales` (lowest and highest
-    rating) stay on their scale, those of others are t over items. No rating: no best arm. Best is
-    the arm
-    that wins most criteria; of those that tie, the one with the highest total. A criterion that
-    several arms lead is won by each of them; arms that still tie are all named.
+    Parameters
+    ----------
+    ratings : `ratings[arm][criterion]` is (items,)
+        NaN where nobody rated the item. Average several raters of one item before.
+    scales : for each criterion the lowest and the highest rating
+        The intervals of these criteria stay on their scale. All other criteria have the interval of
+        `item_mean`.
+    level : two-sided confidence level
+
+    Returns
+    -------
+    HumanEvaluation
+        The best arm wins most criteria. Among arms with equally many wins, the highest total
+        decides. A criterion that several arms lead is won by each of them. Arms that still tie are
+        all named. Without any rating there is no best arm.
     """
     means: dict[str, dict[str, Estimate]] = {}
     sds: dict[str, dict[str, float | None]] = {}
@@ -402,7 +431,7 @@ def human_evaluation(
 
 
 def best_tally(ratings: Mapping[str, Mapping[str, ArrayLike]]) -> dict[str, int]:
-    """For every arm, how many items it is the best of, by `best_arms` of the item's ratings."""
+    """Return for each arm the number of items of which it is the best, by `best_arms` per item."""
     tally = dict.fromkeys(ratings, 0)
     columns = {arm: {c: np.asarray(v, float) for c, v in of.items()} for arm, of in ratings.items()}
     items = max((len(v) for of in columns.values() for v in of.values()), default=0)
@@ -417,7 +446,10 @@ def best_tally(ratings: Mapping[str, Mapping[str, ArrayLike]]) -> dict[str, int]
 
 
 def best_arms(table: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
-    """The arms that win most criteria and have the highest total, of `table[arm][criterion]`."""
+    """Return the arms that win most criteria and, among these, have the highest total.
+
+    The ratings are `table[arm][criterion]`; an arm may lack a criterion.
+    """
     names = dict.fromkeys(name for row in table.values() for name in row)
     wins = dict.fromkeys(table, 0)
     for name in names:
@@ -432,7 +464,7 @@ def best_arms(table: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
     return tuple(arm for arm, total in totals.items() if total >= highest - 1e-12)
 
 
-# A rate as people would judge it, from a judge's verdicts and a sample of people's.
+# A rate as people would judge it, from a judge's verdicts and a sample of human verdicts.
 
 
 def corrected_rate(judged: ArrayLike, human: ArrayLike, *, level: float = 0.95) -> Estimate:
@@ -442,11 +474,25 @@ def corrected_rate(judged: ArrayLike, human: ArrayLike, *, level: float = 0.95) 
         u = (y − ȳ − w (f − f̄))/n for the labelled, w (f − f̄)/N for the others
         se² = n/(n − 2) Σ u²
 
-    for the judge's numbers f, `judged`, and those of people y, `human`, NaN where no person looked;
-    the n items that people saw must be a random sample, N are the others. w is the weight that
-    gives the least variance. A t interval of n − 2 degrees of freedom: the mean and the weight are
-    estimated. Fewer than two labelled items: insufficient_data.
-    Source: Angelopoulos, Duchi and Zrnic (2023), power-tuned prediction-powered inference.
+    The n items that people judged must be a random sample; N is the number of other items. The
+    weight w minimises the variance.
+
+    Parameters
+    ----------
+    judged : array_like of shape (items,)
+        The judge's numbers f. An item with a NaN is excluded.
+    human : array_like of shape (items,)
+        The people's numbers y, NaN where nobody judged the item.
+
+    Returns
+    -------
+    Estimate
+        A two-sided t interval with n − 2 degrees of freedom (at least 1), because the mean and the
+        weight are estimated. Fewer than two labelled items: insufficient_data.
+
+    References
+    ----------
+    Angelopoulos, Duchi and Zrnic (2023), power-tuned prediction-powered inference.
     """
     from scipy.special import stdtrit
 

@@ -1,4 +1,4 @@
-"""Find the remedy that helps, if any: pick it on one half of the items, confirm it on the other."""
+"""Search for a remedy that helps: it is picked on one half of the items and tested on the other."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from falter.records.types import Estimate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemedyScores:
-    """Scores with a remedy less those without it: items x recipes, and of the clean prompts.
+    """Scores with a remedy less scores without it.
 
-    NaN where one of the two is missing or the recipe did not change the prompt.
+    `gain` is (items, recipes), `clean` is (items,) for the clean prompts. NaN where a score is
+    missing or the recipe did not change the prompt.
     """
 
     gain: ArrayLike
@@ -28,7 +29,7 @@ class RemedyScores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemedyEffect:
-    """The gain of a remedy under perturbation, and its effect on clean prompts."""
+    """The mean gain of a remedy under perturbation, and its mean effect on clean prompts."""
 
     gain: Estimate
     clean: Estimate
@@ -36,10 +37,11 @@ class RemedyEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmedRemedy:
-    """The effect of every remedy over all items, the one that was picked, and whether it helps.
+    """The effect of every remedy over all items, the picked remedy, and the result of its test.
 
-    `on_first` are the effects on the half that picks, `on_second` is the picked one's on the other.
-    Without a remedy that can be picked, `picked` is None.
+    `on_first` has all effects on the half that picks. `on_second` has the picked remedy's effect on
+    the other half. `helps` is True if the test confirms it. `picked` and `on_second` are None if no
+    remedy can be picked. `halves` has the numbers of items in both halves.
     """
 
     effects: Mapping[str, RemedyEffect]
@@ -63,18 +65,24 @@ def confirmed_remedy(
 ) -> ConfirmedRemedy:
     """The remedy that helps, if one does: picked on one half of the items, tested on the other.
 
-    `scores` are those with each remedy less those without it, for the same `items`. A seeded hash
-    puts the items, or whole `clusters`, into two halves. On the first, the remedy with the largest
-    mean gain is picked among those whose interval lies above 0 and that lose at most `margin` on
-    clean prompts. It helps if on the second half, where it stands alone, the interval of its gain
-    lies above 0 again and no loss beyond the margin is shown on clean prompts. So a false claim
-    comes about in at most (1 − level)/2 of studies in which nothing helps, however many remedies
-    are tried. Intervals are those of `micro_average`.
+    A seeded hash puts the items, or whole clusters, into two halves. On the first half, the
+    candidates are the remedies whose gain has an interval above 0 and that lose at most `margin` on
+    clean prompts. The candidate with the largest mean gain is picked. It helps if two conditions
+    are met on the second half: the interval of its gain lies above 0 again, and no loss beyond the
+    margin is shown on clean prompts. If nothing helps, a false claim has a probability of at most
+    (1 − level)/2, however many remedies are tried.
 
-    With as many as `together` remedies picked at once, for other models or tasks, the intervals on
-    the second half are simultaneous by Bonferroni's rule, at 1 − (1 − level)/together each, so that
-    the bound holds for any false claim among them. Who was picked is known from the first halves
-    alone, so only those count.
+    Parameters
+    ----------
+    scores : for each remedy its differences, see `RemedyScores`
+    items : the keys of the items, in the order of the scores
+    margin : the largest loss on clean prompts, from 0 to below 1
+    clusters : the cluster of each item; None for independent items
+    level : two-sided level of the intervals, which are `micro_average`'s
+    together : the number of remedies that are picked at once, for other models or tasks
+        The intervals on the second half are then simultaneous by Bonferroni's rule, at 1 − (1 −
+        level)/together each. So the bound holds for any false claim among them. The first halves
+        alone decide which remedies are picked, so only these count.
     """
     if together < 1:
         raise InvalidValue("together", together, "1 or more")
@@ -104,7 +112,7 @@ def confirmed_remedy(
 
 
 def _first_half(names: Sequence[Hashable], seed: int) -> NDArray[np.bool_]:
-    """The items whose name, or whose cluster's name, is in the first half of the hashed order."""
+    """Return True for each name, of an item or cluster, in the first half of the hashed order."""
     # Sorted by hash, so that the halves do not depend on the order of the items.
     ranked = sorted(set(names), key=lambda name: digest("half", seed, str(name)))
     chosen = set(ranked[: (len(ranked) + 1) // 2])
@@ -125,7 +133,7 @@ def _effect(
 def _mean(
     values: Floats, measure: str, what: str, clusters: Clusters, level: float, family: int
 ) -> Estimate:
-    """The mean over items; one of a family has an interval that holds for all of it at once."""
+    """Return the mean over items; for one of a `family` with a simultaneous interval."""
     own = 1.0 - (1.0 - level) / family
     estimate = micro_average(values, clusters=clusters, level=own)
     what = f"{what}, with the remedy less without it, items like these"
@@ -141,7 +149,7 @@ def _gains(effect: RemedyEffect) -> bool:
 def _is_fit(effect: RemedyEffect, margin: float) -> bool:
     """Return True if the gain's interval lies above 0 and clean prompts lose at most the margin."""
     # The value and not its interval: half of the items rarely excludes a loss of a few points, and
-    # what is picked here is only a candidate.
+    # the picked remedy is only a candidate.
     clean = effect.clean.value
     return _gains(effect) and clean is not None and clean >= -margin
 

@@ -1,7 +1,7 @@
-"""Resamples of items as rows of weights: a statistic is a function of sums over items.
+"""Bootstrap of statistics that are functions of sums over items.
 
-Drawing n items again n times gives every item a count. The sums over a resample are then a product
-of counts and columns, for all resamples at once, and no row is ever copied.
+Drawing n items n times with replacement gives each item a count. The sums over all resamples are a
+product of counts and columns, so no row is ever copied.
 """
 
 from __future__ import annotations
@@ -23,28 +23,31 @@ from falter.stats.resampling import bca_interval
 Seed = int | tuple[int, ...]
 unit_codes = cluster_codes  # the unit of a row is its cluster, or the row itself
 
-# More units than this are put into this many groups by lot, and the groups are drawn instead: the
-# standard error of a sum over groups is known to 1/sqrt(2 * 20,000) = 0.5 %, which is less than
-# 2,000 draws leave open.
+# More units than this are put at random into this many groups, which are drawn instead. The
+# standard error of a sum over groups is known to 1/sqrt(2 * 20,000) = 0.5 %, which is less than the
+# error of 2,000 draws.
 GROUPS = 20_000
-# As many counts are held in memory at a time, and as many are kept for those who ask again.
+# Number of counts in memory at a time, and the largest number of counts that is cached.
 BLOCK = 2_000_000
 MAX_CELLS = 40_000_000
 
 
 def generator(seed: Seed) -> np.random.Generator:
-    """numpy's PCG64: the same seed draws the same items everywhere."""
+    """Return numpy's PCG64 generator: one seed draws the same items everywhere."""
     return np.random.Generator(np.random.PCG64(seed))
 
 
 def check_replications(replications: int) -> None:
-    """Refuse fewer than two draws."""
+    """Raise InvalidValue for fewer than two draws."""
     if replications < 2:
         raise InvalidValue("replications", replications, "two or more; 2000 is usual")
 
 
 def unit_sums(columns: ArrayLike, codes: NDArray[np.intp] | None = None) -> Floats:
-    """The sums of every column within every unit that occurs, one row per unit."""
+    """Return units x columns: the sums of every column within each unit that occurs in `codes`.
+
+    Without `codes` every row is a unit.
+    """
     table = np.asarray(columns, dtype=np.float64)
     if codes is None or len(table) == 0:
         return table
@@ -54,7 +57,10 @@ def unit_sums(columns: ArrayLike, codes: NDArray[np.intp] | None = None) -> Floa
 
 
 def resampled_sums(units: Floats, replications: int, seed: Seed) -> Floats:
-    """Replications x columns: the column sums of units drawn with replacement."""
+    """Return replications x columns: the column sums of units drawn with replacement.
+
+    `units` is (units, columns) without NaN. More than 20,000 units are first put into groups.
+    """
     check_replications(replications)
     rng, rows = generator(seed), len(units)
     if rows > GROUPS:
@@ -73,10 +79,10 @@ def resampled_sums(units: Floats, replications: int, seed: Seed) -> Floats:
 
 @lru_cache(maxsize=4)
 def _counts_of_seed(rows: int, replications: int, seed: Seed) -> tuple[NDArray[np.uint8], ...]:
-    """Kept, because a study asks for the same counts for every model and condition."""
+    """Return the counts of all draws, cached for a study's other models and conditions."""
     rng = generator(seed)
     if rows > GROUPS:
-        rng.permutation(rows)  # as it was drawn before these
+        rng.permutation(rows)  # keeps the generator in step with `resampled_sums`
     blocks = tuple(_all_counts(rng, replications, min(rows, GROUPS)))
     for counts in blocks:
         counts.flags.writeable = False
@@ -86,21 +92,24 @@ def _counts_of_seed(rows: int, replications: int, seed: Seed) -> tuple[NDArray[n
 def _all_counts(
     rng: np.random.Generator, replications: int, units: int
 ) -> Iterator[NDArray[np.uint8]]:
-    """The counts of all draws, a block of them at a time."""
+    """Yield the counts of all draws, a block of draws at a time."""
     for rows in _blocks(replications, units):
         yield _counts(rng, len(rows), units)
 
 
 def _counts(rng: np.random.Generator, rows: int, units: int) -> NDArray[np.uint8]:
-    """Rows of how often each unit is drawn; a count above 255 does not happen."""
-    # bincount converts every other type to this one, which takes four times the counting.
+    """Return draws x units counts; a count above 255 does not occur in practice."""
+    # bincount converts every other type to intp, which takes four times as long as the counting.
     drawn = rng.integers(units, size=(rows, units), dtype=np.intp)
     drawn += np.arange(rows)[:, None] * units
     return np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.uint8)
 
 
 def signed_sums(units: Floats, replications: int, seed: Seed) -> Floats:
-    """Replications x columns: the column sums with a random sign for every unit."""
+    """Return replications x columns: the column sums with a random sign for every unit.
+
+    `units` is (units, columns) without NaN.
+    """
     check_replications(replications)
     rng = generator(seed)
     table = units.astype(_exact_type(units))
@@ -119,9 +128,10 @@ def sums_interval(
     replications: int,
     seed: int,
 ) -> Interval:
-    """The BCa bootstrap interval of `statistic(column sums)`, a function of (..., columns).
+    """Return the two-sided BCa interval of `statistic(column sums)`, a function of (..., columns).
 
-    Draws for which it is NaN are left out; more than one in twenty, or no variation: no interval.
+    `units` is (units, columns) without NaN. NaN draws are left out. There is no interval if more
+    than one draw in twenty is NaN, if nothing varies, or for fewer than two units.
     """
     value = float(statistic(units.sum(axis=0)))
     if len(units) < 2 or np.isnan(value):
@@ -142,9 +152,10 @@ def bootstrap_of_whole_rows(
     undefined: tuple[EstimateStatus, str],
     few: str = "fewer than two items",
 ) -> Estimate:
-    """`statistic` of the sums of 1 and of each column over the rows without a gap, by BCa.
+    """Return `statistic` of the sums of 1 and of each column, with a BCa interval.
 
-    Where it is NaN the estimate is `undefined`.
+    The sums are over the rows without a NaN. Fewer than two such rows: insufficient_data, with the
+    reason `few`. If the statistic is NaN, `undefined` has the status and the reason.
     """
     whole = ~np.isnan(table).any(axis=1)
     items = int(whole.sum())
@@ -165,14 +176,16 @@ def bootstrap_of_whole_rows(
 def expanded_bca(
     value: float, draws: Floats, left_out: Floats, *, level: float
 ) -> tuple[Interval, float | None]:
-    """`bca_interval` with tails for few units, and the p-value of 0 by the same inversion.
+    """Return `bca_interval` with tails for few units, and the two-sided p-value of 0.
 
-        z = √(n/(n − 1)) t(tail; n − 1)        in the place of the normal quantile of the tail
+        z = √(n/(n − 1)) t(tail; n − 1)        instead of the normal quantile of the tail
 
-    for n units, which makes up for the bootstrap's variance, too small by (n − 1)/n, and for its
-    normal tails. The p-value is the smallest 1 − level at which the interval leaves out 0; at least
-    2/(draws + 1). Draws that are NaN are left out; more than one in twenty: no interval.
-    Source: Efron (1987); Hesterberg (2015) for the tails.
+    for n units. `draws` has one value per draw, `left_out` the value without each unit in turn. The
+    factor corrects the bootstrap's variance, which is too small by (n − 1)/n; t corrects its normal
+    tails. The p-value is the smallest 1 − level at which the interval excludes 0; the share of
+    draws beyond 0 counts as at least 1/(draws + 1). NaN draws are left out. There is no interval
+    and no p-value if more than one draw in twenty is NaN, if nothing varies, or for fewer than two
+    units. Source: Efron (1987); Hesterberg (2015) for the tails.
     """
     from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
@@ -186,13 +199,13 @@ def expanded_bca(
     squares, cubes = float(np.square(influence).sum()), float((influence**3).sum())
     a = cubes / (6.0 * squares**1.5) if 0.0 < squares < np.inf else 0.0
     below = float((np.sum(known < value) + np.sum(known <= value)) / (2.0 * len(known)))
-    # A value outside of all draws would have an infinite bias, and no interval.
+    # A value outside all draws would have an infinite bias and no interval.
     bias = float(ndtri(np.clip(below, 1.0 / len(known), 1.0 - 1.0 / len(known))))
     z = stretch * stdtrit(units - 1, np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0]))
     low, high = np.quantile(known, ndtr(bias + (bias + z) / (1.0 - a * (bias + z))))
     method = f"bca bootstrap, tails for {units} units, {len(draws)} draws, PCG64"
     interval = Interval(low=float(low), high=float(high), level=level, method=method)
-    # The tail at which an end would be 0: what is done to z above, backwards.
+    # The tail at which an end would be 0: the transformation of z above, inverted.
     share = float((np.sum(known < 0.0) + np.sum(known <= 0.0)) / (2.0 * len(known)))
     share = min(max(share, 1.0 / (len(known) + 1)), 1.0 - 1.0 / (len(known) + 1))
     shifted = float(ndtri(share)) - bias
@@ -204,9 +217,10 @@ def expanded_bca(
 def student_bca(
     value: float, draws: Floats, left_out: Floats, *, level: float, size: int
 ) -> Interval:
-    """`bca_interval` with the tails of Student's t for `size` items, at least four.
+    """Return `bca_interval` with the tails of Student's t for `size` items, at least four.
 
-    For a number that only few of the items decide, however many there are. No units: no interval.
+    It is for a number that depends on only a few of the items, however many there are. Fewer than
+    two units: no interval.
     """
     from scipy.special import ndtr, stdtrit
 
@@ -218,7 +232,7 @@ def student_bca(
 
 
 def _exact_type(units: Floats) -> type[np.float32] | type[np.float64]:
-    """Single precision where every sum of counts is exact in it: whole numbers below 2^24."""
+    """Return single precision if every sum of counts is exact in it: whole numbers below 2^24."""
     is_whole = bool((units == np.rint(units)).all())
     # A resample may draw the largest unit many times: eight times the total is still below 2^24.
     largest_sum = float(np.abs(units).sum(axis=0).max(initial=0.0))

@@ -1,4 +1,4 @@
-"""The items x conditions x runs table that the variance measures work on."""
+"""The items x conditions x runs table of the variance measures, with their intervals."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ from falter.stats.mean import known_mean
 from falter.stats.resampling import jackknife, jackknife_error
 from falter.stats.variance import Components, components
 
-# From this many varying items on, or a quarter of all, the jackknife is as good.
+# From this many varying items on, or a quarter of all, the jackknife is accurate enough.
 RARE_EVENT_LIMIT = 10.0
 ESTIMAND = "these conditions, items like these"
 
 
 def outcome_array(outcomes: ArrayLike) -> Floats:
-    """Items x conditions x runs, also from items x conditions, or from nothing at all."""
+    """Return items x conditions x runs, also from items x conditions, or from an empty list.
+
+    Raise InvalidValue for other shapes and for infinite scores. NaN is a missing outcome.
+    """
     array = np.asarray(outcomes, dtype=np.float64)
     if array.ndim == 1 and array.size == 0:
         return np.zeros((0, 0, 1))
@@ -42,9 +45,10 @@ def outcome_array(outcomes: ArrayLike) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """The items that are used, and which rows they are; `empty` are the conditions left out.
+    """The cells of the used items, with the rows that these items have in the input.
 
-    `codes` is the cluster of every item, None without clusters.
+    `codes` has the cluster of every item, None without clusters. `empty` has the indices of the
+    conditions without any outcome, which are left out.
     """
 
     cells: Floats
@@ -55,14 +59,14 @@ class Table:
 
     @classmethod
     def from_outcomes(cls, outcomes: ArrayLike, level: float) -> Table:
-        """Items x conditions, or items x conditions x runs; rows with a NaN are left out."""
+        """Return a table of the complete rows of items x conditions (x runs)."""
         array = outcome_array(outcomes)
         whole = np.asarray(~np.isnan(array).any(axis=(1, 2)))
         return cls(cells=array[whole], rows=whole, level=level)
 
     @classmethod
     def read_all(cls, outcomes: ArrayLike, level: float, clusters: Clusters = None) -> Table:
-        """Every cell there is: only items and conditions without any are left out."""
+        """Return a table of all cells, without items and conditions that have no outcome."""
         array = outcome_array(outcomes)
         seen = ~np.isnan(array)
         rows, columns = np.asarray(seen.any(axis=(1, 2))), seen.any(axis=(0, 2))
@@ -80,7 +84,7 @@ class Table:
 
     @property
     def runs(self) -> int:
-        """The most outcomes that a cell has."""
+        """The largest number of outcomes of a cell."""
         return int((~np.isnan(self.cells)).sum(axis=2).max(initial=1))
 
     @property
@@ -90,7 +94,7 @@ class Table:
 
     @property
     def is_complete(self) -> bool:
-        """True if no cell is missing."""
+        """Return True if no outcome is missing."""
         return not bool(np.isnan(self.cells).any())
 
     @property
@@ -103,13 +107,13 @@ class Table:
 
     @property
     def ceiling(self) -> float:
-        """The largest variance component there can be."""
+        """The largest possible variance component; infinite unless all outcomes are 0 or 1."""
         width = self.cells.shape[1]
         return 0.25 * width / (width - 1) if self.binary else math.inf
 
     @property
     def status(self) -> EstimateStatus:
-        """The reason that no component can be computed, or ok."""
+        """The reason for which no component can be computed, or ok."""
         items, width = self.cells.shape[:2]
         if items and width < 2:
             return "not_identified"
@@ -122,18 +126,18 @@ class Table:
 
     @cached_property
     def parts(self) -> Components:
-        """The variance components, and without each item or cluster."""
+        """The variance components of the whole table, and without each item or cluster in turn."""
         return components(self.cells, self.codes)
 
     @cached_property
     def parts_by_item(self) -> Components:
-        """Return the components without each item in turn."""
+        """The components of the whole table, and without each item in turn."""
         return self.parts if self.codes is None else components(self.cells)
 
     def quantity(
         self, measure: str, of: Callable[[Components], Floats], interval: Interval
     ) -> Estimate:
-        """A function of the components, with its interval and its design effect."""
+        """Return a function of the components, with its interval and its design effect."""
         values = of(self.parts)
         effect = None
         if self.codes is not None:
@@ -145,7 +149,10 @@ class Table:
     def estimate(
         self, measure: str, value: float, interval: Interval, design_effect: float | None = None
     ) -> Estimate:
-        """The value with its interval, widened to the value where an estimate below 0 left it."""
+        """Return the value with its interval, which is widened if necessary to contain the value.
+
+        Fewer than 6 clusters: too_few_clusters, without an interval.
+        """
         if few := too_few_clusters(self.clusters):
             none = no_interval(self.level, few)
             return self.basis.estimate(measure, value, none, status="too_few_clusters")
@@ -156,7 +163,7 @@ class Table:
         return self.basis.undefined(measure, status, why)
 
     def all_undefined(self, measure: str, parts: Iterable[str]) -> dict[str, Estimate]:
-        """The parts of a measure, where the table cannot be decomposed."""
+        """Return the undefined parts of a measure for a table that cannot be decomposed."""
         one_condition = self.status == "not_identified"
         why = "fewer than two conditions" if one_condition else "no two items with two conditions"
         return self.basis.all_undefined(measure, parts, self.status, why)
@@ -174,22 +181,24 @@ class Table:
 
     @property
     def estimand(self) -> str:
-        """The population that the numbers are about, the conditions that are left out named."""
+        """The population that the numbers are about, naming the conditions that are left out."""
         if not self.empty:
             return ESTIMAND
         numbers = ", ".join(str(j) for j in self.empty)
         return f"these conditions without {numbers} (no outcome), items like these"
 
     def few_vary(self, limit: float = RARE_EVENT_LIMIT, *, most: float = 0.25) -> Interval | None:
-        """An interval for the variance within items (ddof 1) when hardly a 0/1 item varies.
+        """Return an interval for the variance within items (ddof 1) if hardly any 0/1 item varies.
 
             k = (Σ v)² / Σ v²        s = Σ v² / Σ v
 
-        The items' variances v behave like k items of the size s among I − k that have none: the
-        interval is s times Clopper and Pearson's for k of I. If not one item varies, s is the
-        largest variance an item can have. Clusters divide k and I by the design effect of v, Σ_g
-        (Σ_i v)²/Σ v²; if not one item varies, I is their number. None from k = `limit` or k >
-        `most` · I on, for scores other than 0/1, for more runs, and where all items are the same.
+        The items' variances v behave like k items of size s among I items. The interval is s times
+        Clopper and Pearson's for k of I. If no item varies, s is the largest variance that an item
+        can have.
+
+        Clusters divide k and I by the design effect of v, Σ_g (Σ_i v)²/Σ v². If no item varies, I
+        is the number of clusters. The result is None if k >= `limit` or k > `most` · I. It is also
+        None for other scores, for several runs, and if all items have one mean.
         """
         if self.runs > 1 or not self.binary:
             return None
@@ -215,26 +224,29 @@ class Table:
 
 
 def share_of_few(interval: Interval, part: float, rest: float) -> Interval:
-    """The interval of part/(part + rest) from that of a part which few items make.
+    """Return the interval of part/(part + rest) from the interval of a part that few items make.
 
-    If more items varied, fewer would be left to make the rest: the whole stays about the same. So
-    the ends are divided by the whole as it was seen, and not by themselves and the rest.
+    If more items varied, fewer would be left for the rest, and the whole would stay about constant.
+    So the ends are divided by the observed whole.
     """
     whole = part + rest
     return interval.mapped(lambda end: min(1.0, end / whole) if whole > 0.0 else 0.0)
 
 
-# Which interval a variance component gets, and why.
+# The intervals of variance components, with reasons.
 #
-# All of them are jackknives; `values` are the quantity of the whole table and then without item (or
+# All intervals are jackknives. `values` are the quantity of the whole table, then without item (or
 # cluster) 1, 2, ... A mean of squares is skewed to the right, so the jackknife is of its log. A
-# difference of mean squares, such as the item component, can be 0 or below: the log is of the first
-# of the two, the other is held fixed. A share goes through the log of its odds, shifted in the same
-# way. The total variance of 0/1 outcomes is m(1 − m), flat at m = 1/2: see `total_interval`.
+# difference of mean squares, such as the item component, can be 0 or below. Then the log is of the
+# first mean square, and the second is held fixed. A share uses the log of its odds, shifted in the
+# same way. The total variance of 0/1 outcomes is m(1 − m), flat at m = 1/2: see `total_interval`.
 
 
 def component_interval(table: Table, values: Floats, ceiling: float | None = None) -> Interval:
-    """For a mean of squares: on the log scale, cut at the largest value it can have."""
+    """Return the interval of a mean of squares: a jackknife on the log scale.
+
+    It is cut at `ceiling`, by default the table's. Fewer than three units: no interval.
+    """
     if len(values) < 4:
         return no_interval(table.level)
     interval = jackknife(float(values[0]), values[1:], transform="log", level=table.level)
@@ -242,7 +254,10 @@ def component_interval(table: Table, values: Floats, ceiling: float | None = Non
 
 
 def difference_interval(table: Table, values: Floats, subtracted: float) -> Interval:
-    """For a difference x − s of mean squares: the log interval of x = value + s, less s."""
+    """Return the interval of a difference x − s of mean squares, with s = `subtracted`.
+
+    It is the log interval of x = value + s, less s. Fewer than three units: no interval.
+    """
     if len(values) < 4:
         return no_interval(table.level)
     s = max(0.0, subtracted)
@@ -252,12 +267,13 @@ def difference_interval(table: Table, values: Floats, subtracted: float) -> Inte
 
 
 def ratio_interval(table: Table, part: Floats, whole: Floats, shift: float = 0.0) -> Interval:
-    """For a share part/whole = 1/(f + 1 − shift): through the log of f.
+    """Return the interval of a share part/whole = 1/(f + 1 − shift), by a jackknife of log f.
 
         f = (whole − part)/part + shift
 
-    Without a shift that is the logit. With shift = 1/J and the residual as part, f is a ratio of
-    mean squares, positive also where the item component is not.
+    Without a shift this is the logit. With shift = 1/J and the residual as part, f is a ratio of
+    mean squares, which is positive even if the item component is not. If f is not positive
+    everywhere, the jackknife is of the share itself.
     """
     if len(part) < 4 or not (whole > 0.0).all():
         return no_interval(table.level)
@@ -266,7 +282,7 @@ def ratio_interval(table: Table, part: Floats, whole: Floats, shift: float = 0.0
         interval = jackknife(float(f[0]), f[1:], transform="log", level=table.level)
         if interval.low is None or interval.high is None:
             return interval
-        # The share falls as f rises, so the ends change places; below f = shift - 1 it is 1.
+        # The share falls as f rises, so the ends change places; for f < shift - 1 the share is 1.
         ends = (1.0 / (end + 1.0 - shift) for end in (interval.high, interval.low))
         low, high = (1.0 if end < 0.0 else end for end in ends)
         name = "jackknife t, log odds" if shift == 0.0 else "jackknife t, log ratio of mean squares"
@@ -276,10 +292,10 @@ def ratio_interval(table: Table, part: Floats, whole: Floats, shift: float = 0.0
 
 
 def total_interval(table: Table, total: Floats) -> Interval:
-    """For the total variance: of 0/1 outcomes the image of the mean's interval under m(1 − m).
+    """Return the interval of the total variance; for 0/1 outcomes from the mean's under m(1 − m).
 
-    The mean's interval is a jackknife on the logit scale. Where it contains 1/2 the image reaches
-    up to 1/4, its largest value; a jackknife of the total itself fails there.
+    The mean's interval is a jackknife on the logit scale. If it contains 1/2, the image reaches up
+    to 1/4, its largest value. A jackknife of the total itself fails there.
     """
     if not table.binary or len(total) < 4:
         return component_interval(table, total)
@@ -289,7 +305,7 @@ def total_interval(table: Table, total: Floats) -> Interval:
         return interval
     low, high = max(0.0, interval.low), min(1.0, interval.high)
     ends = (low * (1.0 - low), high * (1.0 - high))
-    # The bounds contain the mean; the plug-in total differs from m(1 - m) by rounding alone.
+    # The bounds contain the mean, and the plug-in total differs from m(1 - m) only by rounding.
     top = 0.25 if low <= 0.5 <= high else max(ends)
     return Interval(
         low=min(*ends, float(total[0])),

@@ -1,4 +1,4 @@
-"""Components of the variance of outcomes: the items, the conditions, and both at once."""
+"""Components of the variance of outcomes by item, condition and run, and the prompt's share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from falter.stats.variance import Components
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginComponents:
-    """The decomposition of the very numbers at hand: total = data + pert + run, exactly."""
+    """The plug-in decomposition of the observed variance: total = data + pert + run, exactly."""
 
     data: Estimate
     pert: Estimate
@@ -41,7 +41,7 @@ class PluginComponents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossedComponents:
-    """Items, conditions, and what is left when both are known."""
+    """The two-way components: items, conditions, their interaction, and runs."""
 
     item: Estimate
     condition: Estimate
@@ -84,18 +84,33 @@ def variance_components(
     """Split the variance of items x conditions (x runs) outcomes; condition 0 is the baseline.
 
     plugin: data = Var_i(mean_j), pert = mean_i Var_j, ddof 0; brittleness = pert/total.
-    crossed: item = (MS_item − MS_rest)/J, condition = (MS_condition − MS_rest)/I, interaction =
-    MS_rest; a share of their sum each. The mean squares are those of `components`.
-    Components are reported as they come out, also below 0, and cut at 0 only inside ratios.
 
-    NaN is a missing cell: all cells that are there count, by pairs of conditions (see
-    `components`). Items without any cell are `excluded`; a condition without any is
-    left out and named in the estimand. One condition: not_identified; fewer than two items:
-    insufficient_data; nothing varies at all: the ratios are undefined_zero_variance. One run: the
-    variance between runs is not identified and is part of pert or interaction. Intervals are over
-    items, or over `clusters` of items, which are left out whole; with fewer than six of them the
-    status is too_few_clusters. `draws` says how many draws were averaged in each cell, which the
-    plug-in share depends on: its estimand names J, draws and n. See `docs/measures.md`.
+    crossed: item = (MS_item − MS_rest)/J, condition = (MS_condition − MS_rest)/I, and interaction =
+    MS_rest − run/R for R runs. Each share is of the sum of these and run. The mean squares are
+    `components`'s.
+
+    Components can be below 0, and are cut at 0 only inside ratios.
+
+    Parameters
+    ----------
+    outcomes : array_like of shape (items, conditions) or (items, conditions, runs)
+        NaN where missing. All other cells count, by pairs of conditions (see `components`). Items
+        without any cell are excluded. A condition without any cell is left out and named in the
+        estimand.
+    method : "plugin" or "crossed"
+    clusters : the cluster of each item; None for independent items
+    draws : the number of draws that were averaged in each cell
+        The plug-in share depends on it, so its estimand names J, draws and n.
+    level : two-sided confidence level
+
+    Returns
+    -------
+    PluginComponents or CrossedComponents
+        Intervals are over items, or over clusters, which are left out whole. One condition:
+        not_identified. Fewer than two items: insufficient_data. Nothing varies: the ratios are
+        undefined_zero_variance. Fewer than six clusters: too_few_clusters. With one run, the
+        variance between runs is not_identified and is part of pert or interaction. See
+        `docs/measures.md`.
     """
     if method not in KINDS:
         raise UnknownName("variance component method", method, tuple(KINDS))
@@ -117,7 +132,7 @@ def _plugin(table: Table, draws: int) -> PluginComponents:
     brittleness = _constant("plugin.brittleness", table)
     if total[0] != 0.0:
         share = ratio_interval(table, parts.pert, total)
-        # Each varying 0/1 item is a rare event: the jackknife of so few covers too rarely.
+        # Each varying 0/1 item is a rare event, and the jackknife of few events covers too rarely.
         if few:
             share = share_of_few(few, float(parts.pert[0]), float(parts.data[0]))
         brittleness = table.quantity(
@@ -151,17 +166,17 @@ def _crossed(table: Table) -> CrossedComponents:
     )
     few = table.few_vary()
     if few is not None and parts.pert[0] == 0.0:
-        # No item varies: what bounds the variance within items bounds the conditions' too.
+        # If no item varies, the bound of the variance within items also bounds the conditions'.
         spread, main = few, share_of_few(few, 0.0, float(others[0]))
     elif few is not None:
-        # The interaction's share of the variance within items, as observed.
+        # The observed share of the interaction in the variance within items.
         factor = float(rest[0] / parts.oneway_pert[0])
         few = few.mapped(lambda end: end * factor)
     if few is not None:
         part = max(0.0, float(rest[0]))
         by_item = share_of_few(few, part, float(whole[0]) - part)
     else:
-        # Components cut at 0 vary less than they should: the raw ones set the width.
+        # Components cut at 0 vary too little, so the raw components set the width.
         raw = whole + np.minimum(item, 0.0) + np.minimum(rest, 0.0)
         by_item = ratio_interval(table, rest, raw, shift=1.0 / width)
 
@@ -174,7 +189,7 @@ def _crossed(table: Table) -> CrossedComponents:
             interval,
         )
 
-    # Mean squares above 0 less what lies beneath: that of the rest, and that of the runs.
+    # The parts to subtract from mean squares above 0: of the rest, and of the runs.
     error = float(parts.run[0] / table.runs)
     beneath = float(rest[0] + parts.run[0] / table.runs) / width
     return CrossedComponents(
@@ -194,7 +209,7 @@ def _crossed(table: Table) -> CrossedComponents:
 
 
 def _all_components(c: Components) -> Floats:
-    """Item, condition, interaction and run together, cut at 0."""
+    """Return the sum of item, condition, interaction and run, each cut at 0."""
     others = np.maximum(c.item, 0.0) + np.maximum(c.interaction, 0.0) + c.run
     return others + np.maximum(c.condition, 0.0)
 
@@ -207,7 +222,7 @@ def _run_component(measure: str, table: Table, of: Callable[[Components], Floats
     if table.runs == 1:
         return table.undefined(measure, "not_identified", "every cell was run once")
     run = table.quantity(measure, of, component_interval(table, of(table.parts)))
-    # Items that were asked once say nothing about the variance between runs.
+    # Items with a single run say nothing about the variance between runs.
     repeated = (~np.isnan(table.cells)).sum(axis=2).max(axis=1) > 1
     return replace(run, items=int(repeated.sum()))
 
@@ -216,22 +231,23 @@ def _constant(measure: str, table: Table) -> Estimate:
     return table.undefined(measure, "undefined_zero_variance", "every outcome is the same")
 
 
-# How much of the variance the prompt makes, for one draw, whatever the number of prompts.
+# The prompt's share of the variance, for one draw, whatever the number of prompts.
 
 
-# Between these mean scores the share says something; outside, the flip rate does.
+# Between these mean scores the share is informative; outside, the flip rate is.
 INFORMATIVE = (0.02, 0.98)
-# With fewer items that differ between conditions, or fewer clusters that hold such an item, the
+# With fewer items that differ between conditions, or fewer clusters that contain such an item, the
 # interval of the share covered 71 to 90 %, and it is not shown.
 FEWEST_VARYING = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptShare:
-    """The share, and the variances it is made of.
+    """The share of the prompt in the variance, with the variances that it is computed from.
 
-    `label` is "prompt" where the variance between runs is known and taken off, else "prompt and
-    run", because the share then contains it. `interaction` has what draws of a recipe differ in.
+    `label` is "prompt" if the variance between runs is known and subtracted. Otherwise it is
+    "prompt and run", because the share then contains that variance. `interaction` contains
+    differences between draws of a recipe.
     """
 
     share: Estimate
@@ -251,26 +267,42 @@ def prompt_share(
     clusters: Clusters = None,
     level: float = 0.95,
 ) -> PromptShare:
-    """The share of the variance of an outcome that the prompt makes, among prompt and item.
+    """Return the share of an outcome's variance due to the prompt, rather than to the item.
 
         (condition + interaction)/(item + condition + interaction)
         condition + interaction = mean over j ≠ k of (y_ijd − y_ike)²/2 − run
 
-    over items i, different conditions j and k, and single draws d and e: so neither the number of
-    conditions nor that of draws changes what is estimated. `item` is the mean covariance of two
-    conditions. `outcomes` is items x conditions, or items x conditions x realisations with
-    `repeats` of each draw side by side, NaN where missing. The variance between runs is that of
-    repeats of a draw; else of `again`, items x outcomes of one prompt asked several times, taken to
-    hold for all prompts; else it is in the share, and `label` says so. `idle`, items x conditions,
-    are cells that carry the outcomes of condition 0, because their recipe left the prompt alone:
-    between those no run differs, so none is taken off.
+    over items i, different conditions j and k, and single draws d and e. So neither the number of
+    conditions nor the number of draws changes the estimand. `item` is the mean covariance of two
+    conditions.
 
-    Variances are reported as they come out and cut at 0 in the share. Intervals leave out items, or
-    clusters: of the log ratio of mean squares; with runs split off of the share itself, at half the
-    error rate. A mean score outside 0.02 to 0.98, fewer than 20 items
-    that differ between conditions (Kish's number of their variances), or fewer than 20 clusters
-    that hold such an item: not_informative, because a handful of outcomes makes the share. Other
-    edges as in `variance_components`.
+    Parameters
+    ----------
+    outcomes : array_like of shape (items, conditions) or (items, conditions, realisations)
+        `repeats` of each draw are adjacent; NaN where missing. All cells count.
+    repeats : the number of repeats per draw
+    again : array_like of shape (items, repeats)
+        Outcomes of one repeated prompt. They give the variance between runs of all prompts if the
+        table has no repeats. If neither has any, the share contains this variance (see `label`).
+    idle : array_like of shape (items, conditions)
+        True for cells with the outcomes of condition 0, because the recipe left the prompt alone.
+        Between those no run differs, so no variance between runs is subtracted.
+    clusters : the cluster of each item; None for independent items
+    level : two-sided confidence level
+
+    Returns
+    -------
+    PromptShare
+        The share is not_informative in three cases, because a few outcomes would decide it: a mean
+        score outside 0.02 to 0.98; fewer than 20 items that differ between conditions (Kish's
+        number); fewer than 20 clusters with such an item. All other edge cases are
+        `variance_components`'s.
+
+    Notes
+    -----
+    Variances can be below 0, and are cut at 0 in the share. Intervals leave out items, or clusters.
+    They are of the log ratio of mean squares. If the variance between runs is subtracted, they are
+    of the share itself, at half the error rate.
     """
     array = outcome_array(outcomes)
     table = Table.read_all(array, level, clusters)
@@ -296,7 +328,10 @@ def prompt_share(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Split:
-    """The variance by item and by prompt; `run`, if known, is off both. Whole and left out."""
+    """The variances by item and by prompt, for the whole table and without each unit.
+
+    `run` is the variance between runs, which is subtracted from both; None if unknown.
+    """
 
     item: Floats
     prompt: Floats
@@ -304,7 +339,10 @@ class _Split:
 
     @classmethod
     def of(cls, table: Table, run: Floats | None, kept: float) -> _Split:
-        """`kept` of the variance between runs is in the items', because cells share a run."""
+        """Return the split; the part `kept` of the variance between runs is in the items' variance.
+
+        Cells that share a run put it there.
+        """
         parts = table.parts
         if run is None:
             return cls(item=parts.item, prompt=parts.single, run=None)
@@ -312,13 +350,13 @@ class _Split:
 
     @property
     def share(self) -> Floats:
-        """Prompt over prompt and item, as it comes out; NaN where their sum is not above 0."""
+        """Prompt over prompt and item, not cut at 0; NaN if their sum is not above 0."""
         whole = self.prompt + self.item
         return _divided(self.prompt, whole)
 
 
 def _shared(array: Floats, idle: ArrayLike | None, table: Table) -> float:
-    """The mean over pairs of conditions of the share of items that have one run in both."""
+    """Return the mean over pairs of conditions of the share of items with one run in both."""
     if idle is None:
         return 0.0
     same = np.array(idle, dtype=bool)
@@ -333,7 +371,7 @@ def _shared(array: Floats, idle: ArrayLike | None, table: Table) -> float:
 
 
 def _named(parts: dict[str, Estimate], table: Table, label: str) -> dict[str, Estimate]:
-    """The share and its parts with what they are about."""
+    """Return the share and its parts with their estimands."""
     about = dict.fromkeys(parts, "part of the variance of an outcome, one draw")
     about["share"] = f"variance by {label}, over variance by item and {label}, one draw"
     if label == "prompt and run":
@@ -373,14 +411,14 @@ def _share_estimate(table: Table, split: _Split) -> Estimate:
 
 
 def _few_vary(table: Table) -> str | None:
-    """Return that too few items, or clusters of them, differ between conditions; None for enough.
+    """Return the reason if too few items or clusters differ between conditions; else None.
 
-    k = (Σv)²/Σv² of the items' variances v: an item that differs in one of many conditions counts
-    little.
+    k = (Σv)²/Σv² of the items' variances v counts the items. An item that differs in one of many
+    conditions counts little.
     """
     cells = table.means
     pairs = (~np.isnan(cells)).sum(axis=1) >= 2
-    # An item with one condition cannot differ between conditions, and does not count as alike.
+    # An item with one condition cannot differ between conditions, and does not count as equal.
     v = np.nanvar(cells[pairs], axis=1)
     k = float(v.sum()) ** 2 / max(float(v @ v), 1e-300)
     if k < FEWEST_VARYING:
@@ -394,7 +432,7 @@ def _few_vary(table: Table) -> str | None:
 
 
 def _runs_are_no_repeats(table: Table, split: _Split) -> bool:
-    """Return True if the prompt's variance is below zero beyond chance without that of the runs."""
+    """Return True if the prompt's variance, less the runs', lies below zero beyond chance."""
     if split.run is None or len(split.prompt) < 4 or np.isnan(split.prompt).any():
         return False
     high = jackknife(float(split.prompt[0]), split.prompt[1:], level=table.level).high
@@ -408,13 +446,13 @@ def _share_interval(table: Table, split: _Split) -> Interval:
         few = table.few_vary(2.0 * FEWEST_VARYING, most=1.0)
         if few is None or interval.low is None:
             return interval
-        # Just enough items vary, perhaps by luck: alone the jackknife covered 90 % of such tables.
+        # Perhaps just enough items vary by luck: the jackknife alone covered 90 % of such tables.
         part, rest = (max(0.0, float(values[0])) for values in (split.prompt, split.item))
         return outer(interval, share_of_few(few, part, rest))
     share = split.share
     if len(share) < 4 or np.isnan(share).any():
         return no_interval(table.level)
-    # What is taken off makes the share skew: at its own level the jackknife covered 89 %.
+    # Subtracting the runs makes the share skewed: at its own level the jackknife covered 89 %.
     half = jackknife(float(share[0]), share[1:], level=0.5 + table.level / 2.0)
     return replace(half.clipped(0.0, 1.0), level=table.level)
 
@@ -433,10 +471,10 @@ def _is_share(cells: Floats) -> bool:
 def _run_variance(
     array: Floats, repeats: int, again: ArrayLike | None, table: Table
 ) -> Floats | None:
-    """The variance between runs of a prompt, and without each unit of the table; None if unknown.
+    """Return the variance between runs of a prompt, and without each unit; None if unknown.
 
-    With repeats the mean over conditions that have some, each pooled over its cells; else pooled
-    over the items that `again` has.
+    With repeats it is the mean over the conditions that have repeats, each pooled over its cells.
+    Otherwise it is pooled over the items that `again` has.
     """
     items, width, depth = array.shape
     if repeats < 1 or depth % repeats:
@@ -454,7 +492,7 @@ def _run_variance(
         return None
     rows = table.rows
     codes = np.arange(rows.sum()) if table.codes is None else table.codes
-    # As many units, or groups of them, as the components leave out.
+    # The same units, or groups of units, that the components leave out.
     units = len(table.parts.item) - 1
     s, f = np.zeros((units, squares.shape[1])), np.zeros((units, squares.shape[1]))
     np.add.at(s, codes % units, squares[rows])
@@ -466,7 +504,7 @@ def _run_variance(
 
 
 def _squares_within(values: Floats) -> tuple[Floats, Floats]:
-    """The sum of squares around the mean over the last axis, and its degrees of freedom."""
+    """Return the sum of squares around the mean over the last axis, and its degrees of freedom."""
     seen = ~np.isnan(values)
     counts = seen.sum(axis=-1)
     mean = np.where(seen, values, 0.0).sum(axis=-1) / np.maximum(counts, 1)

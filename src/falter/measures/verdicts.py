@@ -1,4 +1,4 @@
-"""One verdict for every recipe of a panel, from one rule of error; and the worst of them."""
+"""One verdict for every recipe of a panel, with a family-wise error rate; and the worst recipe."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ ORDER: tuple[Verdict, ...] = ("degraded", "improved", "equivalent", "undecided")
 class RecipeVerdict:
     """The verdict on one recipe, with its evidence.
 
-    `drop` has this recipe's own interval; `together` the simultaneous one, with the p-value that is
-    adjusted for the family: it leaves out 0 just where the verdict is degraded or improved.
-    `p_equivalent` is Holm's, None without an interval; `why` says why nothing could be decided.
+    `drop` has the recipe's individual interval. `together` has the simultaneous interval and the
+    p-value that is adjusted for the family. It excludes 0 exactly if the verdict is degraded or
+    improved. `p_equivalent` is Holm's, None without an interval. `why` is the reason if nothing
+    could be decided.
     """
 
     name: str
@@ -41,9 +42,9 @@ class RecipeVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamilyVerdicts:
-    """Every recipe's verdict, and the worst: shrunken (`worst`) and as seen (`observed_worst`).
+    """The verdicts on all recipes, and the largest drop: shrunken (`worst`) and `observed_worst`.
 
-    Every simultaneous interval is the recipe's own one at the level 1 - `tail`.
+    Each simultaneous interval is the recipe's individual interval at the level 1 - `tail`.
     """
 
     recipes: tuple[RecipeVerdict, ...]
@@ -56,12 +57,12 @@ class FamilyVerdicts:
 
     @property
     def counts(self) -> Mapping[Verdict, int]:
-        """The number of recipes with each verdict, in the order of the verdicts."""
+        """The number of recipes with each verdict, in the order of `ORDER`."""
         found = Counter(recipe.verdict for recipe in self.recipes)
         return {verdict: found[verdict] for verdict in ORDER}
 
     def __getitem__(self, name: str) -> RecipeVerdict:
-        """The verdict on one recipe."""
+        """Return the verdict on the recipe with this name."""
         return {recipe.name: recipe for recipe in self.recipes}[name]
 
 
@@ -76,26 +77,40 @@ def recipe_verdicts(
     replications: int = 2000,
     seed: int = 0,
 ) -> FamilyVerdicts:
-    """Return a verdict on every recipe; a false one is as rare in the family as 1 - level.
+    """Return a verdict on every recipe, with a family-wise error rate per kind of verdict.
 
-    `perturbed` is items x recipes, `baseline` a score per item, or one for every recipe too, NaN
-    where missing.
+    `degraded`, `improved`: the simultaneous interval (`max_t`) of baseline - perturbed lies above,
+    below 0. Its level is `recipe_level`, 96 % at 0.95. The last fifth of the error rate is for the
+    average of the panel (see `panel_p`). Else `equivalent`: Holm's p-value of the two one-sided
+    tests of |drop| >= margin is below 1 - level. Else `undecided`. A recipe without an interval is
+    always `undecided`: with fewer than 6 clusters, with fewer than two items, or with equal drops
+    of all items on a scale.
 
-    `degraded`, `improved`: the simultaneous interval (`max_t`) of baseline - perturbed
-    lies above, below 0. Its level is `recipe_level`, 96 % at 0.95: the other fifth of the error
-    rate is for the average of the panel (see `panel_p`). Else `equivalent`: Holm's p-value of the
-    two one-sided tests of |drop| >= margin is below 1 - level. Else `undecided`, as is a recipe
-    with fewer than 6 clusters, fewer than two items, or the same drop for every item, which has no
-    interval.
+    Parameters
+    ----------
+    baseline : array_like of shape (items,) or (items, recipes)
+    perturbed : array_like of shape (items, recipes)
+        Both finite, NaN where missing.
+    names : distinct names of the recipes
+    clusters : the cluster of each item; None for independent items
+    margin : the drop, above 0, within which a recipe counts as equivalent
+    level : family-wise confidence level
+        1 - level bounds the probability of any false degraded or improved, together with the
+        panel's average. It also bounds the probability of any false equivalent.
 
-    The worst recipe is the one with the largest drop d_j. Picked from K it is too large; its
-    shrunken value draws all towards their mean d̄ (positive-part James and Stein):
+    Notes
+    -----
+    The worst recipe has the largest drop d_j. Picked from K recipes, this drop is too large. The
+    shrunken value moves all drops towards their mean d̄ (positive-part James and Stein):
 
         d̄ + max(0, 1 − (K − 3) v/Σ_j (d_j − d̄)²) (d_j − d̄)
 
-    with v the mean error variance of d_j − d̄; up to three recipes are not drawn. Its interval is
-    the simultaneous one of the recipe that was picked. Source: Westfall and Young (1993); Holm
-    (1979); Schuirmann (1987); Efron and Morris (1973).
+    v is the sum of the error variances of all d_j − d̄, divided by K − 1. With up to three recipes
+    nothing is shrunk. The interval is the simultaneous interval of the picked recipe.
+
+    References
+    ----------
+    Westfall and Young (1993); Holm (1979); Schuirmann (1987); Efron and Morris (1973).
     """
     before, after = _checked(baseline, perturbed, names)
     if not 0.0 < margin < np.inf:
@@ -103,7 +118,7 @@ def recipe_verdicts(
     drops = before - after
     own = recipe_level(level)
     family = max_t(drops, clusters=clusters, level=own, replications=replications, seed=seed)
-    # Equivalence is a family of its own, with all of the error rate 1 − level.
+    # Equivalence is a separate family with the full error rate 1 − level.
     p_equivalent = holm([equivalence_p(m.mean, margin=margin) for m in family.members])
     recipes = []
     for j, (name, member) in enumerate(zip(names, family.members, strict=True)):
@@ -137,14 +152,14 @@ def _verdict(member: MaxTMember, p_equivalent: float | None, level: float) -> Ve
         return "degraded"
     if high is not None and high < 0.0:
         return "improved"
-    # Only now: a drop that is shown to exist is never called equivalent, however small.
+    # Last, because a drop that is shown to exist is never called equivalent, however small.
     if p_equivalent is not None and p_equivalent < 1.0 - level:
         return "equivalent"
     return "undecided"
 
 
 def _why(member: MaxTMember) -> str:
-    """Return the reason that there is no interval; empty if there is one."""
+    """Return the reason for which there is no interval; empty if there is one."""
     if member.together.low is not None:
         return ""
     if member.mean.value is None:
@@ -153,7 +168,7 @@ def _why(member: MaxTMember) -> str:
 
 
 def _together(member: MaxTMember, level: float, seed: int) -> Estimate:
-    """The drop with its simultaneous interval and adjusted p-value."""
+    """Return the drop with its simultaneous interval and adjusted p-value."""
     basis = Basis(
         estimand="score(baseline) - score(this condition), all recipes at once, items like these",
         items=0,
@@ -173,7 +188,7 @@ def _worst(
     level: float,
     seed: int,
 ) -> tuple[int | None, Estimate, Estimate]:
-    """Return the place of the largest drop, the shrunken estimate of it, and the observed one."""
+    """Return the index of the largest drop, its shrunken estimate, and its observed estimate."""
     known = [j for j, recipe in enumerate(recipes) if recipe.together.value is not None]
     estimand = "the drop of the recipe with the largest one, items like these"
     if not known:
@@ -214,11 +229,11 @@ def _shrunken(values: Floats, drops: Floats, codes: NDArray[np.intp]) -> Floats:
     residuals = np.where(present, drops - values, 0.0)
     parts = cluster_parts(residuals, present, codes).parts
     width = len(values)
-    # Σ_g over the parts less their mean over columns: K − 1 times the variance of d_j − d̄.
+    # Summed over clusters and columns: the variances of all d_j − d̄, with K − 1 degrees of freedom.
     variance = float(np.square(parts - parts.mean(axis=1, keepdims=True)).sum()) / (width - 1)
     away = values - values.mean()
     spread = float(away @ away)
-    # K − 3, since one dimension goes to the mean. Below 0 the order would be turned over.
+    # K − 3, because the mean uses one dimension. A factor below 0 would reverse the order.
     factor = max(0.0, 1.0 - (width - 3) * variance / spread) if spread > 0.0 else 0.0
     return np.asarray(values.mean() + factor * away)
 

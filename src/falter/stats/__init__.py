@@ -1,1 +1,1 @@
-"""Intervals, tests and variance components; arrays in, named results out."""
+"""Confidence intervals, tests and variance components: functions from arrays to named results."""

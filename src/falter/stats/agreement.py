@@ -1,4 +1,4 @@
-"""Agreement of raters, exact and beyond chance by pairs or by units, and of rankings."""
+"""Agreement of raters (exact, kappa, alpha) and of rankings (Spearman, Kendall)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ MISSING = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """A coefficient over `items`; `excluded` have too few ratings."""
+    """A coefficient of agreement with its interval. `value` is None unless `status` is ok.
+
+    `items` counts the items, units or pairs that were used. `excluded` counts those with too few
+    ratings.
+    """
 
     value: float | None
     status: EstimateStatus
@@ -33,7 +37,11 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concordance:
-    """Kendall's W with Friedman's test; `conditions` rank `items`."""
+    """Kendall's W with Friedman's test.
+
+    `conditions` rankings of `items` things were compared. `freedom` is `items` - 1. `value`, `chi2`
+    and `p_value` are None unless `status` is ok.
+    """
 
     value: float | None
     status: EstimateStatus
@@ -53,18 +61,28 @@ def exact_agreement(
     replications: int = 2000,
     seed: int = 0,
 ) -> Agreement:
-    """Exact agreement of raters: the share of items on which all agree, or of pairs that do.
+    """Return the share of items on which all raters agree, or of rating pairs that are equal.
 
-    `ratings` is items x raters with NaN or None for a missing one. `items`: all ratings of an item
-    are equal, with Wilson's interval; falls as raters are added. `pairs`: equal pairs of ratings
-    over all pairs, pooled over items, with a bootstrap of items. Items with fewer than two ratings
-    are left out and counted; none left: insufficient_data.
+    Parameters
+    ----------
+    ratings : array_like of shape (items, raters)
+        Labels that can be sorted, NaN or None where a rating is missing.
+    over : "items" or "pairs"
+        "items": the share of items with equal ratings only; it falls as raters are added. "pairs":
+        the number of equal pairs over the number of all pairs, pooled over items.
+    level : two-sided confidence level
+
+    Returns
+    -------
+    Agreement
+        A share between 0 and 1. Its interval is Wilson's for items, a BCa bootstrap of items for
+        pairs. Items with fewer than two ratings are excluded. If none is left: insufficient_data.
     """
     check_level(level)
     if over not in ("items", "pairs"):
         raise InvalidValue("over", over, "'items' (all equal) or 'pairs' (pooled)")
     counts, _, excluded = _counts(ratings)
-    # Of every item with m ratings: what agrees, and out of how much.
+    # For each item with m ratings: the number that agrees, and the number it is compared with.
     m = counts.sum(axis=1)
     if over == "items":
         agreeing = np.column_stack([counts.max(axis=1, initial=0.0) == m, np.ones(len(m))])
@@ -102,16 +120,32 @@ def weighted_kappa(
     replications: int = 2000,
     seed: int = 0,
 ) -> Agreement:
-    """Cohen's weighted kappa of each pair of raters on the items both rated, averaged over pairs.
+    """Return Cohen's weighted kappa of each pair of raters, averaged over the pairs.
 
         κ = 1 − Σ_ij w_ij o_ij / Σ_ij w_ij e_ij    w_ij = ((i − j)/(K − 1))², or |i − j|/(K − 1)
 
-    o_ij is the share of items that one rater gave label i and the other label j, e_ij the product
-    of the two raters' own shares. The K `labels` are in order, used or not. `ratings` is items x
-    raters with NaN or None for a missing one. A pair that expects no disagreement (both always give
-    the same label) has no kappa and is left out; if every pair is: undefined_zero_variance.
-    Interval: bootstrap of items. Items with fewer than two ratings are left out and counted; fewer
-    than two items: insufficient_data; one rater: not_identified. Source: Cohen (1968).
+    A pair of raters is compared on the items that both rated. o_ij is the share of these items to
+    which the first rater gave label i and the second label j. e_ij is the product of the two
+    raters' own shares.
+
+    Parameters
+    ----------
+    ratings : array_like of shape (items, raters)
+        Values from `labels`, NaN or None where a rating is missing. Any other value is refused.
+    labels : the K labels in their order, also those that no rater used
+    weights : "quadratic" or "linear"
+    level : two-sided confidence level of the BCa bootstrap of items
+
+    Returns
+    -------
+    Agreement
+        A pair that expects no disagreement (both raters always give one label) has no kappa and
+        does not count. No pair left: undefined_zero_variance. Items with fewer than two ratings are
+        excluded. Fewer than two items left: insufficient_data. One rater: not_identified.
+
+    References
+    ----------
+    Cohen (1968).
     """
     check_level(level)
     _check_labels(labels, weights)
@@ -121,7 +155,7 @@ def weighted_kappa(
     codes, raters = _codes(ratings, labels)
     rated_twice = (codes != MISSING).sum(axis=1) >= 2
     used = codes[rated_twice]
-    # Items x raters x labels, 1 for the label that was given: draws of items are draws of its rows.
+    # Items x raters x labels, 1 for the given label, so that drawing items draws rows.
     one_hot = (used[:, :, None] == np.arange(len(labels))).astype(np.float64)
     flat = one_hot.reshape(len(used), raters * len(labels))
     kappas = _kappas((flat.T @ flat)[None], distance)
@@ -144,8 +178,7 @@ def weighted_kappa(
 
     def interval() -> Interval:
         if flat.shape[1] ** 2 > MOST_SUMS:
-            # Too many products of labels to sum per item: draw the items one draw at a time
-            # instead.
+            # With so many products of labels per item, drawing rows takes less memory.
             return bootstrap(flat, lambda rows: float(average((rows.T @ rows)[None])[0]), **options)
         joint = (flat[:, :, None] * flat[:, None, :]).reshape(len(flat), -1)
         return bootstrap_of_sums(joint, average, **options)
@@ -168,17 +201,31 @@ def krippendorff_alpha(
     replications: int = 2000,
     seed: int = 0,
 ) -> Agreement:
-    """Krippendorff's alpha, 1 - observed/expected disagreement, for any raters with gaps.
+    """Return Krippendorff's alpha, 1 - observed/expected disagreement, for raters with gaps.
 
         α = 1 − (n − 1) Σ_cd o_cd δ_cd / Σ_cd n_c n_d δ_cd
 
-    o_cd counts ordered pairs of ratings c and d within a unit of m ratings, each with the weight
-    1/(m − 1); n_c are its margins and n their sum. δ is 1 for different values (nominal), their
-    squared distance (interval), or the squared number of ratings from the middle of one value to
-    the middle of the other (ordinal). `ratings` is units x raters with NaN or None for a missing
-    one. Units with fewer than two ratings are left out and counted; fewer than two units:
-    insufficient_data; all ratings the same: undefined_zero_variance. Interval: bootstrap of units.
-    Source: Krippendorff (2011).
+    o_cd counts the ordered pairs of ratings c and d within a unit. A pair in a unit of m ratings
+    has the weight 1/(m − 1). n_c are the margins of o, and n is their sum.
+
+    Parameters
+    ----------
+    ratings : array_like of shape (units, raters)
+        NaN or None where a rating is missing. All metrics but "nominal" need finite numbers.
+    metric : "nominal", "ordinal" or "interval"
+        δ is 1 for different values (nominal), or their squared distance (interval). For ordinal
+        values it is the squared number of ratings between the middles of both values.
+    level : two-sided confidence level of the BCa bootstrap of units
+
+    Returns
+    -------
+    Agreement
+        Units with fewer than two ratings are excluded. Fewer than two units left:
+        insufficient_data. All ratings equal: undefined_zero_variance.
+
+    References
+    ----------
+    Krippendorff (2011).
     """
     check_level(level)
     if metric not in ("nominal", "ordinal", "interval"):
@@ -188,7 +235,7 @@ def krippendorff_alpha(
     if metric != "nominal":
         places = _numbers(values, metric)
 
-    # A rating differs by 0 from itself, so the pairs of a unit need no diagonal taken off.
+    # δ is 0 for equal values, so counting a rating as a pair with itself adds nothing.
     def alpha(rows: Floats) -> float:
         weighted = rows / (rows.sum(axis=1) - 1.0)[:, None]
         return float(_alpha((weighted.T @ rows)[None], rows.sum(axis=0)[None], places, metric)[0])
@@ -222,17 +269,19 @@ def krippendorff_alpha(
 
 
 def round_half_up(values: ArrayLike) -> Floats:
-    """The nearest whole number, and the higher one halfway between two: 2.5 becomes 3, not 2.
+    """Round each value to the nearest whole number, and halves up: 2.5 becomes 3. NaN stays NaN.
 
-    For the label nearest to a mean rating; `round` and numpy go to the even number. NaN stays NaN.
+    This gives the label nearest to a mean rating. `round` and numpy round halves to the even
+    number.
     """
     return np.asarray(np.floor(np.asarray(values, dtype=np.float64) + 0.5))
 
 
 def _kappas(joint: Floats, distance: Floats) -> Floats:
-    """Every pair's kappa in every draw, NaN where undefined.
+    """Return draws x pairs of raters: the kappa of each pair in each draw, NaN if undefined.
 
-    `joint` counts, of each draw, how often two labels of two raters come together.
+    `joint` is draws x (raters · labels) x (raters · labels). An entry counts the items to which one
+    rater gave one label and another rater gave another label.
     """
     width = len(distance)
     raters = joint.shape[1] // width
@@ -242,7 +291,7 @@ def _kappas(joint: Floats, distance: Floats) -> Floats:
     tables = tables[:, rater, other]
     sizes = tables.sum(axis=(2, 3))
     rows, columns = tables.sum(axis=3), tables.sum(axis=2)
-    # Both sums times the squared number of items, so that nothing is divided by it.
+    # Both sums are multiplied by the squared number of items, which saves a division by it.
     expected = ((rows @ distance) * columns).sum(axis=2)
     observed = (tables * distance).sum(axis=(2, 3)) * sizes
     defined = expected > 0.0
@@ -250,9 +299,12 @@ def _kappas(joint: Floats, distance: Floats) -> Floats:
 
 
 def _alpha(pairs: Floats, margins: Floats, places: Floats, metric: str) -> Floats:
-    """Alpha of every draw, from o_cd and n_c; NaN where all ratings are the same."""
+    """Return alpha for each draw; NaN if all its ratings are equal.
+
+    `pairs` (draws x values x values) holds o_cd, `margins` (draws x values) holds n_c.
+    """
     if metric == "ordinal":
-        # The middle of a value's ratings, in ranks: distances count the ratings that lie between.
+        # The rank of the middle rating of each value: distances count the ratings in between.
         places = np.cumsum(margins, axis=1) - margins / 2.0
     delta = np.square(places[..., :, None] - places[..., None, :])
     if metric == "nominal":
@@ -273,7 +325,10 @@ def _check_labels(labels: Sequence[Hashable], weights: str) -> None:
 
 
 def _counts(ratings: ArrayLike) -> tuple[Floats, list[Any], int]:
-    """Units x values counts of the units with two ratings or more, the values, the other units."""
+    """Return the units x values counts, the values, and the number of excluded units.
+
+    Units with fewer than two ratings are excluded.
+    """
     table = _table(ratings)
     values = sorted({value for value in table.ravel().tolist() if not _is_missing(value)})
     codes, _ = _codes(table, values)
@@ -283,7 +338,7 @@ def _counts(ratings: ArrayLike) -> tuple[Floats, list[Any], int]:
 
 
 def _codes(ratings: ArrayLike, labels: Sequence[Hashable]) -> tuple[Codes, int]:
-    """Each rating's place among the labels, -1 where it is missing."""
+    """Return the index of each rating in `labels`, -1 if missing, and the number of raters."""
     table = _table(ratings)
     places = {label: place for place, label in enumerate(labels)}
     codes = np.full(table.shape, MISSING, dtype=np.intp)
@@ -303,12 +358,12 @@ def _table(ratings: ArrayLike) -> NDArray[Any]:
 
 
 def _is_missing(value: object) -> bool:
-    """None, or NaN, which is unlike itself."""
+    """Return True for None and for NaN, the only value that differs from itself."""
     return value is None or value != value
 
 
 def _numbers(values: Sequence[Any], metric: str) -> Floats:
-    """The values as numbers, or an error that names one that is not."""
+    """Return the values as floats; raise InvalidValue for text and for infinite values."""
     texts = [value for value in values if isinstance(value, str)]
     if texts:
         raise InvalidValue(
@@ -324,20 +379,24 @@ def _numbers(values: Sequence[Any], metric: str) -> Floats:
 
 
 def average_ranks(values: ArrayLike) -> Floats:
-    """Ranks from 1 for the least; tied values share the mean of their places."""
+    """Return the ranks of a vector from 1 for the smallest value; ties share their mean rank.
+
+    The values must contain no NaN.
+    """
     _, places, counts = np.unique(
         np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True
     )
-    # The last place of each group of ties, less half the way to its first: the mean of its places.
+    # The mean rank of a group of ties: its last rank less half the distance to its first.
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2.0)[places.ravel()])
 
 
 def spearman(first: ArrayLike, second: ArrayLike) -> Agreement:
-    """Spearman's rank correlation: Pearson's, of the average ranks.
+    """Return Spearman's rank correlation: Pearson's correlation of the average ranks.
 
-    A pair with a NaN is left out and counted. Fewer than three pairs: insufficient_data; a vector
-    whose values are all the same: undefined_zero_variance. There is no interval, because no formula
-    gives a usable one for six models: resample the items behind both. Source: Spearman (1904).
+    `first` and `second` are vectors of one length. A pair with a NaN is excluded. Fewer than three
+    pairs: insufficient_data. A constant vector: undefined_zero_variance. There is no interval,
+    because no formula gives a usable interval for as few as six models. Resample the items behind
+    both vectors instead. Source: Spearman (1904).
     """
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if x.ndim != 1 or x.shape != y.shape:
@@ -353,7 +412,7 @@ def spearman(first: ArrayLike, second: ArrayLike) -> Agreement:
     else:
         x, y = average_ranks(x), average_ranks(y)
         x, y = x - x.mean(), y - y.mean()
-        # Rounding can take a coefficient past 1.
+        # Rounding can move a coefficient beyond 1.
         value = min(1.0, max(-1.0, float(x @ y / np.sqrt((x @ x) * (y @ y)))))
     return Agreement(
         value=value,
@@ -365,15 +424,28 @@ def spearman(first: ArrayLike, second: ArrayLike) -> Agreement:
 
 
 def kendall_w(scores: ArrayLike) -> Concordance:
-    """Kendall's W: how far J conditions rank the same things alike, 0 not at all, 1 perfectly.
+    """Return Kendall's W: the agreement of J rankings of n things, from 0 to 1.
 
-        W = 12 Σ_i (R_i − R̄)² / (J²(n³ − n) − J T)        χ² = J (n − 1) W, n − 1 degrees of freedom
+        W = 12 Σ_i (R_i − R̄)² / (J²(n³ − n) − J T)    χ² = J (n − 1) W, n − 1 degrees of freedom
 
-    with rank sums R_i of n things, and T the sum of t³ − t over all groups of t tied things in a
-    condition. `scores` is things x conditions, ranked within each condition with average ranks. χ²
-    is Friedman's; its p-value is rough below about 15 conditions. A row with a NaN is left out and
-    counted. One condition: not_identified; fewer than two things: insufficient_data; all tied in
-    every condition: undefined_zero_variance. Source: Kendall and Babington Smith (1939).
+    R_i are the rank sums of the things. T sums t³ − t over all groups of t tied things in a
+    condition.
+
+    Parameters
+    ----------
+    scores : array_like of shape (things, conditions)
+        Ranked within each condition, ties by average ranks. A row with a NaN is excluded.
+
+    Returns
+    -------
+    Concordance
+        χ² and its p-value are Friedman's; the p-value is rough below about 15 conditions. One
+        condition: not_identified. Fewer than two things: insufficient_data. All things tied in
+        every condition: undefined_zero_variance.
+
+    References
+    ----------
+    Kendall and Babington Smith (1939).
     """
     from scipy.special import chdtrc
 

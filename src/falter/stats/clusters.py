@@ -1,4 +1,4 @@
-"""Clusters: items that belong together, such as the questions about one passage."""
+"""Clusters of items, such as the questions about one passage, and the CR2 variance of means."""
 
 from __future__ import annotations
 
@@ -12,34 +12,36 @@ from numpy.typing import NDArray
 from falter.records.errors import InvalidValue
 
 Floats = NDArray[np.float64]
-# With fewer clusters nothing says how far clusters differ: no interval and no test. Five signs have
-# 32 arrangements, so that no two-sided test of them can reach 5 % (2/32).
+# Fewer clusters do not show how much clusters differ, so there is no interval and no test. Five
+# signs have 32 arrangements, so no two-sided test of them can reach 5 % (2/32).
 FEWEST_CLUSTERS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterParts:
-    """The part of each cluster in the error of each column's mean (CR2), and its leverage.
+    """Each cluster's contribution to the CR2 variance of each column's mean, and its leverage.
 
-    Both are clusters x columns: the sum over clusters of `parts` squared is the variance of a
-    column's mean, and `leverage` is the share of a column's items that a cluster holds.
+    Both arrays are clusters x columns. The squares of `parts`, summed over clusters, are the
+    variance of a column's mean. `leverage` is the share of a column's items that a cluster
+    contains.
     """
 
     parts: Floats
     leverage: Floats
 
     def error(self, coefficients: Floats) -> float:
-        """The standard error of a sum of column means."""
+        """Return the standard error of Σ_j c_j times the mean of column j."""
         return float(np.sqrt(np.square(self.parts @ coefficients).sum()))
 
     def freedom(self, coefficients: Floats, counts: NDArray[Any]) -> float:
-        """Satterthwaite's degrees of freedom of `error`, for cells that vary alike.
+        """Return Satterthwaite's degrees of freedom of `error`, if all cells vary equally.
 
             P = Σ_j c_j²/n_j (diag(h_j) − off-diagonal h_gj h_kj/√((1 − h_gj)(1 − h_kj)))
             df = (tr P)²/tr P²
 
-        h_gj is the share of column j's n_j items that cluster g holds. G clusters of one size have
-        G − 1. Where all items of a column lie in one cluster nothing says how far others differ: 0.
+        h_gj is the share of column j's n_j items in cluster g (`counts` are the n_j). G clusters of
+        one size have G − 1. The result is 0 if one cluster contains all items of a column, because
+        nothing then shows how clusters differ.
         """
         h = self.leverage[:, coefficients != 0.0]
         counts, coefficients = counts[coefficients != 0.0], coefficients[coefficients != 0.0]
@@ -56,34 +58,39 @@ class ClusterParts:
 
 
 def cluster_parts(residuals: Floats, present: NDArray[np.bool_], codes: Any) -> ClusterParts:
-    """Items x columns of residuals from the column means, 0 where absent, as sums of clusters.
+    """Return each cluster's part in the CR2 variance of the column means, and its leverage.
 
         part_gj = Σ_{i in g} e_ij / (n_j √(1 − h_gj))
 
-    The root is Bell and McCaffrey's adjustment (CR2), which makes the variance unbiased where items
-    do not depend on each other; clusters of one size get the G/(G − 1) of CR1. Source: Bell and
-    McCaffrey (2002); Pustejovsky and Tipton (2018).
+    `residuals` e_ij are items x columns, each less its column's mean, 0 where not `present`.
+    `codes` has the cluster of each item. The square root is Bell and McCaffrey's adjustment (CR2).
+    It makes the variance unbiased for independent items; clusters of one size get the G/(G − 1) of
+    CR1. Source: Bell and McCaffrey (2002); Pustejovsky and Tipton (2018).
     """
     counts = np.maximum(1, present.sum(axis=0))
     leverage = cluster_table(present.astype(np.float64), codes) / counts
     rest = 1.0 - leverage
     sums = cluster_table(residuals, codes) / counts
-    # All items of a column in one cluster: their residuals add up to 0.
+    # If one cluster contains all items of a column, their residuals add up to 0.
     parts = np.where(rest > 1e-12, sums / np.sqrt(np.maximum(rest, 1e-12)), 0.0)
     return ClusterParts(parts=parts, leverage=leverage)
 
 
 def too_few_clusters(count: int | None) -> str | None:
-    """Return why so many clusters have no interval; None for enough of them, or for items."""
+    """Return the reason for having no interval if `count` is below 6; None otherwise.
+
+    A `count` of None means independent items, for which the result is None.
+    """
     if count is None or count >= FEWEST_CLUSTERS:
         return None
     return f"fewer than {FEWEST_CLUSTERS} clusters"
 
 
 def cluster_codes(clusters: Sequence[Hashable] | None, rows: int) -> NDArray[np.intp]:
-    """The clusters numbered from 0 in order of appearance, one number per row.
+    """Return the number of each row's cluster, counted from 0 in order of appearance.
 
-    Without clusters every row is its own.
+    Without clusters every row is its own cluster. Raise InvalidValue unless there is a label per
+    row.
     """
     if clusters is None:
         return np.arange(rows)
@@ -96,7 +103,7 @@ def cluster_codes(clusters: Sequence[Hashable] | None, rows: int) -> NDArray[np.
 
 
 def cluster_table(columns: Floats, codes: NDArray[np.intp]) -> Floats:
-    """The sums of every column within every cluster that occurs, one row per cluster."""
+    """Return clusters x columns: the column sums within each cluster that occurs in `codes`."""
     numbers, present = np.unique(codes, return_inverse=True)
     sums = np.zeros((len(numbers), columns.shape[1]))
     np.add.at(sums, present, columns)

@@ -1,13 +1,13 @@
-"""Intervals for how far fixed conditions differ, where estimates are skewed and near zero.
+"""Intervals for the variance between fixed conditions, whose estimates are skewed and near zero.
 
-The squared distance Q = |m|² of the condition means m from their average is a noncentral sum of
-chi-squares, with V the covariance of m and u the direction in which the conditions differ:
+Let m be the condition means less their average, V the covariance of m, and u the direction in which
+the conditions differ. Q = |m|² is a noncentral sum of chi-squares:
 
     E Q = θ + tr V        Var Q = 2 tr V² + 4θ u'Vu        θ = (J − 1) times the condition variance
 
-A normal interval on any scale misses the first part of the variance; this one inverts the
-distribution. For the share of condition + rest the same is done for their odds ω = θ/H, where H =
-(J − 1) rest is estimated from the same items: D = Q − tr V − ωH has mean 0 at the true ω.
+A normal interval on any scale misses the first part of the variance, so the distribution is
+inverted here. For the share of condition in condition + rest, the odds ω = θ/H are inverted. H = (J
+− 1) rest is estimated from the same items. D = Q − tr V − ωH has mean 0 at the true ω.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Moments:
-    """The moments that the first three cumulants of D = Q − tr V − ωH are computed from.
+    """The moments from which the first three cumulants of D = Q − tr V − ωH are computed.
 
-    H is `scale` and h_i an item's influence on it; a_i = 2u'r_i, of the item's residuals r_i, is
-    its influence on Q along u. So the linear part of D is the mean of √θ a_i − ω h_i over n items.
+    H is `scale`, and h_i is an item's influence on H. r_i are an item's residuals, and a_i = 2u'r_i
+    is its influence on Q along u. The linear part of D is the mean of √θ a_i − ω h_i over n items.
     """
 
     observed: float  # Q − tr V
@@ -51,13 +51,26 @@ def condition_intervals(
     codes: NDArray[np.intp] | None = None,
     level: float = 0.95,
 ) -> tuple[Interval, Interval]:
-    """Intervals for the condition variance, and for its share of condition + `rest`.
+    """Return intervals for the condition variance and for its share of condition + `rest`.
 
-    `cells` is items x conditions, NaN where missing, and `codes` the cluster of every item; `rest`
-    is the other components' sum and has a value without every item, or cluster.
-    Both invert a three-moment (shifted gamma) approximation of D's distribution; both start at 0
-    where no difference between the conditions is needed to explain the data. Fewer than three
-    items, or nothing that varies: no interval.
+    Both are two-sided and invert a three-moment (shifted gamma) approximation of D's distribution.
+    The lower ends are 0 if the data need no difference between the conditions.
+
+    Parameters
+    ----------
+    cells : array of shape (items, conditions)
+        NaN where missing; every condition needs an outcome.
+    rest : the sum of the other variance components
+    rest_left_out : vector
+        `rest` without each item in turn, or without each cluster or group of items.
+    codes : the cluster of each item, None for independent items
+        With clusters, Student's quantile replaces the normal one.
+
+    Returns
+    -------
+    tuple of Interval
+        Neither has ends for fewer than three units, or if nothing varies. The share has none if
+        `rest` is not above 0.
     """
     check_level(level)
     width = cells.shape[1]
@@ -68,7 +81,7 @@ def condition_intervals(
         return no_interval(level), no_interval(level)
     asked = level
     if codes is not None:
-        # V is known from few clusters only: Student's quantile in the place of the normal one.
+        # A few clusters estimate V badly, so Student's quantile replaces the normal one.
         level = 2.0 * NormalDist().cdf(student_quantile(level, items - 1)) - 1.0
     covariance = residual.T @ residual / (items - 1) / items
     plain = _moments(means, covariance, residual, 1.0, np.zeros(items))
@@ -83,11 +96,11 @@ def condition_intervals(
 
 
 def _by_unit(cells: Floats, codes: NDArray[np.intp] | None, units: int) -> tuple[Floats, Floats]:
-    """The condition means less their mean, and the residuals of every unit, with mean 0.
+    """Return the condition means less their mean, and the units x conditions residuals with mean 0.
 
-    A unit is an item or a cluster, or a group of items where fewer are left out. With G units and
-    n_j items in condition j its residual is G/n_j Σ (y_ij − ȳ_j) over its items; without gaps and
-    clusters that is y_ij − ȳ_j.
+    A unit is a cluster, an item, or a group of items if there are fewer leave-out values than
+    items. With G units and n_j items in condition j, a unit's residual is G/n_j Σ (y_ij − ȳ_j) over
+    its items. Without gaps and clusters this is y_ij − ȳ_j.
     """
     if codes is None and not np.isnan(cells).any():
         centred = cells - cells.mean(axis=1, keepdims=True)
@@ -133,14 +146,15 @@ def _moments(
 
 
 def _invert(m: _Moments, level: float) -> tuple[float, float]:
-    """The ω whose two tail probabilities at the observed Q are both above (1 − level)/2."""
+    """Return the ends of the ω at which both tail probabilities of Q are at least (1 − level)/2."""
     from scipy.special import gammaincinv
 
     tail = (1.0 - level) / 2.0
     low = 0.0 if _tail_probability(0.0, m) >= tail else _solve(m, tail)
-    # Conditions that differ less than chance would have them set no sharper upper limit than the
-    # median would. Else the interval shrank to the point 0 for the luckiest data; this raises the
-    # coverage near 0 to 97.5 % at most. Source: Cowan, Cranmer, Gross and Vitells (2011).
+    # If the conditions differ less than expected by chance, the upper limit is computed from the
+    # median of Q instead. Without this rule the interval of the luckiest data shrank to the point
+    # 0. The rule raises the coverage near 0 to at most 97.5 %. Source: Cowan, Cranmer, Gross and
+    # Vitells (2011).
     shape = m.trace2**3 / (2.0 * m.trace3**2)
     median = (float(gammaincinv(shape, 0.5)) - shape) / math.sqrt(shape)
     at_least_median = max(m.observed, median * math.sqrt(2.0 * m.trace2))
@@ -148,9 +162,12 @@ def _invert(m: _Moments, level: float) -> tuple[float, float]:
 
 
 def _solve(m: _Moments, target: float) -> float:
-    """The ω at which the observed value is exceeded with the target probability, by bisection."""
+    """Return the ω at which D exceeds its observed value with probability `target`, by bisection.
+
+    The result is infinite if no ω below a very large limit reaches `target`.
+    """
     low, high = 0.0, float(max(m.observed, m.trace2**0.5) / m.scale)
-    # A rest that may well be 0 itself sets no upper limit to the ratio.
+    # If the rest may be 0 itself, the ratio has no upper limit.
     limit = 1e12 * high
     while _tail_probability(high, m) < target:
         low, high = high, 2.0 * high
@@ -166,14 +183,14 @@ def _solve(m: _Moments, target: float) -> float:
 
 
 def _tail_probability(omega: float, m: _Moments) -> float:
-    """P(D > Q − tr V − ωH) under ω, D a shifted gamma with these second and third cumulants:
+    """Return P(D > Q − tr V − ωH) under ω, for D a shifted gamma with these cumulants:
 
         κ2 = 2 tr V² + 4θ u'Vu + ω² Σh²/(n(n − 1)) − 2ω√θ Σah/(n(n − 1))
         κ3 = 8 tr V³ + 24θ u'V²u − 2 mean (√θ a − ωh)³/n²
         shape = 4κ2³/κ3²
 
-    The linear part enters κ3 as −2 times its own: its variance is estimated from the same items,
-    which turns the skewness of a mean around (Johnson 1978; Hall 1992).
+    The linear part enters κ3 with the factor −2 instead of 1. Its variance is estimated from the
+    same items, which reverses the skewness of a mean (Johnson 1978; Hall 1992).
     """
     from scipy.special import gammainc, gammaincc, ndtr
 

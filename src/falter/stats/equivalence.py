@@ -1,7 +1,7 @@
-"""Is a loss below a margin? Exact one-sided limits of paired proportions, and tests of a mean.
+"""Noninferiority of paired proportions (exact, one-sided) and equivalence of a mean within ±margin.
 
-Of n pairs, b fell (right before, wrong after) and c rose; p10 and p01 are the probabilities of the
-two. The hypothesis to refute is p10 − p01 >= margin; p01 is not known and in nobody's interest.
+Of n pairs, b fell (right before, wrong after) and c rose. p10 and p01 are the probabilities of a
+fall and of a rise. The hypothesis to refute is p10 − p01 >= margin; p01 is a nuisance parameter.
 """
 
 from __future__ import annotations
@@ -21,24 +21,26 @@ from falter.stats.mean import Inference, ItemMean, bisect_error
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-# Values of p01 that are tried, more of them where the size of a test changes fastest.
+# Values of p01 in units of its largest value, denser near 0, where the size of the test changes
+# fastest.
 GRID = np.concatenate(([0.0], np.square(np.linspace(0.02, 1.0, 40))))
-REACH = 6.0  # standard deviations of b that are summed over
+REACH = 6.0  # standard deviations of b on each side that are summed over
 
 
 def noninferiority_z(fell: ArrayLike, rose: ArrayLike, pairs: int, margin: float) -> Floats:
-    """Tango's score for a difference below the margin: large where (b − c)/n is far below it.
+    """Return Tango's score for a difference p10 − p01 below the margin.
 
         (nδ − b + c) / √(n (2q + δ(1 − δ))),   q the likelihood estimate of p01 at p10 − p01 = δ
 
-    Counts may be arrays. It falls with b and grows with c. Source: Tango (1998).
+    The score is large if (b − c)/n is far below the margin δ. It falls with b and grows with c. The
+    counts may be arrays. Source: Tango (1998).
     """
     _check(pairs, margin)
     b, c = np.asarray(fell, dtype=np.float64), np.asarray(rose, dtype=np.float64)
     n, d = float(pairs), margin
     w = (2.0 * n - b + c) * d - b - c
     root = np.sqrt(np.maximum(0.0, w * w + 8.0 * n * c * d * (1.0 - d)))
-    # Of two equal forms of the root, the one that loses no digits.
+    # Two equal forms of the root; the sign of w decides which of them loses no digits.
     q = np.where(
         w < 0.0,
         (root - w) / (4.0 * n),
@@ -49,12 +51,13 @@ def noninferiority_z(fell: ArrayLike, rose: ArrayLike, pairs: int, margin: float
 
 
 def noninferiority_p(fell: int, rose: int, pairs: int, margin: float) -> float:
-    """The exact p-value of p10 − p01 >= margin: the largest chance of so large a score.
+    """Return the exact one-sided p-value of the hypothesis p10 − p01 >= margin.
 
         p = max over p01 of P(z(B, C) >= z(b, c)),   (B, C) trinomial with p10 = p01 + margin
 
-    The maximum is over a grid of 41 values of p01. At the margin it is below any α in at most the
-    share α of studies, however few pairs changed. Source: Hsueh, Liu and Chen (2001).
+    The maximum is taken over a grid of 41 values of p01. Up to this grid, p at the margin is below
+    any α in at most the share α of studies, however few pairs changed. It is 1 if b − c >= n times
+    the margin. Source: Hsueh, Liu and Chen (2001).
     """
     _check(pairs, margin)
     if fell < 0 or rose < 0 or fell + rose > pairs:
@@ -65,26 +68,27 @@ def noninferiority_p(fell: int, rose: int, pairs: int, margin: float) -> float:
 
 
 def paired_upper_limit(fell: int, rose: int, pairs: int, *, error: float) -> float:
-    """The least margin that the pairs exclude with so much error: an exact one-sided upper limit.
+    """Return the exact one-sided upper limit of p10 − p01 at the confidence level 1 - `error`.
 
-    It is where `noninferiority_p` reaches the error, at Tango's limit or above. A limit that is not
-    above zero, as where many more pairs rose than fell, is Tango's own.
+    It is the smallest margin that the pairs exclude: `noninferiority_p` there equals `error`. It is
+    never below Tango's limit. If Tango's limit is not above zero, because many more pairs rose than
+    fell, that limit is returned.
     """
     if not 0.0 < error < 0.5:
         raise InvalidValue("error", error, "an error rate between 0 and 0.5; 0.05 is usual")
     return _upper_limit(fell, rose, pairs, error)
 
 
-@lru_cache(maxsize=1024)  # every look and every form of a gate asks for it again
+@lru_cache(maxsize=1024)  # each interim analysis and each output of a gate needs it again
 def _upper_limit(fell: int, rose: int, pairs: int, error: float) -> float:
-    """`paired_upper_limit`, for an error that was checked."""
+    """Return `paired_upper_limit` for an `error` that was checked."""
     score = tango(fell, rose, pairs, level=1.0 - 2.0 * error).high or 0.0
     if score <= 1e-6:
         return score
     low, high = max(0.9 * score, 1e-6), min(max(1.2 * score, score + 1e-3), 1.0 - 1e-9)
 
     def excess(margin: float) -> float:
-        """Above 0 where the margin is not excluded; nearly straight in the margin."""
+        """Return a number above 0 if the margin is not excluded; nearly linear in the margin."""
         p = noninferiority_p(fell, rose, pairs, margin)
         return normal_quantile(1.0 - 2.0 * error) - _upper_quantile(p)
 
@@ -98,7 +102,7 @@ def _upper_limit(fell: int, rose: int, pairs: int, error: float) -> float:
         at_high = excess(high)
     # 2e-5 is a fiftieth of the last digit that is printed, a tenth of a point.
     while high - low > 2e-5:
-        # False position, kept off the ends so that both of them move.
+        # False position, kept away from both ends so that both of them move.
         share = min(max(at_low / (at_low - at_high), 0.05), 0.95)
         middle = low + share * (high - low)
         at_middle = excess(middle)
@@ -112,14 +116,20 @@ def _upper_limit(fell: int, rose: int, pairs: int, error: float) -> float:
 
 
 def noninferiority_critical_z(pairs: int, margin: float, *, error: float) -> float:
-    """Return the score that is exceeded at the margin with a probability of at most `error`."""
+    """Return the score that is exceeded at the margin with a probability of at most `error`.
+
+    The result is infinite if even a score of 8 is exceeded more often.
+    """
     return _critical(int(pairs), float(margin), float(error))
 
 
 def noninferiority_power(
     pairs: int, margin: float, *, fell: float, rose: float, error: float
 ) -> float:
-    """The chance to show a difference below the margin where p10 is `fell` and p01 is `rose`."""
+    """Return the probability of showing a difference below the margin.
+
+    `fell` and `rose` are the true probabilities p10 and p01, not counts. `error` is one-sided.
+    """
     z = noninferiority_critical_z(pairs, margin, error=error)
     if math.isinf(z):
         return 0.0
@@ -140,12 +150,12 @@ def _critical(pairs: int, margin: float, error: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _size(z: float, pairs: int, margin: float) -> float:
-    """The largest chance of a score of at least z where p10 − p01 is the margin."""
+    """Return the maximum over p01 of P(score >= z) if p10 − p01 equals the margin."""
     return max(_chances(z, pairs, margin))
 
 
 def _chances(z: float, pairs: int, margin: float) -> Iterator[float]:
-    """The chance of a score of at least z where p10 − p01 is the margin, for every p01 tried."""
+    """Yield P(score >= z) for each p01 of the grid if p10 − p01 equals the margin."""
     rises = (1.0 - margin) / 2.0 * GRID
     counts = _Counts.enough(z, pairs, margin, most=float(rises[-1]) + margin)
     return (counts.chance(q + margin, q) for q in rises)
@@ -153,7 +163,7 @@ def _chances(z: float, pairs: int, margin: float) -> Iterator[float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Counts:
-    """For every number of falls, from 0, the least number of rises that is `enough`."""
+    """A critical region: the smallest sufficient number of rises for every number of falls."""
 
     pairs: int
     least: Ints
@@ -161,14 +171,14 @@ class _Counts:
 
     @classmethod
     def enough(cls, z: float, pairs: int, margin: float, *, most: float) -> _Counts:
-        """Enough for a score of at least z; `most` is the largest chance of a fall."""
+        """Return the region of scores of at least z; `most` is the largest chance of a fall."""
         from scipy.special import gammaln
 
         fell = np.arange(_reach(pairs, most)[1] + 1)
         low, high = np.full(len(fell), -1), pairs - fell + 1  # too few; enough, or impossible
         while int((high - low).max()) > 1:
             middle = (low + high) // 2
-            # Where the two touch already, the middle is `low` and changes nothing.
+            # Where low and high are neighbours, the middle is `low` and changes nothing.
             score = noninferiority_z(fell, np.maximum(middle, 0), pairs, margin)
             fits = (score >= z - 1e-9) & (middle >= 0)
             low, high = np.where(fits, low, middle), np.where(fits, middle, high)
@@ -176,7 +186,7 @@ class _Counts:
         return cls(pairs=pairs, least=high, ways=ways)
 
     def chance(self, fell: float, rose: float) -> float:
-        """Σ_b P(B = b) P(C >= least | b) for falls and rises of these probabilities."""
+        """Return Σ_b P(B = b) P(C >= least | b) for the probabilities `fell` and `rose`."""
         from scipy.special import bdtrc, xlog1py, xlogy
 
         first, last = _reach(self.pairs, fell)
@@ -191,12 +201,12 @@ class _Counts:
 
 
 def _upper_quantile(p: float) -> float:
-    """The standard normal value above which the chance p lies."""
+    """Return the standard normal value that is exceeded with probability `p`."""
     return NormalDist().inv_cdf(1.0 - min(max(p, 1e-15), 1.0 - 1e-15))
 
 
 def _reach(pairs: int, chance: float) -> tuple[int, int]:
-    """The first and the last number of falls that is at all likely."""
+    """Return the smallest and largest number of falls with a probability that matters."""
     spread = REACH * (math.sqrt(pairs * chance * (1.0 - chance)) + 1.0)
     return (
         max(0, math.floor(pairs * chance - spread)),
@@ -212,10 +222,11 @@ def _check(pairs: int, margin: float) -> None:
 
 
 def equivalence_p(mean: ItemMean, *, margin: float) -> float | None:
-    """The least alpha whose 1 - 2 alpha interval lies inside ±margin; None without an interval.
+    """Return the p-value of two one-sided tests of |mean| >= margin, by inversion of the interval.
 
-    Two one-sided tests of |mean| >= margin, from 1e-12 to 0.5, which stands for anything above.
-    Source: Schuirmann (1987).
+    It is the smallest α whose interval at the level 1 − 2α lies inside ±margin. It lies between
+    1e-12 and 0.5, and 0.5 stands for any larger value. None if the mean has no interval. Source:
+    Schuirmann (1987).
     """
     if mean.value is None or mean.interval.low is None:
         return None
@@ -224,9 +235,9 @@ def equivalence_p(mean: ItemMean, *, margin: float) -> float | None:
     return None if mean.how is None else _equivalence(mean.how, margin)
 
 
-@lru_cache(maxsize=4096)  # of few items, many recipes have the same counts
+@lru_cache(maxsize=4096)  # with few items, many recipes have equal counts
 def _equivalence(how: Inference, margin: float) -> float:
-    """The least alpha, from all that the intervals of a mean are made of."""
+    """Return the smallest such α from the parts of which the intervals of a mean are computed."""
 
     def is_inside(alpha: float) -> bool:
         interval = how.interval(1.0 - 2.0 * alpha)

@@ -1,4 +1,4 @@
-"""Analysis of variance of scores by the factors of a configuration, if wanted within items."""
+"""Analysis of variance of scores by the factors of a configuration, optionally within items."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ from falter.stats.clusters import cluster_codes
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
-# An effect of which this share or less is left without the others cannot be told apart from them.
+# An effect counts as aliased if the earlier effects leave at most this share of its length.
 ALIASED = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnovaTerm:
-    """A row of the table. F and p are None where there is no error to compare with."""
+    """A row of the table: sum of squares, degrees of freedom, F test and effect sizes.
+
+    `f` and `p_value` are None if there is no error term. The effect sizes are None if their
+    denominator is 0.
+    """
 
     name: str
     sum_squares: float
@@ -35,7 +39,11 @@ class AnovaTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anova:
-    """The terms in the order of the factors, the block last, and the residual beneath their F."""
+    """The table: the terms in the order of the factors, then the block if there is one.
+
+    `residual` and `total` are sums of squares; F divides by `residual` per `residual_freedom`.
+    `excluded` counts the rows without a score.
+    """
 
     terms: tuple[AnovaTerm, ...]
     intercept: AnovaTerm
@@ -47,7 +55,7 @@ class Anova:
     excluded: int
 
     def __getitem__(self, name: str) -> AnovaTerm:
-        """The row of a term by its name."""
+        """Return the row of a term by its name, or of "intercept"."""
         return {term.name: term for term in (*self.terms, self.intercept)}[name]
 
 
@@ -59,23 +67,38 @@ def anova(
     products: bool = False,
     eta: Literal["total", "with_intercept"] = "total",
 ) -> Anova:
-    """The share of the differences between scores that each factor explains, with F tests.
+    """Return the analysis of variance of scores by several factors, with an F test for each.
 
         SS_term = RSS(without the term) − RSS(with it)
         F = (SS_term/df_term) / (SS_residual/df_residual)
         η² = SS_term/SS_total        partial η² = SS_term/(SS_term + SS_residual)
 
-    One score per row; `factors` gives each row's level of every factor. RSS is the residual sum of
-    squares of all factors without their products, so types II and III of the table are the same;
-    with `products` those of every two factors are terms of their own, `a × b`, and the table is of
-    type III.
-    `block` (the item) takes differences between items out of the error term, where they make every
-    test blunt. `eta="with_intercept"` adds SS_intercept to SS_total, which makes η² smaller and not
-    comparable.
+    Parameters
+    ----------
+    scores : array_like of shape (rows,)
+        NaN where missing. Rows without a score are excluded.
+    factors : for each factor, its level in each row
+    block : for each row its block, usually the item; None for no blocks
+        Blocks take the differences between items out of the error term. They become the term
+        `block`.
+    products : True to add the product of every two factors as a term `a × b`
+    eta : "total" or "with_intercept"
+        "with_intercept" adds SS_intercept to SS_total, so η² is smaller and not comparable.
 
-    NaN scores are left out and counted. A level that cannot be told apart from others is an error
-    that names it. No degrees of freedom left: insufficient_data; no residual:
-    undefined_zero_variance; in both there is no F. Source: Yates (1934); Langsrud (2003).
+    Returns
+    -------
+    Anova
+        No degrees of freedom left: insufficient_data. No residual: undefined_zero_variance. Neither
+        has an F test. InvalidValue names a level that is not separately estimable.
+
+    Notes
+    -----
+    RSS is the residual sum of squares of the model with all terms. Without products the tables of
+    types II and III agree; with products the table is of type III.
+
+    References
+    ----------
+    Yates (1934); Langsrud (2003).
     """
     from scipy.special import fdtrc
 
@@ -83,12 +106,12 @@ def anova(
         raise InvalidValue("eta", eta, "'total' or 'with_intercept'")
     y, labels, blocks, excluded = _rows(scores, factors, block)
     raw, own = _contrasts(labels, blocks)
-    # Within blocks there is no intercept, so that no column of ones stands before the terms.
+    # Within blocks there is no intercept, so no column of ones precedes the terms.
     if products:
         raw, own = _with_products(raw, own, offset=0 if blocks is not None else 1)
     columns = np.hstack([np.ones((len(y), 1)), raw]) if blocks is None else _within(raw, blocks)
     y_within = y if blocks is None else _within(y[:, None], blocks)[:, 0]
-    # SS_total and SS_residual, 0 where only rounding is left of them
+    # SS_total and SS_residual, set to 0 if only a rounding error is left of them
     rounding = 1e-24 * float(y @ y)
     total = float(np.square(y - y.mean()).sum())
     total = 0.0 if total <= rounding else total
@@ -119,7 +142,7 @@ def anova(
 
     terms = []
     for name, places in own.items():
-        # The residual grows by so much without the term.
+        # SS of a term: the increase of the residual sum of squares without it
         without = np.delete(columns, places, axis=1)
         terms.append(row(name, max(0.0, _residual(without, y_within) - with_all), len(places)))
     if blocks is not None:
@@ -140,11 +163,11 @@ def anova(
 def _contrasts(
     labels: Mapping[str, Sequence[Hashable]], blocks: Places | None
 ) -> tuple[Floats, dict[str, list[int]]]:
-    """The columns of all factors in sum contrasts, and which are a factor's own.
+    """Return the columns of all factors in sum contrasts, and the indices of each factor's columns.
 
-    A sum contrast is 1 for its level, -1 for the last and 0 for the others. Levels are sorted where
-    they can be. The places count an intercept before the columns where there are no blocks. Raises
-    where an effect is a combination of earlier ones.
+    A sum contrast is 1 for its level, -1 for the last level and 0 for all others. Levels are sorted
+    if they are comparable. Without blocks the indices count an intercept before the columns. Raise
+    InvalidValue if an effect is a combination of earlier effects.
     """
     levels = {name: _levels(own) for name, own in labels.items()}
     for name, distinct in levels.items():
@@ -164,7 +187,7 @@ def _contrasts(
 def _with_products(
     raw: Floats, own: Mapping[str, list[int]], offset: int
 ) -> tuple[Floats, dict[str, list[int]]]:
-    """The columns with the products of every two factors', which are terms of their own."""
+    """Return the columns and the terms, with the products of every two factors added to both."""
     columns, terms = [*raw.T], dict(own)
     for (a, places), (b, others) in combinations(own.items(), 2):
         start = len(columns) + offset
@@ -181,9 +204,10 @@ def _with_products(
 def _check_aliases(
     levels: Mapping[str, list[Hashable]], places: Mapping[str, Places], blocks: Places | None
 ) -> None:
-    """Go through the indicators of all levels but the first, and refuse one that adds nothing.
+    """Raise InvalidValue for the first level indicator that is a combination of earlier effects.
 
-    Gram-Schmidt, each step twice: what the earlier effects leave of an indicator is a new one.
+    The first level of a factor has no indicator. Each indicator is orthogonalised against the
+    earlier effects by Gram-Schmidt, twice.
     """
     rows = len(next(iter(places.values())))
     effects, basis = ["the intercept"], np.ones((rows, 1)) / np.sqrt(rows)
@@ -194,12 +218,12 @@ def _check_aliases(
         for level in range(1, len(distinct)):
             column = (places[name] == level).astype(np.float64)[:, None]
             size = float(np.linalg.norm(column))
-            # An effect that varies only between blocks vanishes here, and is reported as aliased
-            # with them.
+            # An effect that varies only between blocks vanishes here and is reported as aliased
+            # with the block.
             column = column if blocks is None else _within(column, blocks)
             effect = f"{name}={distinct[level]}"
             rest = column - basis @ (basis.T @ column)
-            # Once more, since the first pass leaves rounding that is as large as a nearly aliased
+            # Twice, because the first pass leaves rounding errors as large as a nearly aliased
             # effect.
             rest = rest - basis @ (basis.T @ rest)
             if np.linalg.norm(rest) <= ALIASED * size:
@@ -216,7 +240,7 @@ def _check_aliases(
 
 
 def _aliases(column: Floats, columns: Floats, effects: list[str]) -> list[str]:
-    """The earlier effects that a column is a combination of, the intercept aside."""
+    """Return the earlier effects whose combination `column` is, without the intercept."""
     if not effects:
         return []
     weights = np.linalg.lstsq(columns, column, rcond=None)[0][:, 0]
@@ -228,7 +252,7 @@ def _aliases(column: Floats, columns: Floats, effects: list[str]) -> list[str]:
 
 
 def _levels(labels: Sequence[Hashable]) -> list[Hashable]:
-    """The distinct labels, sorted where they can be compared."""
+    """Return the distinct labels, sorted if they are comparable, else in order of appearance."""
     distinct = list(dict.fromkeys(labels))
     try:
         return sorted(distinct)  # type: ignore[type-var]
@@ -239,10 +263,11 @@ def _levels(labels: Sequence[Hashable]) -> list[Hashable]:
 def _intercept(
     raw: Floats, columns: Floats, y: Floats, y_within: Floats, blocks: Places | None
 ) -> float:
-    """The sum of squares of the mean of all cells, or of all blocks at the mean of all levels.
+    """Return the sum of squares of the mean of all cells.
 
-    With blocks it is μ²/(Var(μ)/σ²): μ is the mean of the block means, less what the columns' own
-    block means c explain of it, and Var(μ)/σ² = mean(1/n_block)/blocks + c'(X'X)⁻¹c.
+    With blocks the mean is taken at the mean of all levels, and the result is μ²/(Var(μ)/σ²). μ is
+    the mean of the block means, less the part that the columns' block means c explain. Var(μ)/σ² =
+    mean(1/n_block)/blocks + c'(X'X)⁻¹c.
     """
     if blocks is None:
         return max(0.0, _residual(columns[:, 1:], y) - _residual(columns, y))
@@ -255,7 +280,7 @@ def _intercept(
 
 
 def _residual(columns: Floats, y: Floats) -> float:
-    """The residual sum of squares: the square of the last diagonal entry of R in [X y] = QR."""
+    """Return the residual sum of squares, the last diagonal entry of R in [X y] = QR squared."""
     if len(y) <= columns.shape[1]:
         return 0.0
     upper = np.asarray(np.linalg.qr(np.column_stack([columns, y]), mode="r"))
@@ -263,7 +288,7 @@ def _residual(columns: Floats, y: Floats) -> float:
 
 
 def _within(columns: Floats, blocks: Places) -> Floats:
-    """The columns less their means within blocks."""
+    """Return the columns less their means within blocks."""
     return np.asarray(columns - _block_means(columns, blocks)[blocks])
 
 
@@ -279,7 +304,7 @@ def _rows(
     factors: Mapping[str, Sequence[Hashable]],
     block: Sequence[Hashable] | None,
 ) -> tuple[Floats, dict[str, list[Hashable]], Places | None, int]:
-    """The rows that have a score: scores, levels, block numbers, and how many have none."""
+    """Return scores, levels and block numbers of the rows with a score, and the number without."""
     y = np.asarray(scores, dtype=np.float64)
     if y.ndim != 1 or np.isinf(y).any():
         raise InvalidValue("scores", y.shape, "a vector of finite numbers, NaN where missing")

@@ -1,7 +1,7 @@
-"""Goals of a plan about precision, and about the order of models.
+"""Planning goals for the precision of drops and brittleness, and for the order of models.
 
-A goal gives `sample_size` the standard error that reaches it, and how the variance of its estimate
-falls with the items.
+A goal gives `sample_size` the standard error that reaches it, and the variance of its estimate as a
+function of the number of items.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """The variance of an estimate as a function of the n items asked of the N there are:
+    """The variance of an estimate as a function of n requested items out of N available ones:
 
         super-population: sampled/n + fixed/N        finite: sampled/n − items/N
 
-    `sampled` is the variance of one item's number when only some of its cells are asked, `items`
-    the part of it between whole items, `fixed` what only a larger N can lower.
+    `sampled` is the variance of one item's number if only some of its cells are requested. `items`
+    is the part of it between whole items. `fixed` is a part that only a larger N can lower.
     """
 
     sampled: float
@@ -36,28 +36,31 @@ class Spread:
 
 
 class Goal(Protocol):
-    """A goal of `sample_size`."""
+    """A goal of `sample_size`.
+
+    `about` names the estimate, `what` the quantity that the goal limits.
+    """
 
     about: ClassVar[str]
     what: ClassVar[str]
 
     @property
     def spread(self) -> Spread:
-        """The variance of its estimate as a function of the items asked."""
+        """The variance of the estimate as a function of the requested items."""
 
     def error(self, level: float) -> float:
-        """The standard error that is needed."""
+        """Return the largest standard error that reaches the goal at this confidence level."""
 
     def best(self, error: float, level: float) -> float:
-        """The half-width, margin or gap that a standard error can give."""
+        """Return the half-width, margin or gap that a given standard error reaches."""
 
     def calls(self, items: int, available: int | None) -> int:
-        """The number of cells to ask with so many items."""
+        """Return the number of cells to request for `items` items out of `available` ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _HalfWidth:
-    """An interval of value ± `half_width` at the level."""
+    """A goal of a two-sided interval of value ± `half_width` at the given level."""
 
     half_width: float
     about: ClassVar[str] = "value"
@@ -72,7 +75,7 @@ class _HalfWidth:
 
 @dataclass(frozen=True, kw_only=True)
 class Drops:
-    """Paired drops of 0/1 scores, one for each of `conditions`, every one on all items asked."""
+    """Paired drops of 0/1 scores under each of `conditions`, all on the requested items."""
 
     discordance: float
     drop: float = 0.0
@@ -87,8 +90,8 @@ class Drops:
             raise InvalidValue("drop", self.drop, expected)
         if self.accuracy is not None:
             check_unit("accuracy", self.accuracy)
-            # With d = 2 p (1 − p)(1 − φ), more would need a correlation φ of baseline and condition
-            # below −1.
+            # d = 2 p (1 − p)(1 − φ), so a larger d would need a correlation φ of baseline and
+            # condition below −1.
             if self.discordance > 4.0 * self.accuracy * (1.0 - self.accuracy):
                 expected = f"at most 4 p (1 - p) at accuracy {self.accuracy}"
                 raise InvalidValue("discordance", self.discordance, expected)
@@ -98,29 +101,32 @@ class Drops:
         whole = self.discordance - self.drop**2
         if self.accuracy is None:
             return Spread(sampled=whole, items=whole)
-        # 2 p (1 − p)(1 − φ) becomes p (1 − p)(1 − φ²): what the baseline predicts is taken off.
+        # 2 p (1 − p)(1 − φ) becomes p (1 − p)(1 − φ²): the part that the baseline predicts is
+        # subtracted.
         factor = 1.0 - self.discordance / (4.0 * self.accuracy * (1.0 - self.accuracy))
         within = min(whole, self.discordance * factor)
         # The part that the baseline predicts still varies from one set of N items to another.
         return Spread(sampled=within, items=within, fixed=whole - within)
 
     def calls(self, items: int, available: int | None) -> int:
-        # Post-stratification needs the baseline of every available item, not only of those asked.
+        # Post-stratification needs the baseline of all available items, not only of the requested
+        # ones.
         baseline = items if self.accuracy is None or available is None else available
         return baseline + items * self.conditions
 
 
 @dataclass(frozen=True, kw_only=True)
 class DropPrecision(_HalfWidth, Drops):
-    """Each of `conditions` drops within ±`half_width`, all intervals holding at once.
+    """Each of `conditions` drops within ±`half_width`, by simultaneous intervals.
 
-        half-width = c_K se, c_K the 1 − α quantile of the largest of K independent |z|
+        half-width = c_K se, with c_K from `simultaneous_quantile`
         variance of an item's difference: discordance − drop²
         post-stratified: discordance (1 − discordance/(4 p (1 − p)))
 
-    `discordance` is the share of items whose outcome the perturbation changes. With `accuracy` p,
-    the baseline is asked on all items and the drop is post-stratified on it, which costs 1 − φ²
-    instead of 2 (1 − φ).
+    `discordance` is the share of items whose outcome the perturbation changes. If the `accuracy` p
+    is given, the baseline is requested for all available items, and the drop is post-stratified on
+    it. The variance is then proportional to 1 − φ² instead of 2 (1 − φ), φ being the correlation of
+    both.
     """
 
     about: ClassVar[str] = "each drop"
@@ -137,24 +143,24 @@ class DropPrecision(_HalfWidth, Drops):
 
 
 def simultaneous_quantile(recipes: int, level: float) -> float:
-    """Return c_K: how many standard errors the interval of one of K recipes spans on each side.
+    """Return c_K: the half-width of one of K simultaneous intervals in standard errors.
 
         (2Φ(c) − 1)^K = `recipe_level`(level)
 
-    for recipes whose errors are independent; `max_t` has narrower intervals for recipes whose
-    errors hang together.
+    This assumes recipes with independent errors. For correlated errors, `max_t` has narrower
+    intervals.
     """
     return normal_quantile(recipe_level(level) ** (1.0 / recipes))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _MeanOverConditions:
-    """Mean differences of items over `per_item` of `conditions` conditions.
+    """The mean difference of an item over `per_item` of `conditions` conditions.
 
         variance of an item's mean difference over k conditions: discordance (ρ + (1 − ρ)/k)
 
-    `discordance` is the average one; `correlation` ρ is that of two conditions' differences on one
-    item.
+    `discordance` is the average over conditions. `correlation` ρ is the correlation of two
+    conditions' differences on one item.
     """
 
     discordance: float
@@ -178,14 +184,13 @@ class _MeanOverConditions:
 
 @dataclass(frozen=True, kw_only=True)
 class MicroPrecision(_HalfWidth, _MeanOverConditions):
-    """The average of `conditions` drops within ±`half_width`, from the baseline and `per_item`
-    random perturbations per item.
+    """The average of `conditions` drops within ±`half_width`, from `per_item` random ones per item.
 
         variance of an item's mean difference: discordance (ρ + (1 − ρ)/k), k perturbations
 
-    `discordance` is the average one; `correlation` ρ is that of two perturbations' differences from
-    the baseline on one item. It is 1/2 where the baseline is like any other condition, since both
-    contain it.
+    Every item also has the baseline. `discordance` is the average over perturbations. `correlation`
+    ρ is the correlation of two perturbations' differences from the baseline on one item. It is 1/2
+    if the baseline is like any other condition, since both differences contain it.
     """
 
     about: ClassVar[str] = "micro-average drop"
@@ -204,10 +209,11 @@ class BrittlenessPrecision(_HalfWidth):
 
         the variance is that of (v_i − B (1 − 2p) y_i)/(p (1 − p))
 
-    the linear influence of an item with k of its J conditions asked, its share y_i right and its
-    U-statistic v_i = (J − 1)/J · k y_i (k − k y_i)/(k (k − 1)). The number of right answers is
-    taken as beta-binomial with the `accuracy` p and the correlation 1 − B J/(J − 1), which gives
-    the brittleness B. `conditions` includes the baseline, `accuracy` is the mean over all of them.
+    This is the linear influence of an item with k of its J conditions requested. y_i is its share
+    of right answers, and v_i = (J − 1)/J · k y_i (k − k y_i)/(k (k − 1)) its U-statistic. The
+    number of right answers is taken as beta-binomial with mean `accuracy` p and correlation 1 − B
+    J/(J − 1). This correlation gives the brittleness B. `conditions` includes the baseline, and
+    `accuracy` is the mean over all of them.
     """
 
     brittleness: float
@@ -235,7 +241,7 @@ class BrittlenessPrecision(_HalfWidth):
         return items * self.per_item
 
     def _influence(self, k: int) -> float:
-        """The variance of the influence of an item of which k cells are asked."""
+        """Return the variance of the influence of an item with k requested cells."""
         p, share = self.accuracy, 1.0 - 1.0 / self.conditions
         right = np.arange(k + 1.0)
         chance = _beta_binomial(k, p, max(0.0, 1.0 - self.brittleness / share))
@@ -248,14 +254,14 @@ class BrittlenessPrecision(_HalfWidth):
 
 @dataclass(frozen=True, kw_only=True)
 class RankingPower(_MeanOverConditions):
-    """The chance `power` that `models` models whose neighbours lie `gap` apart come out in order.
+    """The probability `power` that `models` models, each `gap` above the next, come out in order.
 
         se = gap/z(1 − (1 − power)/(models − 1)), so that each neighbouring pair may fail with
         (1 − power)/(models − 1)
 
-    All are asked the same `per_item` of `conditions` conditions per item. `discordance` is the
-    share of cells in which two neighbours differ, `correlation` that of their difference between
-    two conditions of an item.
+    All models answer the same `per_item` of `conditions` conditions per item. `discordance` is the
+    share of cells in which two neighbours differ. `correlation` is the correlation of their
+    differences in two conditions of an item.
     """
 
     gap: float
@@ -282,16 +288,17 @@ class RankingPower(_MeanOverConditions):
 
     @property
     def _quantile(self) -> float:
-        # A pair comes out in the wrong order on one side only, and `normal_quantile` has two.
+        # Only one tail puts a pair into the wrong order, and `normal_quantile` is two-sided.
         return normal_quantile(1.0 - 2.0 * (1.0 - self.power) / (self.models - 1))
 
 
 def _beta_binomial(trials: int, share: float, correlation: float) -> Floats:
-    """The chance of c = 0 … n successes in n trials with a correlation ρ from 0 to 1.
+    """Return the probabilities of c = 0 … n successes in n trials with a correlation ρ from 0 to 1.
 
         (n over c) Π_{i<c} (s(1 − ρ) + iρ) Π_{i<n−c} ((1 − s)(1 − ρ) + iρ) / Π_{i<n} (1 − ρ + iρ)
 
-    Pólya's urn with the share s: unlike gamma functions, it takes ρ = 0 and ρ = 1 too.
+    This is Pólya's urn with the share s. Unlike a formula with gamma functions it also takes ρ = 0
+    and ρ = 1.
     """
     steps = np.arange(trials) * correlation
     # Entry c is the product over c successes; `wrong`, reversed, has the other n − c failures.
@@ -308,6 +315,6 @@ def _check_count(name: str, count: int, least: int, most: int | None = None) -> 
 
 
 def check_unit(name: str, value: float, *, ends: bool = False) -> None:
-    """Refuse a share that is not between 0 and 1; with `ends`, 0 and 1 themselves are allowed."""
+    """Raise InvalidValue unless a share lies between 0 and 1; `ends` also allows 0 and 1."""
     if not (0.0 <= value <= 1.0 if ends else 0.0 < value < 1.0):
         raise InvalidValue(name, value, "a share between 0 and 1", hint="2 points are 0.02")

@@ -1,4 +1,4 @@
-"""Confidence intervals: what every method returns, and those of proportions in closed form."""
+"""Confidence intervals as a type, intervals of proportions in closed form, and MOVER."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ from statistics import NormalDist
 from falter.records.errors import InvalidValue
 
 EFFECTIVE = "agresti-coull, effective number of answers"
-# Fewer items than these that carry the rarer side do not show how far items differ. At 10 intervals
-# covered 86 % and at 15 91.8 % in the worst world tried.
+# With fewer items that carry the rarer side, the data do not show how much items differ. With a
+# limit of 10, intervals covered 86 % in the worst simulated case; with 15, 91.8 %.
 INFORMATIVE_ITEMS = 20.0
-# So alike may the items of a cluster be without few informative items showing it.
+# Correlation within clusters that a few informative items cannot rule out.
 ASSUMED_CORRELATION = 0.1
 _NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A confidence interval and how it was computed; both ends are None where there is none."""
+    """A confidence interval with its level and method.
+
+    Both ends are None if no interval can be computed. One end alone is None if it is unbounded or
+    not identified.
+    """
 
     low: float | None
     high: float | None
@@ -29,11 +33,11 @@ class Interval:
     method: str
 
     def __contains__(self, value: float) -> bool:
-        """Return True if a value lies in the interval; without ends nothing does."""
+        """Return True if the value lies between both ends; False if an end is None."""
         return self.low is not None and self.high is not None and self.low <= value <= self.high
 
     def mapped(self, increasing: Callable[[float], float]) -> Interval:
-        """The interval of an increasing function of the quantity; no end stays no end."""
+        """Return the interval of an increasing function of the quantity; None stays None."""
         return replace(
             self,
             low=None if self.low is None else increasing(self.low),
@@ -41,7 +45,7 @@ class Interval:
         )
 
     def clipped(self, lowest: float, highest: float) -> Interval:
-        """The part of the interval that the quantity can reach."""
+        """Return the interval with its ends limited to the range of the quantity."""
         return replace(
             self,
             low=None if self.low is None else max(lowest, self.low),
@@ -50,12 +54,15 @@ class Interval:
 
 
 def no_interval(level: float, why: str = "too few items, or all alike") -> Interval:
-    """Return the interval without ends, for a number whose uncertainty cannot be estimated."""
+    """Return an interval without ends; `why` becomes part of its method."""
     return Interval(low=None, high=None, level=level, method=f"none: {why}")
 
 
 def outer(one: Interval, other: Interval) -> Interval:
-    """The first interval, widened to hold the second; an end that either lacks stays none."""
+    """Return the first interval, widened to contain the second.
+
+    If any of the four ends is None, both ends of the result are None.
+    """
     if None in (one.low, one.high, other.low, other.high):
         return replace(one, low=None, high=None)
     low, high = min(one.low or 0.0, other.low or 0.0), max(one.high or 0.0, other.high or 0.0)
@@ -63,20 +70,20 @@ def outer(one: Interval, other: Interval) -> Interval:
 
 
 def check_level(level: float) -> None:
-    """Refuse a confidence level outside (0, 1)."""
+    """Raise InvalidValue for a confidence level outside (0, 1)."""
     if not 0.0 < level < 1.0:
         raise InvalidValue("level", level, "a number between 0 and 1", hint="95 % is 0.95")
 
 
 def normal_quantile(level: float) -> float:
-    """The two-sided standard normal quantile: 1.96 at 0.95."""
+    """Return the two-sided standard normal quantile: 1.96 at 0.95."""
     check_level(level)
     return _NORMAL.inv_cdf(0.5 + level / 2.0)
 
 
 @lru_cache(maxsize=1024)
 def student_quantile(level: float, freedom: float) -> float:
-    """The two-sided quantile of Student's t."""
+    """Return the two-sided quantile of Student's t."""
     from scipy.special import stdtrit
 
     check_level(level)
@@ -84,18 +91,18 @@ def student_quantile(level: float, freedom: float) -> float:
 
 
 def quantile_ratio(level: float, freedom: float) -> float:
-    """z/t, the normal quantile over Student's; 1 at a level so low that both are 0."""
+    """Return z/t, the normal quantile over Student's; 1 at a level so low that both are 0."""
     student = student_quantile(level, freedom)
     return normal_quantile(level) / student if student > 0.0 else 1.0
 
 
 def wilson_interval(successes: float, trials: float, *, level: float = 0.95) -> Interval:
-    """Wilson's score interval: the proportions p with |k/n − p| <= z √(p(1 − p)/n).
+    """Return Wilson's score interval: the proportions p with |k/n − p| <= z √(p(1 − p)/n).
 
         (k/n + z²/2n ± z √((k/n)(1 − k/n)/n + z²/4n²)) / (1 + z²/n)
 
-    Near-nominal coverage on average, also near 0 and 1. `trials=0` has no interval.
-    Source: Wilson (1927); Brown, Cai and DasGupta (2001).
+    It is two-sided. Its coverage is near nominal on average, also for p near 0 and 1. Counts may be
+    fractions. `trials=0` has no interval. Source: Wilson (1927); Brown, Cai and DasGupta (2001).
     """
     _check_counts(successes, trials)
     z = normal_quantile(level)
@@ -105,19 +112,20 @@ def wilson_interval(successes: float, trials: float, *, level: float = 0.95) -> 
     weight = z * z / trials
     centre = (share + weight / 2.0) / (1.0 + weight)
     half = z / (1.0 + weight) * math.sqrt(share * (1.0 - share) / trials + weight / trials / 4.0)
-    # The ends at k = 0 and k = n are 0 and 1, which rounding would miss.
+    # The ends at k = 0 and k = n are exactly 0 and 1, which rounding would miss.
     low = 0.0 if successes == 0 else max(0.0, centre - half)
     high = 1.0 if successes == trials else min(1.0, centre + half)
     return Interval(low=low, high=high, level=level, method="wilson score")
 
 
 def agresti_coull(successes: float, trials: float, *, level: float = 0.95) -> Interval:
-    """Wald's interval after z²/2 more successes and as many failures; contains Wilson's.
+    """Return Wald's interval after adding z²/2 successes and z²/2 failures; it contains Wilson's.
 
         p̃ = (k + z²/2)/(n + z²)        p̃ ± z √(p̃(1 − p̃)/(n + z²))
 
-    Hardly wider, and without Wilson's dips: at 100 items or more its coverage stays above 93.9 %
-    wherever the truth is. `trials=0` has no interval. Source: Agresti and Coull (1998).
+    It is hardly wider than Wilson's and has no dips in coverage: from 100 items on the coverage of
+    95 % intervals stays above 93.9 % for every p. Counts may be fractions. `trials=0` has no
+    interval. Source: Agresti and Coull (1998).
     """
     _check_counts(successes, trials)
     z = normal_quantile(level)
@@ -131,10 +139,11 @@ def agresti_coull(successes: float, trials: float, *, level: float = 0.95) -> In
 
 
 def clopper_pearson(successes: float, trials: float, *, level: float = 0.95) -> Interval:
-    """The exact binomial interval: never below its level, usually above it.
+    """Return the exact two-sided binomial interval: its coverage is never below its level.
 
-    The α/2 quantile of Beta(k, n − k + 1) and the 1 − α/2 quantile of Beta(k + 1, n − k), with
-    α = 1 − level. `trials=0` has no interval. Source: Clopper and Pearson (1934).
+    The ends are the α/2 quantile of Beta(k, n − k + 1) and the 1 − α/2 quantile of Beta(k + 1, n −
+    k), with α = 1 − level. Counts may be fractions. `trials=0` has no interval. Source: Clopper and
+    Pearson (1934).
     """
     from scipy.special import betaincinv
 
@@ -150,13 +159,14 @@ def clopper_pearson(successes: float, trials: float, *, level: float = 0.95) -> 
 
 
 def quantile_interval(values: Sequence[float], share: float, *, level: float = 0.95) -> Interval:
-    """Return an interval of the `share` quantile of what the values are a sample of.
+    """Return a two-sided interval for the `share` quantile of the population of the values.
 
         low = x_(l), the largest l with P(B < l) <= α/2        high = x_(u), the least u with
         P(B >= u) <= α/2        B binomial of n values with the chance `share`
 
-    No distribution is assumed. An end that no order statistic reaches is None: a 90 % quantile has
-    an upper end at 95 % from 36 values on. Source: Thompson (1936).
+    `values` must be a random sample without NaN; no distribution is assumed. An end that no order
+    statistic reaches is None: at 95 %, a 90 % quantile has an upper end from 36 values on. Source:
+    Thompson (1936).
     """
     from scipy.special import bdtr
 
@@ -185,24 +195,25 @@ def _check_counts(successes: float, trials: float) -> None:
 def paired_proportions_interval(
     b: float, c: float, pairs: float, *, level: float = 0.95
 ) -> Interval:
-    """The outer ends of Tango's and of Bonett and Price's intervals for (b − c)/n.
+    """Return the outer ends of Tango's and of Bonett and Price's intervals for (b − c)/n.
 
-    Either alone covers 91 to 94 % for some truths, but not for the same ones. Summed over the exact
-    trinomial for 20 to 1,000 pairs, 1 to 70 of them discordant and up to 99.8 % in one direction,
-    the two together cover at least 94.9 %, and are 4 to 10 % wider. `pairs=0` has no interval.
+    Both are two-sided. Each of them covers 91 to 94 % for some truths, but not for the same truths.
+    Both together cover at least 94.9 % and are 4 to 10 % wider. This was summed over the exact
+    trinomial for 20 to 1,000 pairs, 1 to 70 of them discordant, up to 99.8 % in one direction.
+    `pairs=0` has no interval.
     """
     whole = outer(tango(b, c, pairs, level=level), bonett_price(b, c, pairs, level=level))
     return replace(whole, method="tango and bonett-price")
 
 
 def bonett_price(b: float, c: float, pairs: float, *, level: float = 0.95) -> Interval:
-    """Wald's interval for (b − c)/n after one more pair of either kind.
+    """Return Wald's two-sided interval for (b − c)/n after adding one pair of each discordant kind.
 
         p̃10 = (b + 1)/(n + 2)        p̃01 = (c + 1)/(n + 2)        d = p̃10 − p̃01
         d ± z √((p̃10 + p̃01 − d²)/(n + 2)), cut at −1 and 1
 
-    With b = c = 0 it is about ±2.8/(n + 2). Counts may be fractions. `pairs=0` has no interval.
-    Source: Bonett and Price (2012); recommended by Fagerland, Lydersen and Laake (2014).
+    At 95 % and b = c = 0 it is about ±2.8/(n + 2). Counts may be fractions. `pairs=0` has no
+    interval. Source: Bonett and Price (2012); recommended by Fagerland, Lydersen and Laake (2014).
     """
     _check_pairs(b, c, pairs)
     z = normal_quantile(level)
@@ -211,36 +222,37 @@ def bonett_price(b: float, c: float, pairs: float, *, level: float = 0.95) -> In
     p10, p01 = (b + 1.0) / (pairs + 2.0), (c + 1.0) / (pairs + 2.0)
     centre = p10 - p01
     half = z * math.sqrt(max(0.0, p10 + p01 - centre**2) / (pairs + 2.0))
-    # Shrinking towards 0 must not exclude the estimate itself, which it can at |b - c| = n.
+    # Shrinking towards 0 could exclude the estimate itself if |b - c| = n.
     low = max(-1.0, min(centre - half, (b - c) / pairs))
     high = min(1.0, max(centre + half, (b - c) / pairs))
     return Interval(low=low, high=high, level=level, method="bonett-price")
 
 
 def tango(b: float, c: float, pairs: float, *, level: float = 0.95) -> Interval:
-    """The differences d that a score test of p10 − p01 = d does not reject.
+    """Return the differences d that a two-sided score test of p10 − p01 = d does not reject.
 
         |b − c − nd| <= z √(n (2q + d(1 − d))),   q = (√(w² + 8ncd(1 − d)) − w)/4n,
         w = (2n − b + c)d − b − c
 
-    q is the likelihood estimate of p01 where the difference is d. With b = c = 0 the interval is
-    ±z²/(n + z²). Counts may be fractions. `pairs=0` has no interval. Source: Tango (1998).
+    b pairs fell and c rose; q is the likelihood estimate of p01 if the difference is d. With b = c
+    = 0 the interval is ±z²/(n + z²). Counts may be fractions. `pairs=0` has no interval. Source:
+    Tango (1998).
     """
     _check_pairs(b, c, pairs)
     z = normal_quantile(level)
     if pairs == 0:
         return Interval(low=None, high=None, level=level, method="tango score")
-    # The lower end is the upper one with falls and rises exchanged, turned over.
+    # The lower end is minus the upper end with falls and rises exchanged.
     high, low = _tango_upper(b, c, pairs, z), -_tango_upper(c, b, pairs, z)
     return Interval(low=low, high=high, level=level, method="tango score")
 
 
-@lru_cache(maxsize=8192)  # of few items, many recipes have the same counts
+@lru_cache(maxsize=8192)  # with few items, many recipes have equal counts
 def _tango_upper(b: float, c: float, n: float, z: float) -> float:
-    """The largest d that the score test does not reject, between (b − c)/n and 1."""
+    """Return the largest d, between (b − c)/n and 1, that the score test does not reject."""
 
     def excess(d: float) -> float:
-        """Above 0 where d is rejected."""
+        """Return a number above 0 if d is rejected."""
         # Both sides squared: nothing is divided by a standard error that can be 0.
         w = (2.0 * n - b + c) * d - b - c
         q = (math.sqrt(max(0.0, w**2 + 8.0 * n * c * d * (1.0 - d))) - w) / (4.0 * n)
@@ -252,8 +264,9 @@ def _tango_upper(b: float, c: float, n: float, z: float) -> float:
 def _root(f: Callable[[float], float], low: float, high: float) -> float:
     """Return the last zero of a rising f between `low`, where f may touch 0, and `high`.
 
-    To fifteen digits in about ten steps: the next point is where the inverse quadratic through the
-    last three crosses, if it can be trusted, else the middle. Source: Chandrupatla (1997).
+    It finds fifteen digits in about ten steps. The next point is the zero of the inverse quadratic
+    through the last three points if it can be trusted, else the middle. Source: Chandrupatla
+    (1997).
     """
     a, b, f_a, f_b = high, low, f(high), min(f(low), -1e-300)
     share = 0.5
@@ -285,19 +298,22 @@ def _check_pairs(b: float, c: float, pairs: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A mean x̄ of scores between 0 and 1, and how many independent answers it is worth.
+    """A mean x̄ of scores between 0 and 1, worth a number of independent answers in its interval.
 
         w = min(1, k/20)        q = x̄(1 − x̄)
         1/n_items = [w own + (1 − w)/n] (t/z)²
         1/n_clusters = [w own_c + (1 − w) max(own_c, (1 + 0.1(m − 1))/n)] (t_c/z)²
 
-    own = variance of x̄ over q, or 1/n where q is 0; own_c the same of clusters. k, `informative`,
-    is how many items carry the rarer side (Kish). Where few do, the variance that was seen says
-    little, and an item counts once, however often it was asked: that is the floor, and its price is
-    an interval that is wider than need be. `own` None: 0/1 scores of one run, where n_items = n.
+    The mean is worth the smaller of n_items and n_clusters. `items` is n. `own` is the variance of
+    x̄ over q, or 1/n if q is 0; `by_cluster` is own_c, the same ratio for the CR2 variance. t has
+    `freedom` degrees of freedom, t_c has `cluster_freedom`. If `own` is None, the scores are 0/1
+    from one run and n_items = n.
 
-    `size` m is the cluster size that an item has on average. Every number of items is at most n
-    where it is estimated from clusters.
+    `informative` is k: Kish's number of items that carry the rarer side. With a small k the
+    observed variance says little. Then an item counts as one answer, however many responses it has.
+    The price is an interval that may be wider than necessary. `size` is m: the cluster size that an
+    item has on average.
+
     Source: Korn and Graubard (1998), Agresti and Coull (1998); Kish (1965) for k.
     """
 
@@ -311,7 +327,7 @@ class Rate:
     size: float = 1.0
 
     def answers(self, level: float) -> float:
-        """Return how many independent answers the mean is worth in an interval of the level."""
+        """Return the number of independent answers that the mean is worth at a confidence level."""
         alone = 1.0 / self.items
         if self.own is not None:
             ratio = quantile_ratio(level, self.freedom)
@@ -325,7 +341,7 @@ class Rate:
         )
 
     def interval(self, level: float) -> Interval:
-        """Return Agresti and Coull's interval of so many answers."""
+        """Return Agresti and Coull's two-sided interval for `answers(level)` answers."""
         answers = self.answers(level)
         right = min(1.0, max(0.0, self.value)) * answers
         method = "agresti-coull"
@@ -340,13 +356,14 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Between:
-    """A difference of two numbers of the same items, each with an interval of its own.
+    """A difference of two numbers of the same items, each with its own interval (MOVER).
 
         L = d − √((p − l₁)² + (u₂ − q)² − 2ρ(p − l₁)(u₂ − q))        and U the other way round
 
-    Where nearly all answers to the baseline are right, few items can gain and many can lose: such
-    drops are skewed, and a sample in which by luck none gains seems sure of a loss. The intervals
-    of both proportions know how near they are to 1. Source: Zou and Donner (2008), "MOVER".
+    If nearly all baseline answers are right, few items can gain and many can lose. Such drops are
+    skewed, and a sample in which no item happens to gain would suggest a certain loss. The
+    intervals of both proportions take their distance from 1 into account. Source: Zou and Donner
+    (2008), "MOVER".
     """
 
     value: float
@@ -355,7 +372,7 @@ class Between:
     correlation: float
 
     def interval(self, level: float) -> Interval:
-        """Return the interval, without ends where one of the two means has none."""
+        """Return the two-sided interval; no ends if one of the two intervals lacks an end."""
         one, two = self.first.interval(level), self.second.interval(level)
         if one.low is None or one.high is None or two.low is None or two.high is None:
             return no_interval(level)
@@ -369,6 +386,6 @@ class Between:
         return math.sqrt(max(0.0, first * first + second * second - product))
 
     def excludes_zero(self, level: float) -> bool:
-        """Return True if the interval does; without one it does not."""
+        """Return True if the interval excludes 0; False if there is no interval."""
         interval = self.interval(level)
         return interval.low is not None and 0.0 not in interval

@@ -1,4 +1,4 @@
-"""The cells that a budget asks: a balanced random mask of items x conditions, and its promises."""
+"""The cells that a request budget covers: a balanced random mask of items x conditions."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from falter.stats.goals import BrittlenessPrecision, DropPrecision, Goal, MicroP
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# The variance of an estimated variance is a fourth moment, which four cells show and three do not.
+# The variance of an estimated variance is a fourth moment. It needs at least four cells.
 LEAST = 4
-"""Random cells of an item, with which all of its variance from asking only some is known."""
+"""The smallest number of random cells per item that shows the variance due to the mask."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Layout:
-    """The cells that are asked: items x conditions, and the order in which items are asked.
+    """The requested cells, with the order in which the items are sent.
 
-    `order` holds the places of the items that have any cell. The first of them are a random part
-    of all items, however many they are, so that one may stop after any of them.
+    `mask` is items x conditions, True for a requested cell. `order` has the indices of the items
+    with any cell. Every initial part of `order` is a random sample of all items, so a run may stop
+    after any item.
     """
 
     mask: Mask
@@ -36,12 +37,12 @@ class Layout:
 
     @property
     def items(self) -> int:
-        """The number of items that have a cell."""
+        """The number of items that have a requested cell."""
         return len(self.order)
 
     @property
     def per_item(self) -> tuple[int, int]:
-        """The fewest and the most conditions of an item that has any."""
+        """The smallest and the largest number of requested conditions per item."""
         counts = self.mask[list(self.order)].sum(axis=1)
         return (int(counts.min()), int(counts.max())) if len(counts) else (0, 0)
 
@@ -49,16 +50,24 @@ class Layout:
 def budget_layout(
     items: Sequence[str], costs: Sequence[float], budget: float, *, seed: int = 0
 ) -> Layout:
-    """A balanced random mask of items x conditions that costs at most `budget` requests.
+    """Return a balanced random mask of items x conditions that costs at most `budget` requests.
 
         b >= I · cost(k), k > 4: every item in k conditions, some in k + 1
         else: the first ⌊b/cost(5)⌋ items of a random order, each in 5 conditions
 
-    `items` are keys, `costs` the requests of one cell of each condition; condition 0 is the
-    baseline, in which every item that is asked is asked. The 5 are the baseline and 4 others: with
-    fewer random cells of an item the interval for exactly these items cannot be told (see
-    `masked_brittleness`). Every set of so many conditions is equally likely, and what an item is
-    asked in depends on no outcome and no model. A budget for everything gives the whole table.
+    Parameters
+    ----------
+    items : distinct keys, one per item
+    costs : the requests per cell of each condition
+        Condition 0 is the baseline, which every used item gets.
+    budget : the number of requests
+        A budget for all cells gives the whole table. One for fewer than two items is refused.
+
+    Notes
+    -----
+    The 5 conditions are the baseline and 4 others. With fewer random cells per item, no interval
+    for exactly these items can be estimated (see `masked_brittleness`). Every set of that many
+    conditions is equally likely. The conditions of an item depend on no outcome and on no model.
     """
     spend = np.asarray(costs, dtype=np.float64)
     _check(items, spend, budget)
@@ -80,14 +89,14 @@ def budget_layout(
         asked, per_item = count, min(per_item, width - 1)
         more = math.floor((budget - count * (first + (per_item - 1) * other)) / other)
     mask = np.zeros((count, width), dtype=np.bool_)
-    # Which items have one condition more is decided at random, and not by the place in `order`.
+    # A separate draw decides which items get one more condition, independent of `order`.
     ranked = sorted(order[:asked], key=lambda i: (_draw(items[i], seed, "more"), items[i]))
     for group, conditions in ((ranked[:more], per_item + 1), (ranked[more:], per_item)):
         keys = [items[i] for i in sorted(group)]
         if keys:
             mask[sorted(group)] = balanced_mask(keys, width, conditions, seed=seed, baseline=0)
     order = order[:asked]
-    # Balanced to a cell, conditions of different costs can exceed the budget by a few requests.
+    # The mask is balanced in cells, so conditions of different costs can exceed the budget.
     while order and float((mask @ spend).sum()) > budget:
         mask[order.pop()] = False
     return Layout(mask=mask, order=tuple(order), requests=round(float((mask @ spend).sum())))
@@ -103,12 +112,13 @@ def planned_half_widths(
     accuracy: float = 0.7,
     level: float = 0.95,
 ) -> dict[str, float]:
-    """The half-widths that a layout promises before anything is asked, for exactly these items.
+    """Return the half-widths that a layout is expected to give for exactly these items.
 
-    `brittleness`, the `average` drop and the drop of one `recipe`, of `items` of the `population`,
-    each asked in the baseline and `per_item` of the other `conditions`. What it takes is assumed:
-    a change of the prompt turns a share `discordance` of the answers, and so much is right. Then
-    two cells of an item differ that often, and brittleness is that share of p (1 - p).
+    The keys are `average` (the mean drop), `recipe` (the drop of one recipe) and `brittleness`. The
+    last is missing if it cannot be planned. `items` of the `population` are used, each in the
+    baseline and in `per_item` of the other `conditions`. Two assumptions are made: a change of the
+    prompt flips the share `discordance` of the answers, and the share `accuracy` is right. Two
+    cells of an item then differ that often, so brittleness is the corresponding share of p (1 - p).
     """
     others = conditions - 1
     share = discordance * others / conditions / (2.0 * accuracy * (1.0 - accuracy))
@@ -167,19 +177,20 @@ def balanced_mask(
     seed: int = 0,
     baseline: int | None = None,
 ) -> Mask:
-    """Items x conditions, True where a cell is asked: `per_item` an item, conditions even to one.
+    """Return items x conditions, True for a requested cell, balanced over the conditions.
 
-    `items` are their keys. `baseline` is a condition that every item is asked in; it is one of the
-    `per_item`, and the others share the rest evenly. No model enters, so all models are asked the
-    same cells.
+    Each item has `per_item` cells, and the numbers of items of two conditions differ by at most
+    one. `items` are distinct keys. `baseline` is the index of a condition that every item gets; it
+    counts towards `per_item`. No model enters, so all models get the same cells.
 
-    Every item ranks the conditions by draws from the seed and its own key, and takes the first
-    ones. Conditions with too many items then give some to those with too few, each time the item to
-    which that matters least. So the order of the items plays no part, and every item is equally
-    likely to have any set of conditions, which is what `masked_brittleness` needs. A mask that
-    depends on the item alone cannot be exactly balanced: balance wins, because it is promised for
-    every condition, and stability gives way for as few cells as one exchange at a time needs. An
-    added item changes itself and about `conditions` cells of other items, or fewer.
+    Each item ranks the conditions by draws from the seed and its key, and takes the first ones.
+    Then conditions with too many items give some to conditions with too few. Each time this is the
+    item for which the exchange matters least. So the order of the items has no effect, and every
+    item is equally likely to get any set of conditions. `masked_brittleness` needs this property.
+
+    A mask that depends on the item alone cannot be exactly balanced. Balance has priority, because
+    it is guaranteed for every condition. An added item changes itself and at most about
+    `conditions` cells of other items.
     """
     _check_mask(items, conditions, per_item, baseline)
     others = [j for j in range(conditions) if j != baseline]
@@ -199,7 +210,10 @@ def balanced_mask(
 
 
 def _balanced(mask: Mask, draws: Floats) -> Mask:
-    """Exchange cells until the conditions' counts differ by one at most; items keep theirs."""
+    """Exchange cells until the counts of all conditions differ by one at most.
+
+    The counts of the items stay unchanged.
+    """
     mask = mask.copy()
     counts = mask.sum(axis=0)
     least, remainder = divmod(int(counts.sum()), len(counts)) if len(counts) else (0, 0)

@@ -1,13 +1,15 @@
-"""Right or wrong as a logistic model: conditions fixed, each item with an intercept of its own.
+"""Logistic mixed model of 0/1 outcomes: fixed conditions, a random intercept per item.
 
     l(β, σ) = Σ_i log ∫ Π_j p_j(z)^y_ij (1 − p_j(z))^(1 − y_ij) φ(z) dz,   logit p_j(z) = β_j + σz
 
-Given σz, an item's outcomes enter the likelihood only through their sum, so items with the same
-conditions and the same number right are one group: J + 1 groups of a complete table, however many
-items. The integral over z is a sum over equally spaced nodes, the same for all groups. For smooth
-integrands that vanish at both ends this converges exponentially in the step; Gauss-Hermite nodes,
-adaptive ones too, miss the cliff of an integrand where σ is large and all answers to an item are
-right.
+Given σz, an item's outcomes enter the likelihood only through their sum. So items with the same
+conditions and the same number right form one group. A complete table has J + 1 groups, whatever the
+number of items.
+
+The integral over z is a sum over equally spaced nodes, which all groups share. For smooth
+integrands that vanish at both ends this sum converges exponentially in the step. Gauss-Hermite
+nodes, also adaptive ones, miss the steep edge of the integrand if σ is large and an item has only
+right answers.
 """
 
 from __future__ import annotations
@@ -27,16 +29,18 @@ Floats = NDArray[np.float64]
 # The log-likelihood, its gradient, and minus its matrix of second derivatives.
 Surface = tuple[float, Floats, Floats]
 
-# Beyond it 99.97 % of the latent variance is between items, and many nodes would be needed.
+# Above this sigma 99.97 % of the latent variance is between items, and many nodes are needed.
 LARGEST_SIGMA = 100.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogisticMixed:
-    """The fit: `sigma` is the standard deviation of items in log odds, 0 for independent outcomes.
+    """The fitted model; all results of the fit are None if `status` is not ok.
 
-    `log_odds` are those of the median item, None for a condition that has none, and `covariance` is
-    that of the others in their order.
+    `log_odds` are the conditions' log odds for the median item, None for a condition that has none.
+    `covariance` belongs to the other log odds in their order; it is None at a point that is no
+    proper maximum. `sigma` is the standard deviation of items in log odds, 0 for independent
+    outcomes. `excluded` counts the items without any outcome.
     """
 
     status: EstimateStatus
@@ -53,19 +57,33 @@ class LogisticMixed:
 
 
 def logistic_mixed(outcomes: ArrayLike, *, level: float = 0.95) -> LogisticMixed:
-    """Right or wrong with an intercept of its own for every item, by maximum likelihood.
+    """Return the maximum-likelihood fit of 0/1 outcomes with a random intercept for every item.
 
         logit P(Y_ij = 1) = β_j + a_i,   a_i ~ N(0, σ²)        odds ratio = exp(β_j − β_0)
 
-    `outcomes` is items x conditions, 0 or 1, NaN where missing. Odds ratios are those of one item
-    and further from 1 than averages over items show. The interval of σ is profile likelihood.
+    Parameters
+    ----------
+    outcomes : array_like of shape (items, conditions)
+        0 or 1, NaN where missing. Items count as independent; for items that share a passage use
+        `paired_difference`.
+    level : two-sided level of σ's profile-likelihood interval
 
-    A condition that is all right or all wrong, or without outcomes, has no log odds, without effect
-    on the others. Fewer than two items: insufficient_data. All outcomes the same:
-    undefined_zero_variance. One condition, conditions so ordered that no item contradicts them, so
-    that σ grows without limit, or σ above 100: not_identified. Items count as independent: where
-    they share a passage, take `paired_difference`.
-    Source: Bock and Aitkin (1981); Zeger, Liang and Albert (1988).
+    Returns
+    -------
+    LogisticMixed
+        A condition without outcomes, or with equal ones, has no log odds and does not affect the
+        other conditions. Fewer than two items: insufficient_data. All outcomes equal:
+        undefined_zero_variance. not_identified: one condition; an order of the conditions that no
+        item contradicts, so that σ grows without limit; or σ above 100.
+
+    Notes
+    -----
+    Odds ratios are those of one item. They lie further from 1 than odds ratios of averages over
+    items.
+
+    References
+    ----------
+    Bock and Aitkin (1981); Zeger, Liang and Albert (1988).
     """
     check_level(level)
     table = binary_table(outcomes)
@@ -102,7 +120,7 @@ def logistic_mixed(outcomes: ArrayLike, *, level: float = 0.95) -> LogisticMixed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fit:
-    """The maximum, and the covariance of beta and sigma, None where it is not a proper maximum."""
+    """The maximum, with the covariance of beta and sigma; None where it is not a proper maximum."""
 
     groups: Groups
     beta: Floats
@@ -119,12 +137,13 @@ class _Fit:
 
 
 def _sigma_interval(fit: _Fit, level: float) -> Interval:
-    """The sigmas whose best likelihood is not far below the maximum.
+    """Return the profile-likelihood interval of σ.
 
         r(σ) = √(2 (l(β̂, σ̂) − max_β l(β, σ))) − z <= 0
 
-    The ends are roots of r, which is nearly linear in log σ. Each new σ starts from the last one's
-    β, scaled to keep the accuracies. No upper end where it is far above any σ that is reported.
+    The ends are roots of r, which is nearly linear in log σ. Each new σ starts from the β of the
+    previous σ, scaled so that the accuracies stay equal. The upper end is None if it is far above
+    any σ that is reported.
     """
     from scipy.optimize import brentq
 
@@ -169,7 +188,7 @@ def _sigma_interval(fit: _Fit, level: float) -> Interval:
 
 
 def _fit(groups: Groups) -> _Fit:
-    """The maximum over beta and sigma, or the model with sigma 0 where that is no lower."""
+    """Return the maximum over beta and sigma, or the fit with sigma 0 if it is as likely."""
     independent = _independent(groups)
     log_odds = independent.beta
     # Start at the best of sigma = 1/4, 1/2, 1, ... with the betas that keep the accuracies.
@@ -204,7 +223,7 @@ def _fit(groups: Groups) -> _Fit:
 
 
 def _independent(groups: Groups) -> _Fit:
-    """Sigma 0: every beta is the log odds of its condition's accuracy."""
+    """Return the fit with sigma 0: each beta is the log odds of its condition's accuracy."""
     counts = groups.sizes @ groups.masks
     p = groups.totals / counts
     covariance = np.zeros((len(p) + 1, len(p) + 1))
@@ -220,7 +239,7 @@ def _independent(groups: Groups) -> _Fit:
 
 
 def _attenuation(sigma: float) -> float:
-    """By how much averaging over items shrinks log odds: about 1/√(1 + 0.346σ²).
+    """Return the factor by which averaging over items shrinks log odds: about 1/√(1 + 0.346σ²).
 
     Source: Zeger, Liang and Albert (1988).
     """
@@ -230,7 +249,10 @@ def _attenuation(sigma: float) -> float:
 def _obstacle(
     table: Floats, present: NDArray[np.bool_], used: NDArray[np.bool_]
 ) -> tuple[EstimateStatus, str]:
-    """Return the reason for no maximum; `used` are the conditions with right and wrong answers."""
+    """Return the status, and the reason if no maximum exists.
+
+    `used` marks the conditions with both right and wrong answers.
+    """
     if table.shape[1] < 2:
         return "not_identified", "not fitted: fewer than two conditions"
     if int(present.any(axis=1).sum()) < 2:
@@ -246,9 +268,9 @@ def _obstacle(
 def _is_ordered(table: Floats) -> bool:
     """Return True if in some order of the conditions no item fails before it succeeds.
 
-    Then the likelihood grows without end with sigma. Such an order exists where "some item is right
-    in j and wrong in l" has no cycle: take off conditions that nothing precedes until none is left,
-    or none can be taken.
+    The likelihood then grows without limit with sigma. Such an order exists if the relation "some
+    item is right in j and wrong in l" has no cycle. The loop removes conditions that nothing
+    precedes, until none is left or none can be removed.
     """
     precedes = (table == 1.0).astype(np.float64).T @ (table == 0.0) > 0.0
     while precedes.size:
@@ -261,9 +283,10 @@ def _is_ordered(table: Floats) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """The `sizes` of groups of items with the same conditions (`masks`) and equally many `right`.
+    """Groups of items with the same conditions and equally many right answers.
 
-    Their rows are groups; `totals` is the number of items that are right in each condition.
+    `masks` (groups x conditions) marks the conditions, `right` counts the right answers of one
+    item, and `sizes` the items. `totals` is the number of items that are right in each condition.
     """
 
     masks: Floats
@@ -273,7 +296,7 @@ class Groups:
 
 
 def group_items(table: Floats, present: NDArray[np.bool_]) -> Groups:
-    """The groups of an items x conditions table, those with the same conditions side by side."""
+    """Return the groups of an items x conditions table; equal masks are adjacent."""
     right = np.nansum(table, axis=1)
     keys, sizes = np.unique(
         np.column_stack([present, right])[present.any(axis=1)], axis=0, return_counts=True
@@ -287,12 +310,13 @@ def group_items(table: Floats, present: NDArray[np.bool_]) -> Groups:
 
 
 def surface(point: Floats, groups: Groups) -> Surface:
-    """The log-likelihood at β and σ, and its derivatives: exact for the sum over nodes.
+    """Return the log-likelihood at β and σ with its gradient and its information.
 
         gradient = Σ_i E[s_i]        information = Σ_i E[complete information] − Var[s_i]
         s_i = (y_ij − p_j for β_j, z Σ_j (y_ij − p_j) for σ)
 
-    E and Var are over z given the item's outcomes. Source: Louis (1982).
+    E and Var are over z given the item's outcomes. The derivatives are exact for the sum over
+    nodes. Beyond 400, |σ| has the log-likelihood −∞. Source: Louis (1982).
     """
     from scipy.special import expit
 
@@ -331,10 +355,10 @@ def surface(point: Floats, groups: Groups) -> Surface:
 def _second_moments(
     masks: Floats, weights: Floats, sigma_scores: Floats, p: Floats, nodes: Floats
 ) -> Floats:
-    """Sum over groups and nodes of the complete information less the scores' products."""
+    """Return the sum over groups and nodes of the complete information less score products."""
     width = len(p)
     slopes = p * (1.0 - p) * (masks.T @ weights)
-    # Groups with the same conditions stand side by side, so that products are of few masks.
+    # Groups with the same conditions are adjacent, so products are needed for few masks only.
     starts = np.flatnonzero(np.append(True, (masks[1:] != masks[:-1]).any(axis=1)))
     distinct, mask_weights = masks[starts], np.add.reduceat(weights, starts, axis=0)
     j, k = np.triu_indices(width)
@@ -350,10 +374,11 @@ def _second_moments(
 
 
 def normal_nodes(sigma: float, width: int) -> tuple[Floats, Floats]:
-    """Equally spaced nodes of a standard normal, as far apart as an item's posterior is wide.
+    """Return equally spaced nodes and weights of a standard normal, as fine as an item's posterior.
 
-    Beside the prior's information on z, which is 1, `width` conditions have at most σ² width/4; and
-    a step of at most 0.7 in log odds keeps the poles of the logistic, π away, out of sight.
+    The prior's information on z is 1, and `width` conditions add at most σ² width/4. A step of at
+    most 0.7 in log odds keeps the poles of the logistic function, at a distance of π, from having
+    an effect.
     """
     step = 1.0 / math.sqrt(4.0 + sigma**2 * max(8.0, width) / 4.0)
     count = math.ceil(8.5 / step)
@@ -365,22 +390,23 @@ def normal_nodes(sigma: float, width: int) -> tuple[Floats, Floats]:
 def climb(
     surface_at: Callable[[Floats], Surface], start: Floats, *, left: float = 1e-11
 ) -> tuple[Floats, Surface, bool]:
-    """Newton's method upwards, until twice what is left to gain is below `left`.
+    """Maximise by Newton's method until twice the expected gain is below `left`.
 
-    The step is information⁻¹ gradient, with curvatures of the wrong sign turned; a step that is too
-    long is halved.
+    The step is information⁻¹ gradient, with the signs of negative curvatures reversed. A step that
+    is too long is halved. Return the point, the surface before the last step, and True if it
+    converged.
     """
     point, current = start, surface_at(start)
     for _ in range(100):
         # Far from the maximum the information may have negative eigenvalues: there a plain step
-        # would lead to a saddle. Turned around, every direction leads upwards.
+        # would lead to a saddle. With a reversed sign, every direction leads upwards.
         value, gradient, information = current
         curvature, axes = np.linalg.eigh(information)
         curvature = np.maximum(np.abs(curvature), 1e-9 * np.abs(curvature).max())
         step = axes @ ((axes.T @ gradient) / curvature)
         gain = float(step @ gradient)
         if gain < left:
-            # The last step costs nothing and squares what error is left.
+            # The last step costs no evaluation and squares the remaining error.
             return point + step, current, True
         for _ in range(30):
             candidate = surface_at(point + step)

@@ -1,4 +1,4 @@
-"""The mean of per-item values over several conditions, as one item-level quantity."""
+"""The mean of per-item values over several conditions, with its interval and p-value."""
 
 from __future__ import annotations
 
@@ -28,22 +28,24 @@ from falter.stats.intervals import (
 )
 
 Floats = NDArray[np.float64]
-# Fewer than 20 items that changed (or did not) do not show how alike the items of a cluster are.
-# The fewer they are, the more of an intraclass correlation of 0.05 is assumed at least: with none
-# all of it, from 20 on nothing. Plans assume 0.05, too, where no correlation is known.
+# If fewer than 20 items changed (or fewer than 20 did not), the data cannot show the correlation
+# within clusters. A minimum is then assumed: an intraclass correlation of 0.05 for 0 such items,
+# falling linearly to 0 for 20. Plans also assume 0.05 if no correlation is known.
 RARE, ASSUMED = 20, 0.05
-# The least error rate that is told from 0: 1 − level has no more digits than that.
+# The smallest error rate that is distinguished from 0: 1 − level has no more digits.
 LEAST = 1e-15
 NO_VARIATION = "no variation between items, an interval cannot be had"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemMean:
-    """A mean over items and what is known about it.
+    """A mean over items and its uncertainty. `value` is None without a usable mean.
 
-    `freedom` are the degrees of freedom of the standard error. With clusters, `clusters` counts
-    them and `design_effect` is the variance over that of as many independent items. `informative`
-    counts the items that carry the rarer side of a mean between 0 and 1 (see `Rate`).
+    `freedom` has the degrees of freedom of `standard_error`. `conditions` counts the conditions
+    with a value. `clusters` counts clusters, None for independent items. `design_effect` is the
+    clustered variance over the variance of as many independent items. `informative` counts the
+    items that carry the rarer side of a mean between 0 and 1 (see `Rate`). `how` can compute the
+    interval at any level.
     """
 
     interval: Interval
@@ -60,7 +62,10 @@ class ItemMean:
     how: Inference | None = None
 
     def at(self, level: float) -> Interval:
-        """The interval of another level."""
+        """Return the interval at another level.
+
+        Without `how` the ends stay as they are and only the stated level changes.
+        """
         check_level(level)
         if self.how is None:
             return replace(self.interval, level=level)
@@ -73,14 +78,19 @@ class ItemMean:
 
     @property
     def p_value(self) -> float | None:
-        """The least error rate at which the interval excludes 0: the two never disagree."""
+        """The two-sided p-value: the smallest error rate at which the interval excludes 0.
+
+        It is None without `how`, and for equal values other than 0.
+        """
         return None if self.how is None else self.how.p_value()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counts:
-    """A mean of differences of 0/1 scores as `fell` and `rose` pairs of the size `scale` among
-    `pairs`, of one condition or of several.
+    """A mean of differences of 0/1 scores, expressed as counts of pairs.
+
+    `fell` and `rose` pairs of the size `scale` among `pairs` give the mean. `several` is True for
+    several conditions.
     """
 
     fell: float
@@ -91,8 +101,7 @@ class _Counts:
 
     def interval(self, value: float, level: float, share: float = 1.0) -> Interval:
         """Return the interval, scaled by the size of a pair; every pair counts `share`."""
-        # Counts over several conditions are less coarse, so that Tango's interval is enough for
-        # them.
+        # Counts over several conditions are less coarse, so Tango's interval is sufficient.
         proportions = tango if self.several else paired_proportions_interval
         fell, rose, pairs = self.fell * share, self.rose * share, self.pairs * share
         base = proportions(fell, rose, pairs, level=level)
@@ -103,19 +112,19 @@ class _Counts:
         return Interval(low=min(value, low), high=max(value, high), level=level, method=base.method)
 
     def events(self) -> float:
-        """Return the number of pairs that changed, or that did not, whichever is smaller."""
+        """Return the smaller of the numbers of changed and unchanged pairs."""
         return min(self.fell + self.rose, self.pairs - self.fell - self.rose)
 
     def least_effect(self, size: float) -> float:
-        """The design effect that too few changed (or unchanged) pairs cannot show to be absent."""
+        """Return the smallest design effect to assume for clusters of `size` items."""
         return open_effect(self.events(), size)
 
     def excludes_zero(self, level: float, share: float) -> bool:
-        """Return True if `interval` excludes zero, without finding its ends."""
+        """Return True if `interval` excludes zero, without computing its ends."""
         fell, rose, pairs = self.fell * share, self.rose * share, self.pairs * share
         z = normal_quantile(level)
-        # Tango's score test at 0: if it does not reject, no interval excludes 0, and no root is
-        # sought.
+        # Tango's score test at 0: if it does not reject, no interval excludes 0, and no root needs
+        # to be found.
         if not (fell - rose) ** 2 > z * z * (fell + rose):
             return False
         if self.several:
@@ -125,12 +134,12 @@ class _Counts:
 
 
 def open_effect(events: float, size: float) -> float:
-    """The design effect of clusters of a size that few events cannot show to be absent."""
+    """Return the smallest design effect to assume for clusters of `size` items with few events."""
     return 1.0 + (size - 1.0) * ASSUMED * max(0.0, 1.0 - events / RARE)
 
 
 def known_mean(values: Floats, axis: int | tuple[int, ...] = 1) -> Floats:
-    """Return the mean over an axis of the values that are there; NaN where none is."""
+    """Return the mean over an axis without its NaNs; NaN if all values are NaN."""
     known = ~np.isnan(values)
     count = known.sum(axis=axis)
     total = np.where(known, values, 0.0).sum(axis=axis)
@@ -145,34 +154,50 @@ def item_mean(
     level: float = 0.95,
     apart: Between | None = None,
 ) -> ItemMean:
-    """The weighted mean over conditions of each one's mean over its items, with its interval.
+    """Return the weighted mean over conditions of each condition's mean over its items.
 
-    For x_ij of item i in condition j, the n_j items that have condition j, and weights w_j that
-    add up to 1:
+    x_ij is the value of item i in condition j, n_j the number of items with condition j. The
+    weights w_j are scaled to the sum 1:
 
         x̄ = Σ_j w_j x̄_j        u_i = Σ_j w_j (x_ij − x̄_j)/n_j
         se² = n/(n − 1) Σ_i u_i²        x̄ ± t(n − 1) se
 
-    u_i is the linear influence of an item on x̄. With every cell present x̄ is the mean of the
-    items' own means, and se their standard deviation over √n. The p-value is the least error rate
-    at which the interval excludes 0.
+    u_i is the linear influence of an item on x̄. Without missing cells x̄ is the mean of the items'
+    own means, and se their standard deviation over √n. The interval and the p-value, its inversion
+    at 0, are two-sided.
 
-    With `clusters`, of which item i is in g and which holds the share h_gj of condition j's items:
+    Parameters
+    ----------
+    values : array_like of shape (items,) or (items, conditions)
+        NaN where missing. An item without a value is excluded. A condition without a value, or with
+        the weight 0, is left out.
+    weights : one non-negative weight per condition; None for equal weights
+    clusters : the cluster of each item; None for independent items
+    apart : both means as in `mean_drop`
+        The interval is widened to contain the interval of `apart`.
+
+    Returns
+    -------
+    ItemMean
+        Fewer than two items: insufficient_data. Fewer than 6 clusters: too_few_clusters, with a
+        value and no interval. Differences of 0/1 scores have the interval of `_counts`. Other
+        values that are all equal have no interval, nor has a condition within a single cluster.
+
+    Notes
+    -----
+    With clusters, let h_gj be the share of condition j's items in cluster g:
 
         se² = Σ_g (Σ_j Σ_{i in g} w_j (x_ij − x̄_j)/(n_j √(1 − h_gj)))²        ("CR2")
 
-    with Student's t on Satterthwaite's degrees of freedom (G − 1 for clusters of one size). Scores
-    of 0 and 1 and their differences count n_eff = n/deff (z/t)² items of n, at most n, in the
-    interval that they have without clusters, which is never narrower for it; deff is se² over the
-    one above, and at least 1 + ρ(1 − k/20)(m − 1) where only k < 20 items changed (or did not):
-    clusters of m could be alike by ρ = 0.05 unseen. Fewer than 6 clusters: `too_few_clusters`, a
-    value alone.
+    with Student's t on Satterthwaite's degrees of freedom (G − 1 for clusters of one size). For 0/1
+    scores and their differences the interval without clusters is computed for n_eff = n/deff (z/t)²
+    items, at most n. It is never narrower than without clusters. deff is se² over the variance
+    without clusters, and at least 1 + ρ(1 − k/20)(m − 1) if only k < 20 items changed (or did not).
+    Clusters of m items could be correlated by ρ = 0.05 without a visible sign in so few items.
 
-    `values` is items x conditions (or items) with NaN for a missing cell. A condition without a
-    value is left out, an item without one excluded. Fewer than two items: insufficient_data.
-    Differences of 0/1 scores have `_counts`' interval; other values that are all alike have none.
-    With `apart`, see `mean_drop`, the interval holds its interval too.
-    Source: Liang and Zeger (1986); Bell and McCaffrey (2002); Korn and Graubard (1998).
+    References
+    ----------
+    Liang and Zeger (1986); Bell and McCaffrey (2002); Korn and Graubard (1998).
     """
     check_level(level)
     matrix, weight = _checked(values, weights)
@@ -195,7 +220,7 @@ def item_mean(
     )
     if items < 2:
         return unknown
-    # x̄ and the error of independent items, 0 where only rounding is left of equal values
+    # x̄ and the error of independent items, set to 0 if equal values leave a rounding error only
     weight = weight / weight.sum()
     counts = present.sum(axis=0)
     means = np.where(present, matrix, 0.0).sum(axis=0) / counts
@@ -224,10 +249,7 @@ def item_mean(
 
 
 def _of_one_condition(values: Floats, level: float) -> ItemMean:
-    """Return `item_mean` of independent items and one condition, the most frequent case, faster.
-
-    Differences of 0/1 scores are counted.
-    """
+    """Return `item_mean` of independent items in one condition, the most frequent case, faster."""
     present = ~np.isnan(values)
     used = np.ascontiguousarray(values[present])
     items = len(used)
@@ -254,10 +276,11 @@ def _of_one_condition(values: Floats, level: float) -> ItemMean:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inference:
-    """The parts from which intervals and tests of a mean are made at any level.
+    """The parts from which the intervals and tests of a mean are computed at any level.
 
-    `pairs` where scores are 0/1; else `error`, that of Student's t, 0 where nothing varies. `least`
-    is the design effect that is reckoned with, None without clusters.
+    `pairs` is given for differences of 0/1 scores. Otherwise `error` is the standard error for
+    Student's t, 0 if nothing varies. `least` is the design effect to use, None without clusters.
+    `apart` is the difference of both means (MOVER), None if they are unknown.
     """
 
     value: float
@@ -269,7 +292,7 @@ class Inference:
     apart: Between | None = None
 
     def share(self, level: float) -> float:
-        """The weight of one of the clustered items: (z/t)²/deff, at most 1, deff at least 1.
+        """Return the weight of a clustered item: (z/t)²/deff, at most 1, with deff at least 1.
 
         Source: Korn and Graubard (1998).
         """
@@ -279,12 +302,12 @@ class Inference:
         return min(1.0, ratio * ratio / max(1.0, self.least))
 
     def interval(self, level: float) -> Interval:
-        """Return the interval, widened to contain the MOVER interval of both means if known."""
+        """Return the two-sided interval, widened to contain the interval of `apart` if known."""
         interval = self._of_differences(level)
         apart = None if self.apart is None else self.apart.interval(level)
         if apart is None or apart.low is None:
             return interval
-        # Drops that are all alike have no interval of their own.
+        # Drops that are all equal have no interval except MOVER's.
         whole = apart if interval.low is None else outer(interval, apart)
         return replace(whole, method=f"{interval.method}, holding MOVER of both means")
 
@@ -292,8 +315,8 @@ class Inference:
         if self.pairs is not None:
             interval, share = self.pairs.interval(self.value, level), self.share(level)
             if share < 1.0:
-                # Fewer pairs pull the centre towards 0, so one end may lie further in than for
-                # independent items.
+                # Fewer pairs move the centre towards 0, so without this step one end could lie
+                # further inside than for independent items.
                 interval = outer(self.pairs.interval(self.value, level, share), interval)
             if self.least is None:
                 return interval
@@ -306,7 +329,7 @@ class Inference:
         return Interval(low=low, high=high, level=level, method=self.method)
 
     def p_value(self) -> float | None:
-        """The least error rate at which `interval` leaves out 0."""
+        """Return the smallest error rate at which `interval` excludes 0; None without a test."""
         own = self._of_differences_p()
         if own is None or self.apart is None:
             return own
@@ -320,7 +343,10 @@ class Inference:
         return _inverted(self.pairs, self.share)
 
     def students_p(self) -> float | None:
-        """Student's test; equal values that are not 0 leave nothing to test against."""
+        """Return the p-value of Student's two-sided test.
+
+        Without variation it is 1 if the value is 0; otherwise it is None.
+        """
         from scipy.special import stdtr
 
         if self.error == 0.0:
@@ -331,7 +357,7 @@ class Inference:
 def _of_items(
     mean: ItemMean, error: float, pairs: _Counts | None, apart: Between | None = None
 ) -> ItemMean:
-    """The mean with the interval and Student's test of independent items."""
+    """Return the mean with the interval and the test of independent items."""
     value, freedom = mean.value or 0.0, float(mean.items - 1)
     how = Inference(
         value=value, error=error, freedom=freedom, pairs=pairs, least=None, method="t over items",
@@ -355,15 +381,16 @@ def _of_clusters(
     size: float,
     apart: Between | None,
 ) -> ItemMean:
-    """The mean with the interval and the test of clusters, an item's of `size` on average.
+    """Return the mean with the interval and the test of clusters.
 
-    `error` is that of independent items, `by_cluster` CR2's. Clusters that do not differ at all,
-    which is no proof that others like them would not, leave the error of independent items.
+    `error` is the standard error of independent items, `by_cluster` that of CR2. `size` is the
+    cluster size that an item has on average. Clusters without any difference do not prove that
+    others would not differ. They keep the error of independent items.
     """
     level = mean.interval.level
     if freedom <= 0.0:
         return replace(mean, interval=no_interval(level, "all items of a condition in one cluster"))
-    # Below 1 the items of a cluster cancel out. Counted pairs take no credit for that: see `share`.
+    # Below 1 the items of a cluster cancel out. Counted pairs do not profit from it: see `share`.
     effect = (by_cluster / error) ** 2 if error > 0.0 else None
     least = effect or 1.0
     how = Inference(
@@ -388,7 +415,7 @@ def _of_clusters(
 
 
 def _inverted(pairs: _Counts, share: Callable[[float], float]) -> float:
-    """The least error rate at which the interval leaves out 0."""
+    """Return the smallest error rate at which the interval excludes 0."""
     if pairs.fell == pairs.rose:
         return 1.0
 
@@ -411,9 +438,9 @@ def bisect_error(
 ) -> float:
     """Return the smallest error rate from `least` on for which `shows` is true, by bisection.
 
-    `beyond` where even the largest, with the logarithm `log_most`, does not.
+    `exp(log_most)` is the largest rate that is tried. If it does not show either, return `beyond`.
     """
-    # On the log scale the same steps find a rate of 0.04 and one of 1e-12.
+    # On the log scale equally many steps find a rate of 0.04 and a rate of 1e-12.
     low, high = math.log(least), log_most
     if shows(math.exp(low)):
         return least
@@ -425,25 +452,26 @@ def bisect_error(
     return math.exp(high)
 
 
-@lru_cache(maxsize=4096)  # of few items, many recipes have the same counts
+@lru_cache(maxsize=4096)  # with few items, many recipes have equal counts
 def _inverted_alone(pairs: _Counts) -> float:
-    """Return `_inverted` of independent items, whose pairs all count in full."""
+    """Return `_inverted` of independent items, for which every pair counts in full."""
     return _inverted(pairs, lambda level: 1.0)
 
 
 def _counts(matrix: Floats, present: NDArray[np.bool_], shares: Floats) -> _Counts | None:
-    """The mean of n parts x that come from differences of 0/1 scores, as pairs that changed.
+    """Return the mean of n parts x, from differences of 0/1 scores, as counts of changed pairs.
 
         s = Σ x² / Σ |x|        b = Σ x⁺ / s        c = Σ x⁻ / s
 
-    The parts behave like b falls and c rises of size s among n pairs: exactly so for one condition,
-    where s = 1. The interval is s times that of (b − c)/n, by `paired_proportions_interval` for one
-    condition and by Tango for several, whose counts are less coarse. None for other values.
+    The parts behave like b falls and c rises of size s among n pairs. For one condition this is
+    exact, with s = 1. The interval is s times the interval of (b − c)/n:
+    `paired_proportions_interval` for one condition, Tango for several, whose counts are less
+    coarse. None for values other than −1, 0 and 1.
     """
     known = matrix[present]
     if not ((known == 0.0) | (np.abs(known) == 1.0)).all():
         return None
-    # What every item adds to x̄, scaled so that x̄ is the mean of these parts.
+    # Each item's contribution to x̄, scaled so that x̄ is the mean of these parts.
     parts = np.where(present, matrix, 0.0) @ shares * len(matrix)
     magnitude = float(np.abs(parts).sum())
     scale = float(np.square(parts).sum()) / magnitude if magnitude > 0.0 else 1.0
@@ -458,7 +486,7 @@ def _counts(matrix: Floats, present: NDArray[np.bool_], shares: Floats) -> _Coun
 
 
 def _checked(values: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats]:
-    """The values as items x conditions, and a weight for every condition."""
+    """Return the values as items x conditions, and one weight per condition, both checked."""
     matrix = np.asarray(values, dtype=np.float64)
     matrix = matrix[:, None] if matrix.ndim == 1 else matrix
     if matrix.ndim != 2:

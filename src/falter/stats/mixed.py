@@ -1,4 +1,4 @@
-"""Effects of a treatment on a drop: brittlebench's mixed model, and a paired contrast."""
+"""Effects of a treatment on a drop, by brittlebench's mixed model or by a paired contrast."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedEffect:
-    """A coefficient with its normal interval and p-value."""
+    """A coefficient with its two-sided normal interval and p-value."""
 
     name: str
     value: float
@@ -33,9 +33,11 @@ class FixedEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixedEffects:
-    """The fit: `effects` in points of the score, `variances` of the random effects and `residual`.
+    """The fitted model; without an `ok` status it has no effects and no variances.
 
-    `converged` and `message` are what the optimiser said.
+    `effects` are in units of the score. `variances` has the variance of each random effect and of
+    the `residual`. `converged` and `message` come from the optimiser. `excluded` counts the rows
+    without a score.
     """
 
     effects: tuple[FixedEffect, ...]
@@ -49,7 +51,7 @@ class MixedEffects:
     estimand: str = "levels like these of every random effect"
 
     def __getitem__(self, name: str) -> FixedEffect:
-        """The effect of that name, `cot` or `cot:perturbed`."""
+        """Return the effect with a name such as `cot` or `cot:perturbed`."""
         return {effect.name: effect for effect in self.effects}[name]
 
 
@@ -60,21 +62,41 @@ def mixed_effects(
     *,
     level: float = 0.95,
 ) -> MixedEffects:
-    """A linear mixed model: fixed columns and their products, plus crossed random intercepts.
+    """Return a linear mixed model: fixed columns with all products, and crossed random intercepts.
 
         y = Xβ + Σ_k Z_k a_k + e,   a_k ~ N(0, σ_k²) for every level of random effect k, by REML
 
-    `fixed={"cot": …, "perturbed": …}, random={"benchmark": …, "perturbation": …}` is y ~ cot *
-    perturbed + (1|benchmark) + (1|perturbation), brittlebench's; "cot:perturbed" is how much less
-    is lost under cot. One score per row; a baseline row is a level of its own of `perturbation`.
-    For 0/1 scores this is the linear probability model: effects are in points.
+    Parameters
+    ----------
+    scores : array_like of shape (rows,)
+        NaN where missing. Rows without a score are excluded. With 0/1 scores this is the linear
+        probability model, and effects are differences of shares.
+    fixed : for each fixed effect one finite number per row
+    random : for each random effect its level in each row
+    level : two-sided level of the normal intervals
 
-    Without a random effect for the item, its rows count as independent, and what varies between
-    items is tested as if it varied between rows: give the item too, or take `difference_in_drops`.
-    Intervals and p-values are normal, so with few levels of a random effect those of anything
-    constant within its levels are too sure. NaN scores are left out and counted. Fewer rows than
-    coefficients + 2: insufficient_data; scores all the same: undefined_zero_variance. Needs the
-    extra `stats`. Source: Pinheiro and Bates (2000).
+    Returns
+    -------
+    MixedEffects
+        Fewer rows than coefficients + 2: insufficient_data. All scores equal:
+        undefined_zero_variance. A column that is a combination of earlier columns raises
+        InvalidValue.
+
+    Notes
+    -----
+    `fixed={"cot": …, "perturbed": …}, random={"benchmark": …, "perturbation": …}` is brittlebench's
+    model y ~ cot * perturbed + (1|benchmark) + (1|perturbation). A baseline row has its own level
+    of `perturbation`. "cot:perturbed" is the reduction of the loss under cot.
+
+    Without a random effect for the item, its rows count as independent. Differences between items
+    are then tested as if they were differences between rows. Add the item as a random effect, or
+    use `difference_in_drops`. Intervals and p-values are normal. If a random effect has few levels,
+    they are too narrow for every effect that is constant within a level. The extra `stats` is
+    required.
+
+    References
+    ----------
+    Pinheiro and Bates (2000).
     """
     from scipy.special import erfc
 
@@ -130,15 +152,26 @@ def difference_in_drops(
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> ItemMean:
-    """The drop less with a treatment (chain of thought, say) than without, within items.
+    """Return the reduction of the drop by a treatment (such as chain of thought), within items.
 
         (plain baseline − plain perturbed) − (treated baseline − treated perturbed)
 
-    Above 0 the treatment mitigates. A `_baseline` has one score for every item, a `_perturbed` one
-    for every item or items x perturbations, averaged over perturbations with equal weight. An item
-    counts where it has all four scores, and is the independent unit however many rows it has: the
-    interval is `item_mean`'s, t over items or CR2 over `clusters` of them (0/1 scores have their
-    own).
+    Above 0 the treatment mitigates.
+
+    Parameters
+    ----------
+    plain_baseline, treated_baseline : array_like of shape (items,)
+    plain_perturbed, treated_perturbed : array_like of shape (items,) or (items, perturbations)
+        Perturbations have equal weight. NaN where missing: a cell needs all four scores, and an
+        item needs such a cell.
+    clusters : the cluster of each item; None for independent items
+
+    Returns
+    -------
+    ItemMean
+        The item is the independent unit, however many rows it has. The two-sided interval is
+        `item_mean`'s: t over items or clusters (CR2). If all differences are −1, 0 or 1, it is the
+        interval of 0/1 scores.
     """
     plain = _drops(plain_baseline, plain_perturbed, "plain")
     treated = _drops(treated_baseline, treated_perturbed, "treated")
@@ -150,7 +183,7 @@ def difference_in_drops(
 
 
 def _drops(baseline: ArrayLike, perturbed: ArrayLike, arm: str) -> Floats:
-    """Baseline - perturbed, items x perturbations."""
+    """Return baseline - perturbed as items x perturbations."""
     before = np.asarray(baseline, dtype=np.float64)
     after = np.asarray(perturbed, dtype=np.float64)
     after = after[:, None] if after.ndim == 1 else after
@@ -166,21 +199,21 @@ def _drops(baseline: ArrayLike, perturbed: ArrayLike, arm: str) -> Floats:
 def _fit(
     y: Floats, columns: Floats, groups: Mapping[str, NDArray[np.intp]]
 ) -> tuple[Any, list[str]]:
-    """The REML fit, and the optimiser's warnings."""
+    """Return the REML fit and the distinct warnings of the optimiser."""
     try:
         from statsmodels.regression.mixed_linear_model import MixedLM, VCSpec
     except ImportError as error:
         raise MissingExtra("A mixed-effects model", "stats", "statsmodels") from error
 
-    # MixedLM groups rows in one way, so crossed effects are variance components of one large group.
+    # MixedLM has only one grouping, so crossed effects are variance components of one large group.
     one_hot = [[np.eye(int(codes.max()) + 1)[codes]] for codes in groups.values()]
-    # statsmodels wants a name for every column, and shows none of them.
+    # statsmodels requires a name for every column and shows none of them.
     names = [[[str(level) for level in range(part[0].shape[1])]] for part in one_hot]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         spec = VCSpec(list(groups), names, one_hot)
         model = MixedLM(y, columns, np.zeros(len(y)), exog_vc=spec)
-        # Its gradient methods stop at wrong variances and say they converged; Powell's is right.
+        # Its gradient methods stop at wrong variances and report convergence; Powell's does not.
         fit = model.fit(reml=True, method=["powell"])
     return fit, sorted({str(warning.message) for warning in caught})
 
@@ -190,7 +223,7 @@ def _rows(
     fixed: Mapping[str, ArrayLike],
     random: Mapping[str, Sequence[Hashable]],
 ) -> tuple[Floats, dict[str, Floats], dict[str, NDArray[np.intp]], int]:
-    """Scores, fixed columns with the intercept first, level numbers, and rows without a score."""
+    """Return scores, fixed columns (intercept first), level numbers, and the excluded rows."""
     y = np.asarray(scores, dtype=np.float64)
     if y.ndim != 1 or np.isinf(y).any():
         raise InvalidValue("scores", y.shape, "a vector of finite numbers, NaN where missing")
@@ -213,7 +246,7 @@ def _rows(
 
 
 def _check_rank(columns: Mapping[str, Floats]) -> None:
-    """Refuse the first column that is a combination of those before it."""
+    """Raise InvalidValue for the first column that is a combination of earlier columns."""
     earlier: list[Floats] = []
     for name, column in columns.items():
         earlier.append(column)

@@ -1,4 +1,4 @@
-"""Several tests, or several looks: adjusted p-values, simultaneous intervals, shared-out error."""
+"""Adjusted p-values, simultaneous intervals, and alpha spending over interim analyses."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from falter.stats.intervals import Interval, check_level, no_interval, normal_qu
 from falter.stats.mean import ItemMean, item_mean
 
 Floats = NDArray[np.float64]
-# More units than this are put into this many groups by lot: only how the columns hang together
-# is learnt from the draws.
+# More units than this are put at random into this many groups, because the draws are only needed
+# for the correlation of the columns.
 GROUPS = 4_000
-# As many weights are held in memory at a time.
+# Number of weights in memory at a time.
 BLOCK = 2_000_000
 # Webb (2023): six points instead of two signs, so that six clusters have 46,656 draws, not 64.
 WEBB = np.sqrt([1.5, 1.0, 0.5])
-# Of a panel's error rate, this share is for its recipes and the rest for their average.
+# This share of a panel's error rate is for its recipes, the remainder for their average.
 RECIPE_SHARE = 0.8
 MAX_LOOKS = 6
 # A boundary that no z reaches: beyond 38 the tail of a normal is 0 in double precision.
@@ -31,12 +31,12 @@ UNREACHED = 40.0
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's step-down p-values: comparing them with 0.05 bounds the family's error by 0.05.
+    """Return Holm's step-down p-values; rejecting those below 0.05 bounds the family error by 0.05.
 
         adjusted p_(k) = max over l <= k of (m − l + 1) p_(l), at most 1
 
-    for the k-th smallest of m. None, a test that could not be done, stays None and does not count
-    into m. Source: Holm (1979).
+    for the k-th smallest of m. None stands for a test that could not be done; it stays None and
+    does not count into m. Source: Holm (1979).
     """
     present = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     if not all(0.0 <= p <= 1.0 for p, _ in present):
@@ -65,9 +65,10 @@ def panel_p(recipes: Iterable[float | None], average: float | None) -> float | N
 
         P = min(min_j p_j / 0.8, p_average / 0.2), at most 1
 
-    `recipes` are p-values that are adjusted for all recipes of the panel (`max_t`), `average` is
-    that of the mean drop. P is at most 0.05 just where a recipe's simultaneous interval at 96 % or
-    the average's at 99 % excludes 0. None where no p-value is known. Source: Holm (1979), weighted.
+    `recipes` are p-values that are adjusted for all recipes of the panel (`max_t`). `average` is
+    the p-value of the mean drop. P is at most 0.05 exactly if a recipe's simultaneous interval at
+    96 % or the average's interval at 99 % excludes 0. None if no p-value is known. Source: Holm
+    (1979), weighted.
     """
     weighted = [p / RECIPE_SHARE for p in recipes if p is not None]
     weighted += [] if average is None else [average / (1.0 - RECIPE_SHARE)]
@@ -75,16 +76,19 @@ def panel_p(recipes: Iterable[float | None], average: float | None) -> float | N
 
 
 def panels_rejected(p_values: Sequence[float | None], *, level: float = 0.95) -> list[bool]:
-    """Return for each panel's `panel_p` True if Holm's test of all panels at once rejects it."""
+    """Return for each panel True if Holm's test of all panels rejects its `panel_p`.
+
+    The family error is 1 - `level`. None is never rejected.
+    """
     return [p is not None and p <= 1.0 - level + 1e-12 for p in holm(p_values)]
 
 
 def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
     """Return p-values adjusted for the false discovery rate, for long lists.
 
-    Of the tests whose adjusted value is at most q, the share q is false on average, where tests
-    are independent or positively dependent. None stays None and does not count.
-    Source: Benjamini and Hochberg (1995).
+    If all tests with an adjusted value of at most q are rejected, on average at most the share q of
+    the rejections is false. This holds for independent or positively dependent tests. None stays
+    None and does not count. Source: Benjamini and Hochberg (1995).
     """
     known = sorted(p for p in p_values if p is not None)
     adjusted: dict[float, float] = {}
@@ -97,7 +101,7 @@ def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaxTMember:
-    """One column: its mean with its own interval, and its interval and p-value in the family."""
+    """A column's mean with its individual interval; its simultaneous interval and adjusted p."""
 
     mean: ItemMean
     together: Interval
@@ -106,7 +110,10 @@ class MaxTMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaxT:
-    """All columns; each one's interval together is its own one at the level 1 - `tail`."""
+    """All columns of a family.
+
+    Each simultaneous interval is the column's individual interval at the level 1 - `tail`.
+    """
 
     members: tuple[MaxTMember, ...]
     level: float
@@ -115,10 +122,10 @@ class MaxT:
     seed: int
 
     def largest(self) -> tuple[int, Interval] | None:
-        """The place of the largest mean, and an interval for the largest true one.
+        """Return the index of the largest observed mean, and an interval for the largest true mean.
 
-        All true means are below the largest upper end, and one of them is above the largest lower
-        end. None where a mean is not known.
+        All true means lie below the largest upper end, and one of them lies above the largest lower
+        end. The interval has no ends if a column has none. The result is None if a mean is unknown.
         """
         values = [m.mean.value for m in self.members if m.mean.value is not None]
         if len(values) < len(self.members) or not values:
@@ -134,10 +141,10 @@ class MaxT:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Family:
-    """The family in which a p-value of one of `size` columns is adjusted.
+    """The family of `size` columns within which a p-value is adjusted.
 
-    `least` are the sorted smallest p-values of the draws, of the columns that were drawn; `apart`
-    is the number of the others.
+    `least` has the sorted smallest p-values of the draws, over the columns that were drawn. `apart`
+    is the number of the other columns.
     """
 
     size: int
@@ -145,7 +152,7 @@ class _Family:
     least: Floats
 
     def adjusted(self, p: float) -> float:
-        """P(any column has a p-value this small), never more than Bonferroni's `size` times p."""
+        """Return P(any column has a p-value this small), at most Bonferroni's `size` times p."""
         bound = self.size * p
         if len(self.least):
             draws = int(np.searchsorted(self.least, p, side="right"))
@@ -153,7 +160,7 @@ class _Family:
         return min(1.0, max(p, bound))
 
     def tail(self, alpha: float) -> float:
-        """The largest p-value whose adjusted one is below alpha, by bisection."""
+        """Return the largest p-value whose adjusted value is below alpha, by bisection."""
         low, high = alpha / max(1, self.size) * (1.0 - 1e-12), alpha
         for _ in range(60):
             middle = (low + high) / 2.0
@@ -169,23 +176,43 @@ def max_t(
     replications: int = 2000,
     seed: int = 0,
 ) -> MaxT:
-    """The means of items x columns (NaN where missing), with intervals that hold all at once.
+    """Return the means of all columns with simultaneous two-sided intervals and adjusted p-values.
 
-    The G clusters (without `clusters`: items) of centred sums r_gj get the same random weights v_g
-    for all columns, which keeps their dependence; a draw's p-values are the ranks of
+    Parameters
+    ----------
+    differences : array_like of shape (items, columns)
+        NaN where missing.
+    clusters : the cluster of each item; None for independent items
+    level : the probability that all intervals of the family contain their means
+
+    Returns
+    -------
+    MaxT
+        An interval excludes 0 exactly if the column's adjusted p-value is below 1 - level. A column
+        without a mean or an individual interval has no simultaneous interval either.
+
+    Notes
+    -----
+    The G clusters (or items) of centred sums r_gj get random weights v_g, equal for all columns.
+    This keeps the dependence of the columns. A draw's p-values p*_j are the ranks of
 
         |T*_j| = |Σ_g v_g r_gj| / se*_j        m* = min_j p*_j
 
     with the standard error se*_j of the weighted sums themselves (wild bootstrap-t, Webb's six
-    points). A column whose own interval leaves out 0 from the error rate p on has
+    points). Let p be the error rate at which a column's individual interval starts to exclude 0.
+    Then
 
         adjusted p = P(m* <= p) + K_rare p, at most K p and at least p
 
-    and every column gets its own interval (`item_mean`'s, so 0/1 scores and clusters have theirs)
-    at the p whose adjusted value is 1 - level: an interval leaves out 0 just when its adjusted
-    p-value is below 1 - level. The K_rare columns of 0/1 scores of which fewer than 20 changed (or
-    did not) are too coarse to be drawn and count as Bonferroni has it, with K columns in all.
-    Source: Westfall and Young (1993); Romano and Wolf (2005); Webb (2023).
+    Each column gets its individual interval (`item_mean`'s, also for 0/1 scores and clusters) at
+    the p whose adjusted value is 1 - level. K_rare counts the columns of 0/1 scores of which fewer
+    than 20 items changed, or fewer than 20 did not. They are too coarse to be drawn, so they count
+    by Bonferroni's rule with K columns in all. With fewer than two other columns, all count by this
+    rule.
+
+    References
+    ----------
+    Westfall and Young (1993); Romano and Wolf (2005); Webb (2023).
     """
     check_level(level)
     table = np.asarray(differences, dtype=np.float64)
@@ -222,7 +249,7 @@ def max_t(
 
 
 def _least_p(table: Floats, codes: NDArray[np.intp], replications: int, seed: int) -> Floats:
-    """The smallest p-value among the columns of every draw, sorted."""
+    """Return the smallest p-value among the columns of each draw, sorted."""
     rng = np.random.Generator(np.random.PCG64(seed))
     present = ~np.isnan(table)
     rows = present.any(axis=1)
@@ -250,29 +277,33 @@ def _least_p(table: Floats, codes: NDArray[np.intp], replications: int, seed: in
     below = np.stack(
         [np.searchsorted(o, s, side="left") for o, s in zip(ordered.T, sizes.T, strict=True)]
     )
-    # A rank r stands for p-values from (r - 1)/m to r/m; taken as r/m, columns would err too often.
+    # A rank r stands for p-values from (r - 1)/m to r/m. Used as r/m, it would reject too often.
     ranks = (replications - below).min(axis=0) - rng.random(replications)
     return np.asarray(np.sort(ranks / replications))
 
 
-# A few planned looks: how much error each may spend, and where its boundary lies.
+# Planned interim analyses: the error that each may spend, and its boundary.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequentialBoundaries:
-    """Stop at look k when |z| is at least `z[k]`; `information` is the share of items by then."""
+    """Two-sided boundaries of interim analyses: stop at analysis k if |z| is at least `z[k]`.
+
+    `information` is the share of the items at each analysis.
+    """
 
     z: tuple[float, ...]
     information: tuple[float, ...]
 
 
 def sequential_boundaries(looks: int, *, alpha: float = 0.05) -> SequentialBoundaries:
-    """The boundaries of |z| that spend O'Brien and Fleming's error at up to six even looks.
+    """Return the boundaries of |z| for O'Brien and Fleming's alpha spending at 1 to 6 even looks.
 
         spent at the share t of the items: 4 (1 − Φ(z(1 − α/4)/√t))
 
-    next to nothing early, and α at t = 1. A boundary comes from integrating the density of the z
-    that crossed no earlier one. Source: Lan and DeMets (1983); Armitage, McPherson and Rowe (1969).
+    The two-sided error spent is almost 0 early, and α at t = 1. Each boundary is found by
+    integrating the density of z over the paths that crossed no earlier boundary. Source: Lan and
+    DeMets (1983); Armitage, McPherson and Rowe (1969).
     """
     from scipy.special import ndtr
 
@@ -298,8 +329,8 @@ def sequential_boundaries(looks: int, *, alpha: float = 0.05) -> SequentialBound
 class _Path:
     """The score S(t) = z √t ~ N(0, t) of the paths that crossed no boundary so far.
 
-    `places` and `mass` are nodes and weights of its density at the last look; the step from there
-    to `time` is normal:
+    `places` and `mass` are nodes and weights of its density at the last interim analysis. The step
+    from there to `time` is normal:
 
         P(|S| >= b) = Σ mass · (Φ((−b − place)/σ) + Φ((place − b)/σ)),   σ² = time − last
     """
@@ -319,7 +350,7 @@ class _Path:
         return math.sqrt(self.time - self.last)
 
     def outside(self, z: float) -> float:
-        """The chance of |z| at the boundary or beyond."""
+        """Return the probability that |z| is at the boundary or beyond."""
         from scipy.special import ndtr
 
         edge = z * math.sqrt(self.time)
@@ -327,9 +358,9 @@ class _Path:
         return float(self.mass @ tails)
 
     def inside(self, z: float) -> _Path:
-        """The paths that stay inside, as Gauss-Legendre nodes with their mass."""
+        """Return the paths that stay inside, as Gauss-Legendre nodes with their mass."""
         edge = min(z, 9.0) * math.sqrt(self.time)
-        # Enough nodes for a density as narrow as so many standard deviations of the step.
+        # The density is as narrow as one step, so the number of nodes grows with edge/step.
         steps = edge / self.step
         nodes, weights = _legendre(int(min(1024, 64 * math.ceil((64.0 + 8.0 * steps) / 64.0))))
         places = edge * nodes

@@ -1,4 +1,4 @@
-"""Tests and differences of scores of the same items: two conditions, or several."""
+"""Differences and tests of scores of the same items in two or more conditions."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ Floats = NDArray[np.float64]
 # Up to this many units all 2^16 arrangements of signs are listed instead of drawn.
 EXACT_UNITS = 16
 CHUNK = 512  # rows of signs at a time
-BLOCK = 500_000  # as many cells are shuffled at a time
+BLOCK = 500_000  # number of cells that are shuffled at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference:
-    """Baseline minus perturbed, so that a loss is positive; `b` fell and `c` rose."""
+    """Baseline minus perturbed, so a loss is positive. `value` is None without a usable mean.
+
+    `b` items fell from 1 to 0 and `c` rose from 0 to 1; both are None unless the scores are 0/1.
+    `test` names the test of `p_value`.
+    """
 
     value: float | None
     status: EstimateStatus
@@ -48,13 +52,23 @@ def paired_difference(
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> PairedDifference:
-    """Mean of baseline - perturbed over the items that have both; NaN is missing, never zero.
+    """Return the mean of baseline - perturbed over the items that have both scores.
 
-    The interval is `item_mean`'s: Student's t over items or clusters (CR2); for 0/1 scores
-    `paired_proportions_interval`'s, of the effective number of pairs where they are clustered.
-    p-value: McNemar's mid-p for 0/1 scores, for clustered ones the least error rate at which the
-    interval leaves out 0; else Student's t. Fewer than two items in common: insufficient_data;
-    fewer than 6 clusters: too_few_clusters.
+    Parameters
+    ----------
+    baseline, perturbed : array_like of shape (items,)
+        The items in the same order; NaN is missing, never zero. An item needs both scores.
+    clusters : the cluster of each item; None for independent items
+    level : two-sided confidence level
+
+    Returns
+    -------
+    PairedDifference
+        The interval is `item_mean`'s: Student's t over items or clusters (CR2). 0/1 scores have
+        `paired_proportions_interval`'s, for the effective number of pairs if they are clustered.
+        The two-sided p-value is McNemar's mid-p for 0/1 scores, Student's t for other scores. For
+        clustered 0/1 scores it is the smallest error rate at which the interval excludes 0. Fewer
+        than two items: insufficient_data. Fewer than 6 clusters: too_few_clusters.
     """
     before, after = _paired_vectors(baseline, perturbed)
     mean = item_mean(before - after, clusters=clusters, level=level)
@@ -86,9 +100,9 @@ def paired_difference(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McNemar:
-    """McNemar's chi-square with its p-value, None where no pair disagrees, and the mid-p.
+    """McNemar's chi-square test and the two-sided mid-p, the preferred p-value.
 
-    `mid_p` is the one to use by default.
+    `chi2` and `chi2_p` are None if no pair is discordant.
     """
 
     b: int
@@ -99,14 +113,14 @@ class McNemar:
 
 
 def mcnemar(b: int, c: int) -> McNemar:
-    """Test whether two paired 0/1 outcomes differ, from b pairs that fell and c that rose.
+    """Test for a difference of two paired 0/1 outcomes, given b pairs that fell and c that rose.
 
         χ² = (b − c)²/(b + c)        mid-p = P(T > t) + P(T = t)/2
 
-    with X from Binomial(b + c, 1/2), k the smaller count, and T = |X − (b + c)/2|: 2 P(X <= k) −
-    P(X = k) where b and c differ, and 1 − P(X = k)/2, below 1, where they are equal. With b + c = 0
-    the chi-square is None and the mid-p 1.
-    Source: McNemar (1947); Fagerland, Lydersen and Laake (2013) for the mid-p.
+    with X from Binomial(b + c, 1/2), k the smaller count, and T = |X − (b + c)/2|. The mid-p is 2
+    P(X <= k) − P(X = k) if b and c differ, and 1 − P(X = k)/2, below 1, if they are equal. If b + c
+    = 0, the chi-square is None and the mid-p is 1. Source: McNemar (1947); Fagerland, Lydersen and
+    Laake (2013) for the mid-p.
     """
     from scipy.special import bdtr, erfc
 
@@ -118,7 +132,7 @@ def mcnemar(b: int, c: int) -> McNemar:
         return McNemar(b=0, c=0, chi2=None, chi2_p=None, mid_p=1.0)
     chi2 = (b - c) ** 2 / total
     k = min(b, c)
-    # P(X = k) by hand: `scipy.stats` takes half a second to import.
+    # P(X = k) is computed here because `scipy.stats` takes half a second to import.
     log = math.lgamma(total + 1) - math.lgamma(k + 1) - math.lgamma(total - k + 1)
     point = math.exp(log - total * math.log(2.0))
     return McNemar(
@@ -126,16 +140,17 @@ def mcnemar(b: int, c: int) -> McNemar:
         c=c,
         chi2=chi2,
         chi2_p=float(erfc((chi2 / 2.0) ** 0.5)),
-        # Where b = c the two tails share the middle term, which counts half, once.
+        # If b = c, both tails share the middle term, so half of it counts only once.
         mid_p=1.0 - point / 2.0 if b == c else min(1.0, 2.0 * float(bdtr(k, total, 0.5)) - point),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignFlip:
-    """The mean of baseline - perturbed, and how rarely flipped signs give one as large.
+    """The mean of baseline - perturbed with the two-sided p-value of its sign-flip test.
 
-    `flips` is the number of arrangements that were counted; `exact` says that those are all.
+    `flips` is the number of arrangements that were counted; `exact` is True if these are all.
+    `p_value` is None without a test.
     """
 
     value: float | None
@@ -156,17 +171,34 @@ def sign_flip_test(
     replications: int = 9999,
     seed: int = 0,
 ) -> SignFlip:
-    """Test whether paired scores on any scale differ, without a distribution for them.
+    """Test for a difference of paired scores on any scale, without assuming a distribution.
 
-    With d_g the difference of item (the sum of differences of cluster) g and random signs s_g,
+    d_g is the difference of item g, or the sum of the differences in cluster g. s_g are random
+    signs:
 
         p = P(|Σ_g s_g d_g| >= |Σ_g d_g|)
 
-    Up to 16 differences that are not 0 all arrangements of signs are listed; beyond that m =
-    `replications` are drawn, k of them as large, and p = (k + 1)/(m + 1). For 0/1 scores the full
-    list is McNemar's exact test. No difference at all: p = 1. Fewer than two items:
-    insufficient_data; fewer than 6 clusters, which are flipped whole: too_few_clusters.
-    Source: Fisher (1935); Phipson and Smyth (2010) for (k + 1)/(m + 1).
+    Parameters
+    ----------
+    baseline, perturbed : array_like of shape (items,)
+        NaN where missing. An item needs both scores.
+    clusters : the cluster of each item, flipped as a whole; None for independent items
+
+    Returns
+    -------
+    SignFlip
+        Up to 16 differences other than 0, all arrangements of signs are listed. Beyond 16, m =
+        `replications` are drawn, k of them at least as large, and p = (k + 1)/(m + 1). Without any
+        difference p = 1. Fewer than two items: insufficient_data. Fewer than 6 clusters:
+        too_few_clusters. Neither has a p-value.
+
+    Notes
+    -----
+    For 0/1 scores the full list is McNemar's exact test.
+
+    References
+    ----------
+    Fisher (1935); Phipson and Smyth (2010) for (k + 1)/(m + 1).
     """
     if replications < 1:
         raise InvalidValue("replications", replications, "one or more; 9999 is usual")
@@ -185,7 +217,7 @@ def sign_flip_test(
     arrangements = 2 ** len(changed) if exact else replications
     p_value = None
     if enough and few is None:
-        # Equal sums added in another order differ by rounding; they count as equal.
+        # Sums that differ only by rounding, from another order of additions, count as equal.
         least = np.abs(changed.sum()) - 1e-12 * float(np.abs(changed).sum())
         as_large = sum(
             int((np.abs(signs @ changed) >= least).sum())
@@ -205,9 +237,9 @@ def sign_flip_test(
 
 
 def _signs(units: int, replications: int, seed: int) -> Iterator[Floats]:
-    """Yield rows of signs in chunks: all arrangements of up to 16 units, or else random ones."""
+    """Yield chunks of rows of signs: all arrangements of up to 16 units, else random signs."""
     if units <= EXACT_UNITS:
-        # The binary digits of 0, 1, 2, ... are all the arrangements.
+        # The binary digits of 0, 1, 2, ... enumerate all arrangements.
         digits = np.arange(units)
         for start in range(0, 2**units, CHUNK):
             numbers = np.arange(start, min(start + CHUNK, 2**units))
@@ -221,8 +253,10 @@ def _signs(units: int, replications: int, seed: int) -> Iterator[Floats]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CochranQ:
-    """Q, its p-value and what they rest on: only the `informative` items, right in one condition
-    and wrong in another, say anything about the conditions.
+    """Cochran's Q with its p-value; both are None unless `status` is ok.
+
+    `informative` counts the items that are right in one condition and wrong in another. Only these
+    items say anything about the conditions.
     """
 
     value: float | None
@@ -244,16 +278,31 @@ def cochran_q(
     replications: int = 9999,
     seed: int = 0,
 ) -> CochranQ:
-    """Test whether the accuracies of J conditions on the same items differ at all.
+    """Test for any difference between the accuracies of J conditions on the same items.
 
         Q = (J − 1)(J Σ_j C_j² − N²) / (J N − Σ_i R_i²)
 
-    with C_j right answers in a condition, R_i to an item, and N in all; with two conditions it is
-    McNemar's uncorrected chi-square. p-value: chi-square on J − 1 degrees of freedom, good from
-    about 24/J informative items on; below that take `permutation`, which shuffles each item's
-    outcomes m = `replications` times and gives (k + 1)/(m + 1). An item with a NaN is left out and
-    counted. Every item right, or wrong, throughout: undefined_zero_variance. One condition:
-    not_identified; fewer than two items: insufficient_data. Source: Cochran (1950).
+    C_j are the right answers in a condition, R_i those to an item, and N all right answers. For two
+    conditions Q is McNemar's uncorrected chi-square.
+
+    Parameters
+    ----------
+    outcomes : array_like of shape (items, conditions)
+        0 or 1, NaN where missing. An item with a NaN is excluded.
+    method : "chi2" or "permutation"
+        "chi2": J − 1 degrees of freedom, a good approximation from about 24/J informative items on.
+        "permutation": each item's outcomes are shuffled m = `replications` times. k draws have a Q
+        at least as large, and p = (k + 1)/(m + 1).
+
+    Returns
+    -------
+    CochranQ
+        Every item right, or wrong, in all conditions: undefined_zero_variance. One condition:
+        not_identified. Fewer than two items: insufficient_data.
+
+    References
+    ----------
+    Cochran (1950).
     """
     from scipy.special import chdtrc
 
@@ -280,7 +329,7 @@ def cochran_q(
         value = _q(varying, varying.sum(axis=0)[None])[0].item()
         p_value = float(chdtrc(conditions - 1, value))
         if method == "permutation":
-            # Permutations that give the same Q in another order of additions count as equal.
+            # Values of Q that differ only by rounding count as equal.
             least = value - 1e-9 * max(1.0, value)
             p_value = (_as_large(varying, least, replications, seed) + 1) / (replications + 1)
     return CochranQ(
@@ -297,12 +346,12 @@ def cochran_q(
 
 
 def _as_large(table: Floats, least: float, replications: int, seed: int) -> int:
-    """Return the number of permutations of the conditions within items with a Q of `least`."""
+    """Return the number of random permutations within items with a Q of at least `least`."""
     rng = np.random.Generator(np.random.PCG64(seed))
     as_large, step = 0, max(1, BLOCK // max(1, table.size))
     for start in range(0, replications, step):
         count = min(step, replications - start)
-        # Within each row by itself: under the hypothesis an item's outcomes are exchangeable.
+        # Shuffled within rows: under the hypothesis an item's outcomes are exchangeable.
         shuffled = rng.permuted(np.tile(table, (count, 1)), axis=1)
         columns = shuffled.reshape(count, *table.shape).sum(axis=1)
         as_large += int((_q(table, columns) >= least).sum())
@@ -310,9 +359,9 @@ def _as_large(table: Floats, least: float, replications: int, seed: int) -> int:
 
 
 def _q(table: Floats, columns: Floats) -> Floats:
-    """Q of a table for each row of sums of its conditions: the items' own sums do not change.
+    """Return Q of a table for each row of column sums; the sums of the items stay unchanged.
 
-    Items that are right, or wrong, throughout cancel out of it.
+    Items that are right, or wrong, in all conditions cancel out of Q.
     """
     width, right = table.shape[1], float(table.sum())
     between = width * np.square(columns).sum(axis=1) - right**2
@@ -321,7 +370,7 @@ def _q(table: Floats, columns: Floats) -> Floats:
 
 
 def _paired_vectors(baseline: ArrayLike, perturbed: ArrayLike) -> tuple[Floats, Floats]:
-    """Two scores of every item, NaN where one is missing."""
+    """Return both vectors as floats; raise InvalidValue unless they have the same shape."""
     before = np.asarray(baseline, dtype=np.float64)
     after = np.asarray(perturbed, dtype=np.float64)
     if before.ndim != 1 or before.shape != after.shape:
@@ -334,7 +383,7 @@ def _paired_vectors(baseline: ArrayLike, perturbed: ArrayLike) -> tuple[Floats, 
 
 
 def binary_table(outcomes: ArrayLike, *, hint: str | None = None) -> Floats:
-    """Items x conditions of 0 and 1, NaN where missing."""
+    """Return items x conditions of 0, 1 and NaN; raise InvalidValue for other values."""
     table = np.asarray(outcomes, dtype=np.float64)
     if table.ndim != 2:
         raise InvalidValue("outcomes", table.shape, "items x conditions")

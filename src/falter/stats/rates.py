@@ -28,17 +28,25 @@ def rate(
 
     Parameters
     ----------
-    values : items, or items x conditions, each condition counting the same; NaN where missing.
-    scale : the lowest and the highest score there can be. None: 0 and 1 if all scores lie
-        between them; else the scale is unknown, and the interval is Student's t of `item_mean`.
+    values : array_like of shape (items,) or (items, conditions)
+        Each condition counts equally; NaN where missing.
+    clusters : the cluster of each item; None for independent items
+    scale : the lowest and the highest possible score
+        None: 0 and 1 if all scores lie between them. Otherwise the scale is unknown, and the
+        interval is Student's t of `item_mean`. A score outside a given scale raises InvalidValue.
+
+    Returns
+    -------
+    ItemMean
+        The two-sided interval of `Rate` for the scores mapped to 0 to 1, mapped back. There is no
+        p-value, because 0 is no hypothesis for a score. One single 0/1 score has an interval;
+        otherwise fewer than two items are insufficient_data. Fewer than 6 clusters:
+        too_few_clusters, without an interval.
 
     Notes
     -----
-    The scores are mapped to 0 to 1, and the interval is that of `Rate`, mapped back: Agresti and
-    Coull's of as many independent answers as the scores are worth. Near an end such a mean has more
-    room on one side, which Student's t does not know. With fewer than 6 clusters the status is
-    `too_few_clusters` and there is no interval. There is no p-value: 0 is nothing to test against.
-    A single 0/1 score has an interval; other than that two items are the least.
+    `Rate` is Agresti and Coull's interval for the number of independent answers that the scores are
+    worth. Near an end of the scale a mean has more room on one side, which Student's t ignores.
     """
     table = _table(values)
     known = table[~np.isnan(table)]
@@ -52,7 +60,7 @@ def rate(
         raise InvalidValue("values", (float(known.min()), float(known.max())), expected)
     unit = (table - low) / (high - low)
     mean = replace(item_mean(unit, clusters=clusters, level=level), how=None)
-    # `item_mean` wants two items; one 0/1 answer is already a binomial count.
+    # `item_mean` needs two items; one 0/1 answer is already a binomial count.
     if mean.items == 1 and clusters is None and known.size == 1 and known[0] in (low, high):
         share = float(unit[~np.isnan(table)][0])
         interval = agresti_coull(share, 1, level=level)
@@ -79,11 +87,13 @@ def mean_drop(
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> ItemMean:
-    """`item_mean` of drops, baseline - score, whose interval knows how near the baseline is to 1.
+    """Return `item_mean` of drops, baseline - score, widened if the baseline is near 0 or 1.
 
-    One baseline for several conditions makes their drops rise and fall together. Given as
-    `baseline`, scores between 0 and 1 make the interval hold `Between`'s, and the p-value of the
-    interval no smaller than its. Without it, of one condition and of other scores: `item_mean`.
+    `drops` is (items,) or (items, conditions), NaN where missing. Several conditions share one
+    baseline, so their drops rise and fall together. If `baseline` (items,) is given, the interval
+    is widened to contain the interval of `Between`, and the p-value is at least that of `Between`.
+    This needs scores between 0 and 1, two conditions and two items. Otherwise, or without
+    `baseline`, the result is `item_mean`.
     """
     matrix = np.asarray(drops, dtype=np.float64)
     apart = None
@@ -96,7 +106,11 @@ def mean_drop(
 def between_rates(
     first: ArrayLike, second: ArrayLike, *, clusters: Sequence[Hashable] | None = None
 ) -> Between | None:
-    """The mean of one table of scores between 0 and 1 less that of another of the same items."""
+    """Return the mean of one table less the mean of another table of the same items.
+
+    `first` and `second` are (items,) or (items, conditions), NaN where missing. None if a score
+    lies outside 0 to 1, or if a mean has no interval.
+    """
     tables = [_table(first), _table(second)]
     one, two = (_rate(table, clusters=clusters) for table in tables)
     if one is None or two is None or not all(map(_in_unit, tables)):
@@ -111,7 +125,11 @@ def between_drops(
     *,
     clusters: Sequence[Hashable] | None = None,
 ) -> Between | None:
-    """One mean drop less another of the same items; each is baseline and items x conditions."""
+    """Return one mean drop less another mean drop of the same items.
+
+    `first` and `second` are pairs of a baseline (items,) and scores (items, conditions), NaN where
+    missing. None with a single condition, scores outside 0 to 1, or a mean without an interval.
+    """
     sides, drops = [], []
     for baseline, scores in (first, second):
         clean, table = np.asarray(baseline, dtype=np.float64), _table(scores)
@@ -137,7 +155,7 @@ def _in_unit(table: Floats) -> bool:
 
 
 def _by_item(table: Floats, weight: Floats | None = None) -> Floats:
-    """Return each item's weighted mean over its conditions, 0 for an item without any."""
+    """Return each item's weighted mean over its conditions; 0 for an item without any value."""
     share = np.where(np.isnan(table), 0.0, 1.0 if weight is None else weight)
     total = (np.where(np.isnan(table), 0.0, table) * share).sum(axis=1)
     return np.asarray(total / np.maximum(share.sum(axis=1), 1e-300))
@@ -149,7 +167,7 @@ def _rate(
     weights: ArrayLike | None = None,
     clusters: Sequence[Hashable] | None = None,
 ) -> Rate | None:
-    """Return the mean of scores between 0 and 1 as a `Rate`; None without an interval."""
+    """Return the mean of scores between 0 and 1 as a `Rate`; None if it has no interval."""
     alone = item_mean(values, weights=weights)
     mean = alone if clusters is None else item_mean(values, weights=weights, clusters=clusters)
     if mean.value is None or alone.standard_error is None or mean.standard_error is None:
@@ -160,12 +178,12 @@ def _rate(
     binary = bool(np.isin(matrix[present], (0.0, 1.0)).all())
     own = _over_variance(alone, 1.0 / alone.items)
     if binary:
-        # However the answers of an item cancel, n binary ones are worth no more than n independent
-        # ones.
+        # Answers of one item may cancel out, but n binary answers are worth at most n independent
+        # answers.
         own = max(own, 1.0 / float(present.sum()))
-    elif own == 0.0:  # scores on a scale that are all alike
+    elif own == 0.0:  # scores on a scale that are all equal
         return None
-    # One 0/1 answer an item is binomial, so its variance follows from the mean alone.
+    # With one 0/1 answer per item the sum is binomial: the mean alone gives the variance.
     once = binary and int(present.any(axis=0).sum()) == 1
     rate = Rate(
         value=mean.value,
@@ -188,27 +206,32 @@ def _rate(
 
 
 def _over_variance(mean: ItemMean, none: float) -> float:
-    """Return the variance of the mean over x̄(1 − x̄); `none` where the latter is 0."""
+    """Return the variance of the mean over x̄(1 − x̄); `none` if x̄ is 0 or 1."""
     value = mean.value or 0.0
     spread = value * (1.0 - value)
     return (mean.standard_error or 0.0) ** 2 / spread if spread > 0.0 else none
 
 
 def informative_items(means: Floats) -> float:
-    """Return how many items carry the rarer side of a mean of numbers between 0 and 1.
+    """Return the number of items that carry the rarer side of a mean of numbers between 0 and 1.
 
         k = min of (Σx)²/Σx² and (Σ(1 − x))²/Σ(1 − x)²
 
-    The effective number of Kish (1965): an item that is wrong once in twelve runs counts little.
+    `means` has one number per item, without NaN. k is Kish's (1965) effective number: an item that
+    is wrong once in twelve runs counts little.
     """
-    # Wrong answers are counted like right ones: whichever are rarer limit what is known.
+    # Right and wrong answers are both counted, because the rarer kind limits the precision.
     return min(float(x.sum()) ** 2 / max(float(x @ x), 1e-300) for x in (means, 1.0 - means))
 
 
 def _separate_means(
     drops: Floats, weight: Floats, baseline: ArrayLike, clusters: Sequence[Hashable] | None
 ) -> Between | None:
-    """Both means apart; None for one condition, which is a matter of pairs, or other scores."""
+    """Return both means as a `Between`; None for one condition, which is compared by pairs.
+
+    It is also None for fewer than two items, for scores outside 0 to 1, and if a mean has no
+    interval.
+    """
     first = np.asarray(baseline, dtype=np.float64)
     if first.shape != drops.shape[:1]:
         raise InvalidValue("baseline", first.shape, f"a score for each of {len(drops)} items")
@@ -230,7 +253,7 @@ def _separate_means(
 
 
 def _correlation(first: Floats, second: Floats) -> float:
-    """Of two numbers an item; 0 where one of them is the same for all."""
+    """Return the correlation of two vectors over items; 0 if one of them is constant."""
     one, two = first - first.mean(), second - second.mean()
     size = math.sqrt(float((one * one).sum() * (two * two).sum()))
     return float((one * two).sum()) / size if size > 1e-12 else 0.0

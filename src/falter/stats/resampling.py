@@ -1,4 +1,4 @@
-"""Intervals from drawing items again, or from leaving out one at a time."""
+"""Bootstrap (BCa) and jackknife intervals over items."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from falter.stats.intervals import Interval, check_level, no_interval, student_q
 
 Floats = NDArray[np.float64]
 Transform = Literal["identity", "log", "logit"]
-MOST_SUMS = 1_000  # columns; beyond, to draw rows takes less memory
-BLOCK = 2_000_000  # as many sums are held at a time
+MOST_SUMS = 1_000  # columns; for more columns, drawing rows takes less memory
+BLOCK = 2_000_000  # number of counts or sums in memory at a time
 
 
 def bootstrap(
@@ -25,11 +25,11 @@ def bootstrap(
     level: float = 0.95,
     seed: int = 0,
 ) -> Interval:
-    """An interval for `statistic(data)` from drawing the rows of `data` again, with replacement.
+    """Return the two-sided BCa interval of `statistic(data)` by resampling rows with replacement.
 
-    The ends are those of `bca_interval`. A row is an item with all its conditions; single cells are
-    never drawn. Fewer than two rows, or a statistic that never varies: no interval. numpy's PCG64,
-    so the same seed draws the same rows.
+    `data` is (items, ...): a row is an item with all its conditions, and single cells are never
+    drawn. The ends are `bca_interval`'s. Fewer than two rows, or a statistic that never varies: no
+    interval. The draws come from numpy's PCG64, so one seed always draws the same rows.
     """
     table = np.asarray(data)
     _check_draws(table, replications, level)
@@ -43,7 +43,7 @@ def bootstrap(
     )
 
     without = (np.delete(table, row, axis=0) for row in range(items))
-    # BCa's acceleration needs the influence of each item, which the draws do not tell.
+    # BCa's acceleration needs the influence of each item, which the draws do not show.
     left_out = np.array([statistic(rows) for rows in without], dtype=float)
     return bca_interval(float(statistic(table)), draws, [left_out], level=level)
 
@@ -56,10 +56,10 @@ def bootstrap_of_sums(
     level: float = 0.95,
     seed: int = 0,
 ) -> Interval:
-    """`bootstrap` for a statistic of the sums of some columns over the items.
+    """Return `bootstrap` for a statistic of column sums over items.
 
-    The statistic takes rows of such sums, of as many draws at once, so nothing is done draw by
-    draw; the draws are those of `bootstrap`.
+    `columns` is (items, columns) without NaN. `statistic` maps draws x columns of sums to one value
+    per draw, so no loop over draws is needed. The draws are `bootstrap`'s.
     """
     _check_draws(columns, replications, level)
     items = len(columns)
@@ -81,14 +81,16 @@ def bootstrap_of_sums(
 def bca_interval(
     value: float, draws: Floats, left_out: Sequence[Floats], *, level: float
 ) -> Interval:
-    """Efron's BCa ends from draws and the leave-one-out values of one or more strata.
+    """Return Efron's two-sided BCa interval from draws and leave-one-out values.
 
         z0 = Φ⁻¹(share of draws below the value)        l_i = (n − 1)/n (ḡ − g_i)
         a = Σ l³ / (6 (Σ l²)^(3/2))        tail = Φ(z0 + (z0 + z)/(1 − a (z0 + z)))
 
-    g_i is the value without item i of the n of its stratum, ḡ their mean, and z the normal quantile
-    of the plain tail. Plain percentiles where z0 or a is not defined; no interval where more than
-    one draw in twenty is NaN. Source: Efron (1987); Davison and Hinkley (1997) for strata.
+    `left_out` has one vector per stratum. g_i is the value without item i of the stratum's n items,
+    ḡ their mean, and z the normal quantile of the plain tail. If z0 or a is undefined, the ends are
+    plain percentiles. NaN draws are left out. There is no interval if more than one draw in twenty
+    is NaN, if `value` is NaN, or if all draws are equal. Source: Efron (1987); Davison and Hinkley
+    (1997) for strata.
     """
     from scipy.special import ndtr, ndtri
 
@@ -128,14 +130,16 @@ def jackknife(
     transform: Transform = "identity",
     level: float = 0.95,
 ) -> Interval:
-    """A t interval around g(value) from its n leave-one-out values, carried back through g.
+    """Return a two-sided t interval from n leave-one-out values, on the scale g and mapped back.
 
         bias = (n − 1)(ḡ − g)        se² = (n − 1)/n Σ_i (g_i − ḡ)²        g − bias ± t(n − 1) se
 
-    g_i is g of the value without item i and ḡ their mean; g is the identity, log (for variances) or
-    logit (for shares). The centre is corrected for bias, the reported value is not; the interval
-    always contains the value. Where g is not finite everywhere the identity is used. Nothing
-    varies, or n < 3: no interval. Source: Tukey (1958); Efron and Stein (1981).
+    g is the identity, the log (for variances) or the logit (for shares). g_i is g of the value
+    without item i, and ḡ is their mean. If g is infinite anywhere, the identity is used.
+
+    The bias correction moves the centre of the interval but not the reported value. The interval
+    always contains the value. If nothing varies, or n < 3, it has no ends. A value that is not
+    finite raises InvalidValue. Source: Tukey (1958); Efron and Stein (1981).
     """
     check_level(level)
     left_out = np.asarray(leave_one_out, dtype=np.float64)
@@ -145,7 +149,7 @@ def jackknife(
     lowest = min(value, float(left_out.min(initial=value)))
     highest = max(value, float(left_out.max(initial=value)))
     if transform != "identity" and not (lowest > 0.0 and (transform == "log" or highest < 1.0)):
-        # At 0 or 1 the transform is infinite, and one item there would make the interval endless.
+        # At 0 or 1 the transform is infinite, so one such item would make the interval infinite.
         transform, method = "identity", f"jackknife t, identity (no {transform} at the boundary)"
     g, g_left_out = _to_scale(np.array([value]), transform)[0], _to_scale(left_out, transform)
     spread = float(g_left_out.max() - g_left_out.min()) if n else 0.0
@@ -161,7 +165,7 @@ def jackknife(
 
 
 def jackknife_error(leave_one_out: ArrayLike) -> float:
-    """The jackknife standard error, √((n − 1)/n Σ_i (x_i − x̄)²); 0 for no items."""
+    """Return the jackknife standard error, √((n − 1)/n Σ_i (x_i − x̄)²); 0 for no items."""
     left_out = np.asarray(leave_one_out, dtype=np.float64)
     n = left_out.size
     if n == 0:

@@ -1,4 +1,4 @@
-"""Numbers of items, conditions and requests that a goal needs."""
+"""Numbers of items, conditions and requests that a planning goal needs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ AnyGoal = Goal | VerdictGoal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleSize:
-    """A number of items: `value`, None if those available are not enough.
+    """The number of items for a goal. `value` is None if the available items are not enough.
 
-    `chance` is the share of studies in which the goal is reached with the needed items, and
-    `all_at_once` that in which it is for every recipe, both None where they are not simulated.
-    `needed` is what it would take if there were more (None: no number of items is enough), `calls`
-    the cells to ask with `value` items, `best` the half-width, margin or gap (`what`) that all
-    available items give.
+    `needed` is the number without the limit of available items; None if no number is enough, or if
+    a finite population is too small. `calls` is the number of cells to request with `value` items.
+    `best` is the half-width, margin or gap (named by `what`) that all available items reach; None
+    without a limit.
+
+    For simulated goals, `chance` is the share of studies in which the needed items reach the goal.
+    `all_at_once` is the share in which every recipe reaches it. Both are None if not simulated.
     """
 
     value: int | None
@@ -50,19 +52,32 @@ def sample_size(
     level: float = 0.95,
     design_effect: float = 1.0,
 ) -> SampleSize:
-    """The least n at which the goal's standard error, or its chance, is reached.
+    """Return the smallest n that reaches the goal's standard error, or its probability.
 
         super-population: n = n0 = v/se²        finite: n = n0/(1 + n0/N)
 
-    with v the variance of one item's number and se the standard error that the goal needs. Finite
-    is about exactly the N `available` items, so all of them are always enough if every cell of an
-    item is asked. Otherwise the part of the variance that comes from asking some cells of an item
-    stays, and only the part between items has the finite correction. `level` is that of the panel,
-    so that single recipes have the `recipe_level`. Items in clusters of m that are alike by ρ count
-    as 1/(1 + (m − 1)ρ), the inverse of `design_effect`, in a super-population.
+    v is the variance of one item's number, and se the standard error that the goal needs. At least
+    two items are returned.
 
-    `DropDetection` and `EquivalencePower` are simulated, the others a normal approximation: below
-    some 20 items that change, plan more. Source: Cochran (1977).
+    Parameters
+    ----------
+    goal : a goal of precision or order, or a `VerdictGoal`
+    available : the number N of available items; None for no limit
+    target : "super-population" or "finite"
+        "finite" is about exactly the N available items. If every cell of an item is requested, they
+        are always enough. Otherwise only the variance between items has the finite correction.
+    level : the level of the panel; single recipes then have `recipe_level`
+    design_effect : factor 1 + (m − 1)ρ for clusters of m items that are correlated by ρ
+        It applies to a super-population. A finite target ignores it.
+
+    Notes
+    -----
+    `DropDetection` and `EquivalencePower` are simulated, always for a super-population. All other
+    goals use a normal approximation. If fewer than about 20 items will change, plan more items.
+
+    References
+    ----------
+    Cochran (1977).
     """
     check_level(level)
     known = get_args(Target)
@@ -85,10 +100,10 @@ def sample_size(
             items=spread.items,
             fixed=design_effect * spread.fixed,
         )
-    # The part of the variance that asking more of the available items does not change.
+    # The part of the variance that more of the available items do not change.
     constant = 0.0
     if available is not None:
-        # Of a finite target the part between items vanishes as all of them are asked, hence the
+        # For a finite target the part between items vanishes once all items are used, hence the
         # minus.
         constant = (spread.fixed if target == "super-population" else -spread.items) / available
     least = _least_items(spread.sampled, error**2 - constant)
@@ -97,7 +112,7 @@ def sample_size(
     value = least if attainable else None
     needed = value
     if varies and not attainable and target == "super-population":
-        # With more data N grows along with n, so that `fixed` is divided by n too.
+        # With more data N grows together with n, so `fixed` is divided by n too.
         needed = _least_items(spread.sampled + spread.fixed, error**2)
     best = None
     if available is not None and varies:
@@ -122,7 +137,7 @@ def sample_size(
 def _simulated_size(
     goal: VerdictGoal, available: int | None, level: float, design_effect: float
 ) -> SampleSize:
-    """Return the size of a goal whose chance is simulated; the best of fewer items goes as 1/√n."""
+    """Return the size for a goal whose probability is simulated; `best` is scaled by 1/√n."""
     varies = goal.discordance > 0.0
     alone = goal.least_items(level) if varies else 0
     needed = math.ceil(alone * design_effect)
@@ -154,9 +169,10 @@ def cheapest_design(
     level: float = 0.95,
     design_effect: float = 1.0,
 ) -> tuple[AnyGoal, SampleSize]:
-    """Of goals that differ in their design, as `per_item`, the one that asks the fewest cells.
+    """Return the goal that needs the fewest cells, with its size, of goals that differ in design.
 
-    If none is attainable, the one that comes closest with all available items.
+    The goals may differ in `per_item`, for example. If none is attainable, return the goal with the
+    smallest half-width, margin or gap for all available items.
     """
     sizes = [
         (g, sample_size(g, available=available, target=target, level=level,
@@ -176,8 +192,8 @@ def cheapest_design(
 
 
 def _least_items(sampled: float, allowed: float) -> int | None:
-    """Return the least n with sampled/n <= allowed, two at least; None if no number is enough."""
+    """Return the smallest n >= 2 with sampled/n <= allowed; None if no number is enough."""
     if allowed <= 0.0:
         return None
-    # Rounding must not make a whole number of items one more.
+    # A rounding error must not add an item to a whole number.
     return max(2, math.ceil(sampled / allowed * (1.0 - 1e-12)))

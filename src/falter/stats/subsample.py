@@ -1,4 +1,4 @@
-"""Brittleness and average drops of a complete table from a random few conditions of each item."""
+"""Brittleness and average drops of a complete table, from a random subset of each item's cells."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from falter.stats.intervals import (
 )
 
 Floats = NDArray[np.float64]
-# From so many items that seem to disagree on, or a quarter of all, the log scale is good enough.
+# From this many apparently disagreeing items on, or a quarter of all, the log scale is accurate.
 FEW_DISAGREE = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleEstimate:
-    """A number of exactly these items from some of their cells; `excluded` could not be used.
+    """A number about exactly these items, estimated from some of their cells.
 
-    Without an `ok` status the value is None, and the interval has no ends.
+    Unless `status` is ok, `value` is None and the interval has no ends. `excluded` counts the items
+    with too few cells.
     """
 
     value: float | None
@@ -48,29 +49,42 @@ def masked_brittleness(
     population: int | None = None,
     level: float = 0.95,
 ) -> SampleEstimate:
-    """The plug-in brittleness of the complete items x conditions table from some of its cells.
+    """Return the plug-in brittleness of a complete items x conditions table from some of its cells.
 
         pert = (J − 1)/J mean_i c_i (k − c_i)/(k (k − 1))        total = p (1 − p) + Var(p)
         brittleness = pert/total
 
-    for items with c of k random cells right (other scores: s_i² in the place of the fraction); p is
-    the mean and Var(p) its estimated sampling variance. Both are unbiased, whatever k and the
-    outcomes are; their ratio can come out above 1. `outcomes` is items x all J conditions, NaN
-    where a cell was not asked; every set of k cells is equally likely, as `balanced_mask` draws
-    them. `baseline` is the condition that every item was asked in, if there is one: pairs with it
-    then count by their own chance, and two more cells per item are needed.
+    for items with c of k random cells right. For other scores s_i² replaces the fraction. p is the
+    mean, and Var(p) its estimated sampling variance. pert and total are unbiased for every k and
+    all outcomes; their ratio can exceed 1.
 
-    The items with cells are a random part of the `population` (by default, of the rows), and the
-    estimate is about exactly these: (1 - n/N) of the variance between items and all of the variance
-    from asking some cells. The latter is estimated from fourth moments: from 4 random 0/1 cells per
-    item; with fewer the interval is that for items like these, which is too wide. So 4 cells, on
-    fewer items, cost no more than 3. With balanced masks, intervals and total are a little too
-    large: Var(p) contains a difference between conditions that balance takes out.
+    Parameters
+    ----------
+    outcomes : array_like of shape (items, J conditions)
+        NaN where a cell was not requested. Every set of k cells must be equally likely, as
+        `balanced_mask` draws them.
+    baseline : the index of a condition that every item has, if any
+        Pairs with it then count by their own probability, and two more cells per item are needed.
+    population : the number N of items, of which the items with cells are a random part
+        By default the number of rows.
+    level : two-sided confidence level
 
-    Intervals: t on the log odds of the linear influence; where fewer than 10 items seem to
-    disagree, Clopper and Pearson's on scaled counts. Items with too few cells are counted as
-    excluded. J < 2 or nothing but such items: not_identified; fewer than two others:
-    insufficient_data; nothing varies: undefined_zero_variance.
+    Returns
+    -------
+    SampleEstimate
+        The interval is t on the log odds of the linear influence. If fewer than 10 items, and at
+        most a quarter, seem to disagree, it is Clopper and Pearson's on scaled counts. Items with
+        too few cells are excluded. J < 2, or only such items: not_identified. Fewer than two usable
+        items: insufficient_data. Nothing varies: undefined_zero_variance.
+
+    Notes
+    -----
+    The estimate is about exactly the N items. Its variance has (1 - n/N) of the variance between
+    items, and all of the variance from the choice of cells. The latter is estimated from fourth
+    moments, which needs 4 random 0/1 cells per item. With fewer cells the interval is that for
+    similar items, which is too wide. So 4 cells on fewer items cost no more than 3 cells. With
+    balanced masks, intervals and total are slightly too large: Var(p) contains a difference between
+    conditions that balance removes.
     """
     rows = MaskedRows.from_outcomes(outcomes, baseline, population, least=2, level=level)
     what = "brittleness"
@@ -84,26 +98,39 @@ def masked_brittleness(
     weights = (-value / whole, 2.0 * value * m / whole, 1.0 / whole)
     influence = weights[0] * rows.square + weights[1] * rows.mean + weights[2] * rows.pert
     variance = rows.sampling_variance(influence, rows.quadratic_mask(*weights))
-    # Few items that disagree make the log odds far from normal, so these are counted instead.
+    # With few items that disagree the log odds are far from normal, so the items are counted.
     interval = _few(rows)
     if interval is None:
         interval = _logit(value, variance, _log_odds_bias(rows, m, within, whole), rows)
     else:
         interval = interval.mapped(lambda end: end * (1.0 / whole))
-    # The ratio of two unbiased estimates may exceed 1, and its interval has to contain it.
+    # The ratio of two unbiased estimates may exceed 1, and its interval must contain the ratio.
     return _estimate(rows, what, value, interval.clipped(0.0, max(1.0, value)), variance)
 
 
 def masked_drop(
     outcomes: ArrayLike, baseline: int, *, population: int | None = None, level: float = 0.95
 ) -> SampleEstimate:
-    """The average drop over all other conditions from the baseline and some of them for every item.
+    """Return the average drop over all conditions from the baseline and some of the conditions.
 
-    The mean over items of baseline - the mean of the others asked, unbiased if these are a random
-    part, each set equally likely; Tango's interval on scaled counts for 0/1 scores, else t. About
-    exactly the `population`: (1 - n/N) of the variance between items, plus that from asking some
-    conditions, which shows from two of them per item on; with one the interval is that for items
-    like these. Items without the baseline or without another are excluded.
+    The value is the mean over items of baseline - the mean of the item's other cells. It is
+    unbiased if every set of these cells is equally likely.
+
+    Parameters
+    ----------
+    outcomes : array_like of shape (items, conditions)
+        NaN where a cell was not requested. Items without the baseline or without another cell are
+        excluded.
+    baseline : the index of the baseline
+    population : the number N of items, by default the number of rows
+    level : two-sided confidence level
+
+    Returns
+    -------
+    SampleEstimate
+        0/1 scores have Tango's interval on scaled counts, other scores Student's t. The interval is
+        about exactly the N items. With one other cell per item it is that for similar items,
+        because the variance from the choice of cells needs two.
     """
     rows = MaskedRows.from_outcomes(outcomes, baseline, population, least=1, level=level)
     what = "mean of score(baseline) - score(condition)"
@@ -118,11 +145,12 @@ def masked_drop(
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedRows:
-    """Items that have the baseline, if there is one, and at least `least` of the other conditions.
+    """The usable items: items with the baseline, if any, and enough other conditions.
 
-    `baseline` is the baseline's outcome, 0 where there is none; `cells` are the K other conditions
-    of all J (K = J without a baseline), NaN where not asked; `counts` are the k asked; `population`
-    is N. Which k were asked is random, so what follows estimates the row of all J without bias.
+    `baseline` has the baseline's outcomes, 0 if there is no baseline. `cells` are the K other
+    conditions of all J (K = J without a baseline), NaN where not requested. `counts` are the k
+    requested cells per item. `population` is N. The choice of the k cells is random, so the
+    estimates below are unbiased for the row of all J conditions.
     """
 
     baseline: Floats
@@ -143,7 +171,11 @@ class MaskedRows:
         least: int,
         level: float,
     ) -> MaskedRows:
-        """Rows without any cell are items that were not asked; rows with too few are excluded."""
+        """Return the usable rows of a table; raise InvalidValue for invalid arguments.
+
+        A row without any cell is an item that was not requested. A row with too few cells is
+        excluded.
+        """
         table = np.asarray(outcomes, dtype=np.float64)
         if table.ndim != 2:
             expected = "items x conditions, NaN where not asked"
@@ -162,7 +194,7 @@ class MaskedRows:
         cells = table[:, others]
         column = np.zeros(len(table)) if baseline is None else table[:, baseline]
         counts = (~np.isnan(cells)).sum(axis=1)
-        # Of a single other condition nobody can ask two: then one cell is the whole row.
+        # With a single other condition, one cell is the whole row, so `least` cannot be 2.
         enough = (counts >= max(1, min(least, len(others)))) & ~np.isnan(column)
         was_asked = ~np.isnan(table).all(axis=1)
         return cls(
@@ -181,7 +213,7 @@ class MaskedRows:
 
     @property
     def status(self) -> EstimateStatus:
-        """The reason that nothing can be estimated, or ok."""
+        """The reason for which nothing can be estimated, or ok."""
         if self.conditions < 2 or (self.items == 0 and self.excluded):
             return "not_identified"
         return "insufficient_data" if self.items < 2 else "ok"
@@ -194,7 +226,7 @@ class MaskedRows:
 
     @cached_property
     def exact(self) -> bool:
-        """Return True if nothing of the population's table was left out."""
+        """Return True if no cell of the population's table is missing."""
         return self.items == self.population and bool(self.is_asked.all())
 
     @cached_property
@@ -203,38 +235,38 @@ class MaskedRows:
 
     @property
     def width(self) -> int:
-        """K, the conditions that are left to chance."""
+        """K, the number of conditions that are chosen at random."""
         return int(self.cells.shape[1])
 
     @cached_property
     def other_mean(self) -> Floats:
-        """The mean of the cells asked, the baseline apart."""
+        """The mean of each item's requested cells, without the baseline."""
         return np.asarray(np.where(self.is_asked, self.cells, 0.0).sum(axis=1) / self.counts)
 
     @cached_property
     def others_variance(self) -> Floats:
-        """The estimated variance of `others` from asking some cells: (1 − k/K) s²/k."""
+        """The estimated variance of `other_mean` from the choice of cells: (1 − k/K) s²/k."""
         return _variance_of_means(self.cells, self.counts)
 
     @cached_property
     def mean(self) -> Floats:
-        """The estimated mean of each whole row: (baseline + K others)/J."""
+        """The estimated mean of each complete row: (baseline + K other_mean)/J."""
         return (self.baseline + self.width * self.other_mean) / self.conditions
 
     @cached_property
     def square(self) -> Floats:
-        """The estimated mean square of each whole row."""
+        """The estimated mean square of each complete row."""
         squares = np.where(self.is_asked, self.cells**2, 0.0).sum(axis=1) / self.counts
         return np.asarray((self.baseline**2 + self.width * squares) / self.conditions)
 
     @cached_property
     def pert(self) -> Floats:
-        """The estimated variance (ddof 0) within each whole row, without bias.
+        """The estimated variance (ddof 0) within each complete row, without bias.
 
             square − mean² + (K/J)² others_variance
 
-        since the squared mean is too large by its own variance. Without a baseline that is (J −
-        1)/J s². Where only rounding is left, it is 0.
+        The last term corrects the squared mean, which is too large by its own variance. Without a
+        baseline the result is (J − 1)/J s². A rounding error becomes 0.
         """
         share = self.width / self.conditions
         variance = self.square - self.mean**2 + share**2 * self.others_variance
@@ -242,7 +274,7 @@ class MaskedRows:
 
     @property
     def total(self) -> float:
-        """The estimated variance of all cells: mean square − m² + Var(m); 0 of rounding."""
+        """The estimated variance of all cells: mean square − m² + Var(m)."""
         of_mean = self.sampling_variance(
             self.mean, self.linear_mask(0.0, self.width / self.conditions)
         )
@@ -263,12 +295,12 @@ class MaskedRows:
         return float(pert.max())
 
     def sampling_variance(self, values: Floats, mask: float | None) -> float:
-        """The variance of the mean of the items' values, ((1 − n/N) T + n/N mask)/n.
+        """Return the variance of the mean of the items' values, ((1 − n/N) T + n/N mask)/n.
 
-        T is the variance of the values, of which `mask` comes from asking some cells and the rest
-        is between items (Cochran 1977, 10.3); without it known, all of T may.
+        T is the variance of the values. `mask` is the part of T from the choice of cells; the
+        remainder is between items (Cochran 1977, 10.3). If `mask` is None, all of T is counted.
         """
-        # Nothing was left to chance, so the number is known and not estimated.
+        # All cells are known, so the number is computed and not estimated.
         if self.exact:
             return 0.0
         total = float(values.var(ddof=1))
@@ -277,9 +309,9 @@ class MaskedRows:
         return ((1.0 - sampled) * total + sampled * from_mask) / self.items
 
     def linear_mask(self, square: float, mean: float) -> float | None:
-        """The mask's variance of square · (mean square) + mean · (mean of others).
+        """Return the mask's part of the variance of square · mean square + mean · mean of others.
 
-        None where an item has a single cell, which does not show it.
+        None if an item has a single cell of several, which does not show this variance.
         """
         if (self.counts < min(2, self.width)).any():
             return None
@@ -288,13 +320,14 @@ class MaskedRows:
         )
 
     def quadratic_mask(self, square: float, mean: float, pert: float) -> float | None:
-        """The mask's variance of square · `square` + mean · `mean` + pert · `pert`.
+        """Return the mask's part of the variance of a weighted sum of `square`, `mean` and `pert`.
 
             mean over items of value² − Σ_r Δ^r q(0) (K over r)(c over r)/(k over r)
 
-        q(C) is the square of the value that all K cells would give, a polynomial of degree 4 in the
-        number C of right ones, and the sum estimates it without bias from c right of k. None for
-        fewer than 4 cells, or scores other than 0/1, which do not show it.
+        The arguments are the weights. q(C) is the square of the value that all K cells would give,
+        a polynomial of degree 4 in the number C of right cells. The sum estimates q without bias
+        from c right of k cells. None for fewer than 4 cells, or for scores other than 0/1, which do
+        not show this variance.
         """
         degree = min(4, self.width)
         if not self.binary or (self.counts < degree).any():
@@ -312,12 +345,12 @@ class MaskedRows:
                 difference = np.diff(q, n=r)[0] * math.comb(self.width, r)
                 share = _choose(right, r) / _choose(self.counts, r)
                 q_of_all += np.where(self.baseline == baseline, difference * share, 0.0)
-        # An unbiased difference can leave the range of a part of the variance: from 0 to all of it.
+        # An unbiased difference can leave the possible range, from 0 to the whole variance.
         return min(float(values.var(ddof=1)), max(0.0, float((values**2 - q_of_all).mean())))
 
 
 def _variance_of_means(cells: Floats, counts: Floats) -> Floats:
-    """(1 − k/K) s²/k of every row, with s² the variance of its k cells that were asked."""
+    """Return (1 − k/K) s²/k for every row, with s² the variance of its k requested cells."""
     asked = ~np.isnan(cells)
     means = np.where(asked, cells, 0.0).sum(axis=1) / counts
     deviations = np.where(asked, cells - means[:, None], 0.0)
@@ -326,19 +359,19 @@ def _variance_of_means(cells: Floats, counts: Floats) -> Floats:
 
 
 def _choose(n: Floats, r: int) -> Floats:
-    """Binomial coefficients of whole numbers, 0 where r > n."""
+    """Return binomial coefficients of whole numbers, 0 if r > n."""
     factors = [(n - i) / (i + 1.0) for i in range(r)]
     return np.prod(np.maximum(factors, 0.0), axis=0) if factors else np.ones_like(n)
 
 
 def _few(rows: MaskedRows) -> Interval | None:
-    """An interval for the variance within items when hardly an item of 0/1 scores disagrees.
+    """Return an interval for the variance within items if hardly any 0/1 item disagrees; else None.
 
         k = (Σ v)² / Σ v²        s = Σ v² / Σ v
 
-    The items' estimates v behave like k items of the size s among n − k that have none: the
-    interval is s times Clopper and Pearson's for k of n. If none disagrees, s is the largest that
-    the cells of an item can show.
+    The items' estimates v behave like k items of size s among n items. The interval is s times
+    Clopper and Pearson's for k of n. If no item disagrees, s is the largest value that the cells of
+    an item can show.
     """
     if not rows.binary or rows.exact:
         return None
@@ -353,12 +386,12 @@ def _few(rows: MaskedRows) -> Interval | None:
 
 
 def _tango(drops: Floats, variance: float, rows: MaskedRows) -> Interval:
-    """Tango's interval on scaled counts of falls and rises, narrowed for a finite target.
+    """Return Tango's interval on scaled counts of falls and rises for a finite population.
 
         s = Σ x² / Σ |x|        b = Σ x⁺ / s        c = Σ x⁻ / s
 
-    The items' drops x behave like b falls and c rises of the size s. A finite target has a smaller
-    variance than Var(x)/n, and distances from the value shrink by the root of their ratio.
+    The items' drops x behave like b falls and c rises of size s. A finite population has a smaller
+    variance than Var(x)/n, and distances from the value shrink by the root of the ratio of both.
     """
     value = float(drops.mean())
     if rows.exact:
@@ -366,7 +399,7 @@ def _tango(drops: Floats, variance: float, rows: MaskedRows) -> Interval:
     magnitude = float(np.abs(drops).sum())
     s = float(np.square(drops).sum()) / magnitude if magnitude > 0.0 else 1.0
     b, c = float(drops[drops > 0.0].sum()) / s, float(-drops[drops < 0.0].sum()) / s
-    # b + c is at most n (Cauchy and Schwarz), but for rounding.
+    # b + c is at most n (Cauchy and Schwarz), except for rounding.
     interval = tango(b, c, max(float(rows.items), b + c), level=rows.level)
     of_items = float(drops.var(ddof=1)) / rows.items
     shrink = math.sqrt(variance / of_items) if of_items > 0.0 else 1.0
@@ -390,7 +423,7 @@ def _log_odds_bias(rows: MaskedRows, mean: float, within: float, whole: float) -
     if within <= 0.0 or between <= 0.0:
         return 0.0
     weights = (1.0, -2.0 * mean, -1.0)
-    # The linear influence of an item on whole − within, as `rows.pert` is that on within.
+    # The linear influence of an item on whole − within; `rows.pert` is its influence on within.
     rest = rows.square - 2.0 * mean * rows.mean - rows.pert
     of_within = rows.sampling_variance(rows.pert, rows.quadratic_mask(0.0, 0.0, 1.0)) / within**2
     of_between = rows.sampling_variance(rest, rows.quadratic_mask(*weights)) / between**2
@@ -398,7 +431,7 @@ def _log_odds_bias(rows: MaskedRows, mean: float, within: float, whole: float) -
 
 
 def _logit(value: float, variance: float, bias: float, rows: MaskedRows) -> Interval:
-    """t on the logit scale, whose standard error is se/(value (1 − value)), less the bias."""
+    """Return a bias-corrected t interval on the logit scale, with error se/(value (1 − value))."""
     if variance <= 0.0:
         return _without_error(value, rows)
     if not 0.0 < value < 1.0:
@@ -416,7 +449,7 @@ def _half_width(variance: float, rows: MaskedRows) -> float:
 
 
 def _without_error(value: float, rows: MaskedRows) -> Interval:
-    """No width where nothing is left to chance; no interval where nothing is known about it."""
+    """Return an interval of width 0 if no cell is missing; otherwise an interval without ends."""
     if rows.exact:
         method = "every cell asked, no sampling error"
         return Interval(low=value, high=value, level=rows.level, method=method)

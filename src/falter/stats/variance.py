@@ -1,9 +1,10 @@
-"""Variance components of an items x conditions table, with every leave-one-item-out value.
+"""Variance components of an items x conditions table, with all leave-one-item-out values.
 
-A complete table enters through six sums over its items, so that leaving one item out is a
+For a complete table, six sums over the items are sufficient, so leaving one item out is a
 subtraction. With gaps, every number is a mean over pairs of conditions of a mean over the items
-that have both, so that a missing cell costs that cell and not its item. What a square of a mean
-owes to the sampling of items is kept out by multiplying different units (items, or clusters) only.
+that have both. So a missing cell costs that cell and not its item. A square of a mean contains the
+sampling variance of items. Only products of different units (items, or clusters) are used, so this
+variance does not enter.
 """
 
 from __future__ import annotations
@@ -20,18 +21,21 @@ from falter.records.errors import InvalidValue
 
 Floats = NDArray[np.float64]
 
-# As many numbers of one kind are held in memory at a time.
+# Number of entries of one kind in memory at a time.
 BLOCK = 2_000_000
-# More units than this are put into this many groups, which are left out in turn.
+# More units than this are combined into this many groups, which are left out in turn.
 GROUPS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Components:
-    """Unbiased mean squares and plug-in variances: place 0 is the whole table, the others leave
-    one item out. `within` is the variance between runs of a cell, divided by their number and by
-    one less. `mean` is that of the condition means and `spread` their variance (ddof 0);
-    `single` is the variance within items of single outcomes, one draw and one run (ddof 1).
+    """Unbiased components and plug-in variances of a table.
+
+    In every vector the entry 0 is for the whole table. Each further entry leaves out one unit: an
+    item, a cluster, or a group of these. `run` is the variance between runs of a cell with ddof 1,
+    `run_plugin` with ddof 0. `mean` is the mean of the condition means, and `spread` their variance
+    (ddof 0). `single` is the variance within items of single outcomes, one draw and one run (ddof
+    1).
     """
 
     mean: Floats
@@ -48,10 +52,10 @@ class Components:
 
 
 def components(table: Floats, codes: NDArray[np.intp] | None = None) -> Components:
-    """All components of an items x conditions x runs array with 2+ items and conditions.
+    """Return all components of an items x conditions x runs array with 2+ items and conditions.
 
-    With y_ij the mean over R runs of item i of I in condition j of J, s²_ij the variance between
-    those runs (ddof 1), and a dot for a mean:
+    y_ij is the mean over R runs of item i of I in condition j of J. s²_ij is the variance between
+    these runs (ddof 1). A dot stands for a mean:
 
         MS_item = J Σ_i (y_i. − y_..)²/(I − 1)
         MS_condition = I Σ_j (y_.j − y_..)²/(J − 1)
@@ -64,11 +68,12 @@ def components(table: Floats, codes: NDArray[np.intp] | None = None) -> Componen
         one-way: item = (MS_item − MS_within)/J, pert = MS_within − run/R
         run = mean_ij s²_ij
 
-    With fixed conditions the two-way ones estimate without bias the mean covariance of two
-    conditions, the variance of the accuracies (ddof 1) and the mean variance less that
-    covariance, whatever the distribution of the items. With cells missing (NaN), or items in the
-    clusters `codes`, they are estimated by `_of_pairs`; then a cluster is left out at a time.
-    Source: Searle, Casella and McCulloch (1992), the two-way layout without replication.
+    For fixed conditions the two-way components are unbiased for any distribution of the items. They
+    estimate the mean covariance of two conditions (item) and the variance of the accuracies, ddof 1
+    (condition). The interaction estimates the mean variance less that covariance. If cells are
+    missing (NaN), or if `codes` puts the items into clusters, `_of_pairs` estimates them. One
+    cluster is then left out at a time. Components can be below 0. Source: Searle, Casella and
+    McCulloch (1992), the two-way layout without replication.
     """
     if codes is not None or np.isnan(table).any():
         rows = np.arange(len(table)) if codes is None else codes
@@ -77,11 +82,11 @@ def components(table: Floats, codes: NDArray[np.intp] | None = None) -> Componen
 
 
 def _of_whole(table: Floats) -> Components:
-    """From sums over the items of a complete table, each item left out by a subtraction."""
+    """Return the components of a complete table; each item is left out by a subtraction."""
     runs = table.shape[2]
     cells = table.mean(axis=2)
     between_runs = np.square(table - cells[..., None]).sum(axis=2).mean(axis=1)
-    # No component depends on the grand mean; without it the squares below lose fewer digits.
+    # No component depends on the grand mean. Subtracting it saves digits in the squares below.
     centre = cells.mean()
     cells = cells - centre
     items, width = cells.shape
@@ -100,7 +105,7 @@ def _of_whole(table: Floats) -> Components:
     # Leaving out by subtraction costs I × J once, and not for each of the I items.
     column_squares = np.concatenate(([all_items], without))
 
-    # Σ_i (y_i. − y_..)², and the sums of squares of conditions and of what both leave over
+    # Σ_i (y_i. − y_..)², and the sums of squares of conditions and of the remainder
     ss_means = _positive(sum_squares - sum_means**2 / n, sum_squares)
     ss_condition = _positive(column_squares / n - width * sum_means**2 / n, column_squares / n)
     ss_rest = _positive(sum_within - ss_condition, sum_within)
@@ -128,26 +133,27 @@ def _of_whole(table: Floats) -> Components:
 
 
 def _of_pairs(table: Floats, codes: NDArray[np.intp]) -> Components:
-    """The components that a table with gaps (NaN), or with clusters, shows.
+    """Return the components of a table with gaps (NaN) or with clusters.
 
-    With y_ij the mean of a cell, n_jk the items that have conditions j and k, Δ_jk = y_ij − y_ik,
-    and g, h different units of items:
+    y_ij is the mean of a cell, n_jk the number of items with conditions j and k, and Δ_jk = y_ij −
+    y_ik. g and h are different units of items:
 
         within = mean over j ≠ k of Σ Δ_jk²/(2 n_jk)
         condition = mean over j ≠ k of ½ (Σ_gh Δ_g Δ_h)/(Σ_gh n_g n_h)
         item = mean_j mean y_j² − within − mean over j ≠ k of (Σ_gh y_gj y_hk)/(Σ_gh n_gj n_hk)
 
-    Each is unbiased where cells are missing at random and units are drawn at random; without gaps,
-    each item a unit, they are what the mean squares give. A pair of conditions that no two units
-    have is left out of the mean.
+    Each is unbiased if cells are missing at random and units are drawn at random. Without gaps and
+    with each item a unit, they equal the results of the mean squares. A pair of conditions that no
+    two units have is left out of the mean. More than 1,000 units are combined into 1,000 groups.
     """
     width = table.shape[1]
     sums = _Sums.of(table, codes % GROUPS)
     totals = sums.totals()
     parts = [_moments(totals, sums.centre)]
     parts += [_moments(without, sums.centre) for without in sums.left_out(totals)]
-    # The mean squared cell and outcome less the squared mean, the variance in an item of cells and
-    # of single outcomes (ddof 1), and the part of the realisations of a cell in the former.
+    # `square` and `single`: the mean squared cell and outcome less the squared mean. `within` and
+    # `within_single`: the variance within an item of cells and of single outcomes (ddof 1).
+    # `cell_error`: the part of `within` that comes from the runs of a cell.
     mean, spread, square, single, item, within, within_single, condition, run, cell_error = (
         np.concatenate(parts, axis=1)
     )
@@ -168,19 +174,19 @@ def _of_pairs(table: Floats, codes: NDArray[np.intp]) -> Components:
 
 
 def _left_out(values: Floats) -> Floats:
-    """The sum over all items, then the sums without item 1, 2, ..."""
+    """Return the sum over all items, followed by the sums without item 1, 2, ..."""
     total = values.sum()
     return np.concatenate(([total], total - values))
 
 
 def _difference(larger: Floats, smaller: Floats) -> Floats:
-    """A difference of mean squares, exactly 0 where only rounding is left of it."""
+    """Return a difference of mean squares, exactly 0 if only a rounding error is left."""
     difference = larger - smaller
     return np.where(np.abs(difference) <= 1e-12 * np.abs(larger), 0.0, difference)
 
 
 def _positive(values: Floats, scale: Floats) -> Floats:
-    """A sum of squares that came from a subtraction, 0 where only rounding is left of it."""
+    """Return a sum of squares from a subtraction, 0 if only a rounding error is left."""
     return np.where(values <= 1e-12 * np.abs(scale), 0.0, values)
 
 
@@ -194,7 +200,7 @@ class _Sums:
 
     @classmethod
     def of(cls, table: Floats, codes: NDArray[np.intp]) -> _Sums:
-        """The cells in the order of their units, centred at the mean of the condition means."""
+        """Return the cells sorted by unit, centred at the mean of the condition means."""
         order = np.argsort(codes, kind="stable")
         table, codes = table[order], codes[order]
         seen = ~np.isnan(table)
@@ -222,7 +228,7 @@ class _Sums:
         )
 
     def totals(self) -> dict[str, Floats]:
-        """The sums over all units, with a leading axis of one."""
+        """Return the sums over all units, with a leading axis of length one."""
         totals: dict[str, Any] = {}
         for block in self._blocks():
             for name, values in self._of_units(block).items():
@@ -230,12 +236,12 @@ class _Sums:
         return totals
 
     def left_out(self, totals: dict[str, Floats]) -> Iterator[dict[str, Floats]]:
-        """The sums without each unit, a block of units at a time."""
+        """Yield the sums without each unit, a block of units at a time."""
         for block in self._blocks():
             yield {name: totals[name] - own for name, own in self._of_units(block).items()}
 
     def _blocks(self) -> Iterator[slice]:
-        """Stretches of rows that hold whole units."""
+        """Yield ranges of rows that contain whole units."""
         width = self.cells["n"].shape[1]
         step = max(1, BLOCK // max(1, width * width))
         starts = np.flatnonzero(np.diff(self.codes, prepend=-1))
@@ -246,7 +252,10 @@ class _Sums:
                 start = int(next_unit)
 
     def _of_units(self, rows: slice) -> dict[str, Floats]:
-        """Units x conditions and units x conditions x conditions, for the units of these rows."""
+        """Return the sums of these rows by unit.
+
+        They are units x conditions, and for pairs units x conditions x conditions.
+        """
         starts = np.flatnonzero(np.diff(self.codes[rows], prepend=-1))
         x = {name: values[rows] for name, values in self.cells.items()}
 
@@ -280,7 +289,7 @@ class _Sums:
 
 
 def _moments(s: dict[str, Floats], centre: float) -> Floats:
-    """Moments x tables, from the sums over each table's units."""
+    """Return moments x tables, from the sums over each table's units."""
     n, common = s["n"], s["common"]
     pair = ~np.eye(n.shape[1], dtype=bool) & (common > 0.0)
     there = n > 0.0
@@ -292,8 +301,8 @@ def _moments(s: dict[str, Floats], centre: float) -> Floats:
     within = _mean(_ratio(s["gap2"], common), pair) / 2.0
     within_single = _mean(_ratio(s["single2"], common), pair) / 2.0
     units = np.square(common) - s["own_common"]
-    # A unit's product with itself has the noise of its cells squared in it; pairs of units have
-    # not.
+    # A unit's product with itself contains the squared noise of its cells, a product of two units
+    # does not.
     gap = np.square(s["gap"]) - s["own_gap"]
     gap = _rounded(gap, np.square(s["gap"]))
     condition = _mean(_ratio(gap, units), pair & (units > 0.0)) / 2.0
@@ -311,10 +320,10 @@ def _moments(s: dict[str, Floats], centre: float) -> Floats:
 
 
 def _run(s: dict[str, Floats], pair: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """The variance between the realisations of a cell, and its part in the variance within.
+    """Return the variance between runs of a cell, and its part in the variance within items.
 
-    A condition that was realised once is taken to have the mean variance of those that were not;
-    none was: 0.
+    A condition that was run once is given the mean variance of the other conditions. If all were
+    run once, both are 0.
     """
     repeated = s["freedom"] > 0.0
     own = _ratio(s["between"], s["freedom"])
@@ -325,12 +334,12 @@ def _run(s: dict[str, Floats], pair: NDArray[np.bool_]) -> tuple[Floats, Floats]
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
-    """Their ratio, 0 where the whole is."""
+    """Return part/whole, 0 where the whole is 0."""
     return np.asarray(np.where(whole > 0.0, part / np.where(whole > 0.0, whole, 1.0), 0.0))
 
 
 def _mean(values: Floats, there: NDArray[np.bool_]) -> Floats:
-    """The mean over all axes but the first of the values that are there; NaN where none is."""
+    """Return the mean over all axes but the first of the values marked `there`, or NaN."""
     axes = tuple(range(1, values.ndim))
     count = there.sum(axis=axes)
     total = np.where(there, values, 0.0).sum(axis=axes)
@@ -338,17 +347,18 @@ def _mean(values: Floats, there: NDArray[np.bool_]) -> Floats:
 
 
 def _rounded(values: Floats, scale: Floats) -> Floats:
-    """Exactly 0 where only rounding is left."""
+    """Return the values, exactly 0 where only a rounding error is left."""
     return np.asarray(np.where(np.abs(values) <= 1e-12 * np.abs(scale), 0.0, values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VarianceParts:
-    """Variances of one score between 0 and 1: of items, of conditions, of what is left of an item
-    in a condition, of the draws of a condition on an item, of asking again.
+    """Variances of one score between 0 and 1, by source.
 
-    The last two are None where they are not known. They lie in the interaction then, and more
-    draws or repeats gain more than `mean_error` says.
+    The sources are items, conditions, items within a condition, draws of a condition on an item,
+    and runs of a draw. `draw` and `run` are None if unknown. They are then part of the interaction,
+    and more draws or repeats help more than `mean_error` says. A variance outside 0 to 1 raises
+    InvalidValue.
     """
 
     item: float
@@ -366,7 +376,10 @@ class VarianceParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """So many items, each in every condition, with so many draws of it, each asked so often."""
+    """A complete design: items, conditions, draws per condition, and repeats per draw.
+
+    A number below one raises InvalidValue.
+    """
 
     items: int
     conditions: int
@@ -386,13 +399,14 @@ class Design:
 
 
 def mean_error(parts: VarianceParts, design: Design, *, like_these: bool = False) -> float:
-    """The standard error of the mean over a complete design, over items like these.
+    """Return the standard error of the mean score of a complete design, for similar items.
 
         se² = item/I + (interaction + draw/D + run/(D R))/(I J)  [+ condition/J]
 
-    for I items, J conditions, D draws and R repeats. With `like_these` the mean is about conditions
-    like these too, of which these are a sample, and its last term counts; else about these alone.
-    Source: Brennan (2001), Generalizability Theory, chapter 4 (the D study, p x t and p x T).
+    for I items, J conditions, D draws and R repeats. The last term counts with `like_these`: the
+    mean is then about a population of conditions, of which these are a sample. Otherwise the mean
+    is about these conditions alone. Source: Brennan (2001), Generalizability Theory, chapter 4 (the
+    D study, p x t and p x T).
     """
     run = (parts.run or 0.0) / design.repeats
     answers = ((parts.draw or 0.0) + run) / design.draws

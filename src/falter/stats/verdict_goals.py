@@ -1,4 +1,4 @@
-"""Goals of a plan about verdicts: counts are drawn and judged with the verdict's own rule."""
+"""Planning goals for verdicts, simulated by drawing counts and applying the verdict's own rule."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from falter.stats.equivalence import noninferiority_z
 from falter.stats.goals import Drops, check_unit, simultaneous_quantile
 
 Floats = NDArray[np.float64]
-STUDIES = 4_000  # that are drawn for a chance: its Monte Carlo error is 0.6 points at 80 %
+STUDIES = 4_000  # simulated studies: a Monte Carlo error of 0.6 points at a power of 80 %
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerdictGoal(Drops):
-    """A chance `power` that is found by drawing counts and judging them as the verdict does."""
+    """A probability `power` of a verdict, found by simulation.
+
+    Counts are drawn and judged by the verdict's rule.
+    """
 
     power: float = 0.8
     about: ClassVar[str] = ""
@@ -28,11 +31,14 @@ class VerdictGoal(Drops):
 
     @property
     def asked(self) -> float:
-        """The drop or margin that is asked for."""
+        """The drop or margin that the goal is about."""
         raise NotImplementedError
 
     def shares(self, items: int, level: float) -> tuple[float, float]:
-        """Return the chance with so many items, and that of all recipes at once."""
+        """Return two simulated probabilities for `items` items: per recipe, and for all recipes.
+
+        The second is NaN if it is not simulated.
+        """
         raise NotImplementedError
 
     def start(self, level: float) -> float:
@@ -40,15 +46,15 @@ class VerdictGoal(Drops):
         raise NotImplementedError
 
     def least_items(self, level: float) -> int:
-        """Return the least number of items with the chance, by bisection of its logarithm."""
+        """Return the smallest number of items that reaches `power`, by bisection of its log."""
         low = high = max(2.0, self.start(level))
-        # The start is a normal approximation: go up by halves, then down, until the answer is
-        # between.
+        # The start is an approximation: go up by halves, then down, until both ends bracket the
+        # result.
         while self.shares(round(high), level)[0] < self.power:
             low, high = high, 1.5 * high
         while low > 2.0 and self.shares(round(low), level)[0] >= self.power:
             low, high = max(2.0, low / 1.5), low
-        # Finer than 0.3 % would only follow the Monte Carlo error of the chance.
+        # Steps below 0.3 % would only follow the Monte Carlo error.
         while high / low > 1.003 and round(high) - round(low) > 1:
             middle = math.sqrt(low * high)
             enough = self.shares(round(middle), level)[0] >= self.power
@@ -56,7 +62,7 @@ class VerdictGoal(Drops):
         return round(high)
 
     def _drawn(self, items: int, drop: float, studies: int, columns: int) -> tuple[Floats, Floats]:
-        """Return studies x columns of pairs that fell and that rose."""
+        """Return studies x columns of the pairs that fell, and of the pairs that rose."""
         # A fixed seed: the same goal always has the same size.
         rng = np.random.Generator(np.random.PCG64(0))
         fall, rise = (self.discordance + drop) / 2.0, (self.discordance - drop) / 2.0
@@ -68,10 +74,11 @@ class VerdictGoal(Drops):
 
 @dataclass(frozen=True, kw_only=True)
 class DropDetection(VerdictGoal):
-    """The chance `power` that a recipe which costs `size` is shown to, among `conditions` recipes.
+    """The probability `power` that a recipe with the drop `size` is detected among `conditions`.
 
-    Counts are drawn with the chances (d + D)/2 to fall and (d − D)/2 to rise; the recipe is found
-    where its simultaneous interval lies above 0. `discordance` d is at least the drop D.
+    Counts are drawn with the probabilities (d + D)/2 of a fall and (d − D)/2 of a rise. The
+    `discordance` d is at least the drop D. The recipe is detected if its simultaneous interval lies
+    above 0.
     """
 
     size: float
@@ -100,7 +107,7 @@ class DropDetection(VerdictGoal):
         c = simultaneous_quantile(self.conditions, level)
         gap, wide = fell - rose, items + 2.0
         # Bonett and Price's standard error. The verdict's interval excludes 0 if their test and
-        # Tango's both reject it, so a study has to pass the two.
+        # Tango's both reject it, so a study must pass both tests.
         price = np.sqrt((fell + rose + 2.0) / wide - np.square(gap / wide)) / math.sqrt(wide)
         found = (gap > c * np.sqrt(fell + rose)) & (gap / wide > c * price)
         return float(found.mean()), math.nan
@@ -110,8 +117,8 @@ class DropDetection(VerdictGoal):
 class EquivalencePower(VerdictGoal):
     """The mean share `power` of `conditions` recipes that are shown to lie inside ±`margin`.
 
-    Each is judged as the verdict does, by two one-sided tests with Holm's correction over all
-    recipes at 1 − level. `drop` is the true one of every recipe. Source: Schuirmann (1987).
+    Each recipe is judged as the verdict does: by two one-sided tests with Holm's correction over
+    all recipes at 1 − level. `drop` is the true drop of every recipe. Source: Schuirmann (1987).
     """
 
     margin: float
@@ -142,9 +149,11 @@ class EquivalencePower(VerdictGoal):
 
 
 def equivalence_z(fell: ArrayLike, rose: ArrayLike, pairs: int, margin: float) -> Floats:
-    """Return how far inside ±`margin` counts lie, as a normal score; its tail is `equivalence_p`.
+    """Return the distance of counts to the ends of ±`margin` as a normal score.
 
-    The least of the scores of Tango and of Bonett and Price on either side, for arrays of counts.
+    The upper tail of the score approximates `equivalence_p`. The score is the smallest of those of
+    Tango and of Bonett and Price on both sides. `fell` and `rose` are arrays of counts among
+    `pairs` pairs.
     """
     b, c = np.asarray(fell, dtype=np.float64), np.asarray(rose, dtype=np.float64)
     centre, wide = (b - c) / (pairs + 2.0), pairs + 2.0
@@ -155,5 +164,5 @@ def equivalence_z(fell: ArrayLike, rose: ArrayLike, pairs: int, margin: float) -
 
 
 def _upper(tail: float) -> float:
-    """Return the normal score above which the chance `tail` lies."""
+    """Return the normal score that is exceeded with probability `tail`."""
     return NormalDist().inv_cdf(1.0 - tail)
