@@ -253,14 +253,14 @@ def cells_read_twice(
     scorers: Mapping[str, Scorer],
     seconds: Sequence[Scorer | None],
     *,
-    sections: bool = False,
+    sections: bool | Literal["texts"] = False,
 ) -> Iterator[tuple[StoredCell, Score | None, Score | None]]:
     """Every planned cell with its score and the second scorer's of its panel, in one pass.
 
     An answer to a prompt that the server cut without a word is failed in both.
     """
     readers = [*(second for second in seconds if second is not None), *scorers.values()]
-    sections = sections or any(reader.needs_prompt for reader in readers)
+    sections = any(reader.needs_prompt for reader in readers) or sections
     cells, again = tee(store.cells(run, sections=sections))
     first = scored_cells(store, run, scorers, cells=cells)
     for (cell, score), (_, second) in zip(first, judged_cells(again, run, seconds), strict=True):

@@ -32,9 +32,12 @@ from falter.store.studies import StoredStudy
 
 
 def part_results(
-    store: Store, stored: StoredStudy, *, incomplete: bool = False
+    store: Store, stored: StoredStudy, *, incomplete: bool = False, cosines: bool = True
 ) -> tuple[PartResult, ...]:
-    """The parts of a study as they are stored; with `incomplete`, as far as they have come."""
+    """The parts of a study as they are stored; with `incomplete`, as far as they have come.
+
+    Without `cosines` a single run's prompts are not encoded, which takes longest.
+    """
     return tuple(
         part_result(
             store,
@@ -43,7 +46,7 @@ def part_results(
                 title=part.title,
                 experiment=part.experiment,
                 judges=part.judges,
-                compares=part.compares,
+                compares=part.compares and (cosines or bool(stored.protocol)),
             ),
             store.find_run(part.run).run,
             incomplete=incomplete,

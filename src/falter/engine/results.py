@@ -392,17 +392,20 @@ def open_result(
     *,
     incomplete: bool = False,
     published: bool = False,
+    cosines: bool = True,
 ) -> Result:
     """The result of a stored run or study, named by the first digits of its id; else the newest.
 
     A run that was not finished is refused unless it may be `incomplete`. With `published`, the
-    tables of the protocol's paper stand at the end of the report.
+    tables of the protocol's paper stand at the end of the report. Without `cosines`, the table of
+    a single run's prompts says nothing of how alike they are: for a report that does not show it.
     """
     path = given_path("store", store)
     require_store(path)
     with Store(path, writes=False) as opened:
         stored = find_study(opened, name)
-        return stored_result(opened, stored, path, incomplete=incomplete, published=published)
+        shown = {"incomplete": incomplete, "published": published, "cosines": cosines}
+        return stored_result(opened, stored, path, **shown)
 
 
 def stored_result(
@@ -412,11 +415,12 @@ def stored_result(
     *,
     incomplete: bool = False,
     published: bool = False,
+    cosines: bool = True,
 ) -> Result:
     """The result of a study in an open store."""
     if published:
         check_published(stored.protocol)
-    results = part_results(store, stored, incomplete=incomplete)
+    results = part_results(store, stored, incomplete=incomplete, cosines=cosines)
     study = shown_study(store, stored, results, published=published)
     return Result(study, results, path)
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import orjson
 
@@ -324,7 +324,7 @@ class Store:
         items: Collection[str] | None = None,
         panel: int | None = None,
         within: CellRange | None = None,
-        sections: bool = True,
+        sections: bool | Literal["texts"] = True,
     ) -> Iterator[StoredCell]:
         """Planned cells in plan order with their responses; all of them, or those of some items.
 
@@ -333,6 +333,7 @@ class Store:
 
         Without `sections` the prompts have choices and target but no text, except where scoring
         needs the text: a reply in a required form is read together with its prompt.
+        With *texts* they have their texts and no edits.
         """
         with self.reading():
             yield from self._cells(run, items, panel, within, sections)
@@ -343,7 +344,7 @@ class Store:
         items: Collection[str] | None,
         panel: int | None,
         within: CellRange | None,
-        sections: bool,
+        sections: bool | Literal["texts"],
     ) -> Iterator[StoredCell]:
         recipes = {self._row("recipes", r.id): r for r in run.recipes}
         whole = {number: sections or r.asks_for_a_reply for number, r in recipes.items()}
