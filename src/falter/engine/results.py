@@ -404,8 +404,8 @@ def open_result(
     require_store(path)
     with Store(path, writes=False) as opened:
         stored = find_study(opened, name)
-        shown = {"incomplete": incomplete, "published": published, "cosines": cosines}
-        return stored_result(opened, stored, path, **shown)
+        shown = {"published": published, "cosines": cosines}
+        return stored_result(opened, stored, path, incomplete=incomplete, **shown)
 
 
 def stored_result(

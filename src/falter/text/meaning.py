@@ -269,7 +269,7 @@ class _Counted(NamedTuple):
 def _count_features(text: str, language: str) -> _Counted:
     kinds: dict[str, Counter[str]] = {kind: Counter() for kind in (*_KINDS, "symbol")}
     pieces, empty = Counter(text.split(" ")), _empty_pieces(language)
-    for piece in [piece for piece in pieces if piece not in empty]:
+    for piece in filterfalse(empty.__contains__, pieces):
         short = len(piece) < _LONGEST_KEPT
         counted = (_counted_words if short else _counted_words.__wrapped__)(piece, language)
         if short and not counted and len(empty) < _MOST_KEPT:
@@ -327,9 +327,8 @@ def _empty_pieces(language: str) -> set[str]:
 def _counted_words(piece: str, language: str) -> Sequence[tuple[MeaningCheck, str]]:
     """The words between two spaces that are counted, with the checks that count them."""
     words = [word for token in _TOKEN.findall(piece) for word in _parts(token, language)]
-    letters: list[tuple[MeaningCheck, str]] = [("symbol", one) for one in _LETTER.findall(piece)]
     found = [(kind, word) for word in words for kind in _KINDS if word in _folded(kind, language)]
-    return found + letters
+    return [*found, *(("symbol", letter) for letter in _LETTER.findall(piece))]
 
 
 @cache
