@@ -278,8 +278,8 @@ def _count_features(text: str, language: str) -> _Counted:
             kinds[kind][word] += pieces[piece]
     wholes = _WHOLE.findall(text.lower())
     figures = _figures(" ".join(filterfalse(str.isalpha, text.split(" "))), language)
-    numbers, *others = kinds.values()
-    return _Counted(numbers + figures, *others, wholes, Counter(wholes))
+    numbers, denials, amounts, letters = kinds.values()
+    return _Counted(numbers + figures, denials, amounts, letters, wholes, Counter(wholes))
 
 
 # Every recipe is held against the same few texts: each is read once.
